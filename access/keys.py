@@ -167,7 +167,7 @@ def require_unexpired(row: ApiKey) -> None:
 
 
 def _require_namespace(row: ApiKey) -> None:
-    """Raises NamespaceNotExist for a key whose namespace is not there, MessageIllegal for a scope of the whole broker."""
+    """Raises NamespaceNotExist for a namespace that is not there, MessageIllegal for a scope of the whole broker."""
     if row.namespace is None:
         return
     namespaces.lock(row.namespace)

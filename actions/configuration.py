@@ -7,8 +7,9 @@ from typing import Any
 
 from django.db.models import Model
 
-from access import audit, keys
+from access import audit, keys, namespaces
 from access.audit import Signature, picture
+from access.namespaces import NamespaceNotExist
 from actions.shapes import Call, Parameters, Run, Stepwise
 from delivery import registry as consumer_groups
 from delivery.push import registry as subscriptions
@@ -26,7 +27,7 @@ Change = Callable[[Any, Mapping[str, Any]], Model]
 # Between a producer group and the id of its endpoint, in the name of a target.
 AT = " endpoint "
 EMPTY: Mapping[str, object] = {}
-NOT_EXIST = (GroupNotExist, TopicNotExist)
+NOT_EXIST = (GroupNotExist, TopicNotExist, NamespaceNotExist)
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,7 @@ PUSH = Thing(
     "subscription.change",
     ("group_name", "topic_name", "url", "state", "paused"),
 )
+NAMESPACE = Thing("namespace", namespaces.find, put(namespaces), "namespace.put", namespaces.LIMIT_NAMES)
 KEY = Thing("API key", keys.find, lambda row, columns: keys.change(row.name, columns), "key.change", ("scopes", "hint"))
 
 KINDS = (
@@ -211,6 +213,9 @@ KINDS = (
     PUSH.changed("subscription.pause", "Pause subscriptions", "Pause", {"paused": True}),
     PUSH.changed("subscription.continue", "Continue subscriptions", "Continue", {"paused": False}),
     PUSH.deleted("subscription.delete", "Delete subscriptions", "Delete", subscriptions.remove),
+    NAMESPACE.made("namespace.make", namespaces.put, namespaces.FIELDS),
+    NAMESPACE.changed("namespace.change", "Change the limits of the namespace", "Change", fields=namespaces.FIELDS),
+    NAMESPACE.deleted("namespace.delete", "Delete namespaces", "Delete", namespaces.remove),
     KEY.changed("key.change", "Change the scopes of the API key", "Change", fields=keys.FIELDS),
     KEY.deleted("key.revoke", "Revoke API keys", "Revoke", lambda found: keys.revoke(found.name)),
 )

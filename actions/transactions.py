@@ -25,6 +25,7 @@ FILTER = (
     Choice("state", "State", component="TransactionState", choices=("PREPARED", "DISCARDED")),
     Text("producer_group", "Producer group"),
     Text("topic", "Topic"),
+    Text("namespace", "Namespace"),
     Whole("older_than_seconds", "Older than", least=0, most=999_999_999),
 )
 
@@ -100,6 +101,7 @@ def _wanted(wanted: Filter) -> Wanted:
         wanted.get("producer_group") or None,
         wanted.get("topic") or None,
         wanted.get("older_than_seconds") or 0,
+        wanted.get("namespace") or None,
     )
 
 

@@ -115,12 +115,13 @@ class SegmentAdmin(ReadOnlyAdmin):
 class ApiKeyAdmin(ReadOnlyAdmin):
     """API keys by name. A key itself is kept nowhere, and its digest is not shown."""
 
-    list_display = ("name", "hint", "shown_scopes", "shown_limits", "refused", CREATED, "shown_expiry")
+    list_display = ("name", "hint", "namespace", "shown_scopes", "shown_limits", "refused", CREATED, "shown_expiry")
     search_fields = ("name",)
     ordering = ("name",)
     fields = (
         "name",
         "hint",
+        "namespace",
         "shown_scopes",
         "messages_per_second",
         "bytes_per_second",

@@ -100,6 +100,7 @@ UNFOLD: dict[str, object] = {
                     item("Segments", "view_timeline", "store_segment_changelist"),
                     item("Actions", "build", "actions"),
                     item("Audit", "history_edu", "audit"),
+                    item("Namespaces", "workspaces", "namespaces"),
                     item("API keys", "key", "access_apikey_changelist"),
                     {**item("Users", "group", "auth_user_changelist"), "permission": "console.users.may_manage"},
                 ],

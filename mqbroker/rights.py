@@ -20,6 +20,8 @@ from store.notices.caches import LONGEST_CACHED_SECONDS
 KEY_BELIEVED_SECONDS = LONGEST_CACHED_SECONDS
 # Bytes of an Authorization header that is remembered; one with a key that the broker made has 53.
 MAX_AUTHORIZATION = 256
+# Parameters of paths that are names of topics, groups and subscriptions.
+NAMES_OF_PATHS = ("topic", "group", "name")
 NO_KEY = "No API key: send the header `Authorization: Bearer <api key>`."
 KEY_UNKNOWN = "The API key is unknown, revoked or expired: make another at /v1/api-keys."
 
@@ -143,7 +145,7 @@ class MaySubscribe(MayManage):
 
 def named_in(parameters: Mapping[str, object]) -> list[str]:
     """The names of topics, groups and subscriptions among the parameters of a path."""
-    return [str(parameters[name]) for name in ("topic", "group", "name") if name in parameters]
+    return [str(parameters[name]) for name in NAMES_OF_PATHS if name in parameters]
 
 
 def is_signed_in(request: HttpRequest) -> bool:

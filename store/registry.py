@@ -10,7 +10,7 @@ from django.db.models import Model, Q, QuerySet
 from store import stats
 from store.db import fields
 from store.errors import QueueIllegal, TopicForbidden
-from store.models import Cell, Namespace, QueueFloor, Topic
+from store.models import Cell, QueueFloor, Topic
 from store.naming import cells, copies, namespaces, topics
 from store.notices import caches
 from store.process.runtime import CONTROL
@@ -66,9 +66,13 @@ def page(after: str, count: int, matching: str = "", namespace: str | None = Non
     )
 
 
-def page_of_users(after: str, count: int, matching: str = "") -> Sequence[Topic]:
+def page_of_users(after: str, count: int, matching: str = "", namespace: str | None = None) -> Sequence[Topic]:
     """As `page`, without the broker's own topics."""
-    return list(of_users().filter(name__gt=after, name__icontains=matching).order_by("name")[:count])
+    return list(
+        of_users()
+        .filter(namespaces.within(namespace), name__gt=after, name__icontains=matching)
+        .order_by("name")[:count]
+    )
 
 
 def of_users() -> QuerySet[Topic]:
@@ -79,11 +83,15 @@ def of_users() -> QuerySet[Topic]:
     return rows
 
 
-def page_of_broker(after: str, count: int, matching: str = "") -> Sequence[Topic]:
+def page_of_broker(after: str, count: int, matching: str = "", namespace: str | None = None) -> Sequence[Topic]:
     """As `page`, of the broker's own topics: those of retries, of dead letters, and its fixed ones."""
     own = Q(name__in=topics.SYSTEM) | Q(name__startswith=topics.RETRY_PREFIX)
     own |= Q(name__startswith=topics.DEAD_LETTER_PREFIX)
-    return list(Topic.objects.filter(own, name__gt=after, name__icontains=matching).order_by("name")[:count])
+    return list(
+        Topic.objects.filter(own, namespaces.within(namespace), name__gt=after, name__icontains=matching).order_by(
+            "name"
+        )[:count]
+    )
 
 
 def find(name: str) -> Topic:
@@ -127,7 +135,7 @@ def put(name: str, changes: Mapping[str, Any]) -> tuple[Topic, bool]:
         raise QueueIllegal(f"queues {queues} is not between 1 and {MAX_QUEUES}.")
     with transaction.atomic():
         if named(name) is None:
-            _require_room(name)
+            namespaces.hold_room(name)
         return put_row(
             Topic, name, changes, {"queues": settings.DEFAULT_QUEUES, "cell_id": _open_cell}, _require_as_many_queues
         )
@@ -162,15 +170,6 @@ def _open_cell() -> int:
 def _refuse_own(name: str) -> None:
     if topics.is_system(name):
         raise TopicForbidden(f"The topic {name} is the broker's own: it can be read, but not changed.")
-
-
-def _require_room(name: str) -> None:
-    """Raises RateLimited where the namespace of a new topic has as many as it may."""
-    namespace = Namespace.objects.select_for_update().filter(name=namespaces.part_of(name)).first()
-    if namespace is not None and namespace.max_topics is not None:
-        topics_within = Topic.objects.filter(name__startswith=namespace.name + namespaces.SEPARATOR).count()
-        if topics_within >= namespace.max_topics:
-            raise namespaces.full(namespace.name, topics_within)
 
 
 def _require_as_many_queues(topic: Topic, changes: Mapping[str, Any]) -> None:

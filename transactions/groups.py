@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from django.conf import settings
 
+from access.callers import Caller
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import GroupNotExist, NoPermission
@@ -108,9 +109,11 @@ def known_for_producing(name: str) -> ProducerGroupRow | None:
     return group
 
 
-def lists(group: ProducerGroupRow, key: str) -> bool:
-    """Whether the group is open to all API keys, or lists this one by its name; `require_key` knows patterns, too."""
-    return group.api_keys is None or key in group.api_keys
+def lets(group: ProducerGroupRow, caller: Caller) -> bool:
+    """Whether it is known that the caller may act for the group: the group is open to all keys or lists this one by its
+    name, or the caller manages it. `require_key` knows patterns, too.
+    """
+    return group.api_keys is None or caller.name in group.api_keys or caller.may_manage_names(group.name)
 
 
 async def require_key(name: str, key: str) -> None:
@@ -124,7 +127,7 @@ async def require_key(name: str, key: str) -> None:
 
 
 def _require_key(group: ProducerGroupRow, name: str, key: str) -> None:
-    if group.api_keys is None or lists(group, key):
+    if group.api_keys is None or key in group.api_keys:
         return
     if not any(fnmatch.fnmatchcase(key, pattern) for pattern in group.api_keys):
         raise NoPermission(

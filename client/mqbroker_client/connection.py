@@ -9,7 +9,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from mqbroker_client import calls, errors, requests, tracing
+from mqbroker_client import calls, environment, errors, requests, tracing
 from mqbroker_client.calls import Call, Result, hooked, path
 from mqbroker_client.coalescing import Lane
 from mqbroker_client.compression import DEFAULT, Compression
@@ -37,6 +37,9 @@ class Broker:
     Calls of several threads that come while another one is under way go together, in one request. A thread that finds
     none under way sends its own at once. `coalescing=False` sends each call by itself.
 
+    In a `namespace` all names are bare: `orders` is the broker's `<namespace>%orders`. A key that is bound to one needs
+    no such option.
+
     Bodies from 4 KiB on are compressed (`compression`), and unpacked where a message is read.
 
     `hooks` are around each call, in their order, behind OpenTelemetry's where that is installed.
@@ -54,6 +57,7 @@ class Broker:
         coalescing: bool = True,
         hooks: Sequence[Hook] = (),
         compression: Compression | None = DEFAULT,
+        namespace: str | None = None,
     ) -> None:
         self.urls = requests.addresses(url)
         self.connect_seconds = connect_seconds
@@ -62,7 +66,7 @@ class Broker:
         #: Around each call, and around what handles a message or answers a check: `mqbroker_client.hooks`.
         self.hooks = (*tracing.HOOKS, *hooks)
         self.compression = compression
-        self._requests = Requests(api_key)
+        self._requests = Requests(api_key, namespace)
         self._pools = [ConnectionPool(one, connections) for one in self.urls]
         self._used = 0
         self._lane = Lane(self._together) if coalescing else None
@@ -73,10 +77,11 @@ class Broker:
     def from_env(cls, **options: Unpack[Options]) -> Self:
         """The broker of MQBROKER_URL, which may be several addresses with commas, and MQBROKER_API_KEY.
 
+        MQBROKER_NAMESPACE is the namespace, where it is set.
+
         `options` are those of the constructor. Raises ValueError where a variable is missing.
         """
-        url, api_key = requests.from_environment()
-        return cls(url, api_key, **options)
+        return cls(*environment.from_environment(), **environment.options_of(options))
 
     def __enter__(self) -> Self:
         return self

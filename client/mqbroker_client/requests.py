@@ -1,7 +1,6 @@
 """One HTTP request as it leaves, and its answer as it is understood. No I/O."""
 
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -46,14 +45,16 @@ class Answer:
 
 
 class Requests:
-    """Makes the requests of one API key."""
+    """Makes the requests of one API key, in a namespace where one is given."""
 
-    def __init__(self, api_key: str) -> None:
+    def __init__(self, api_key: str, namespace: str | None = None) -> None:
         self._headers = {
             "Authorization": f"Bearer {_legal_key(api_key)}",
             "Accept": "application/json",
             "User-Agent": f"mqbroker-client/{VERSION}",
         }
+        if namespace is not None:
+            self._headers["X-Namespace"] = _legal_namespace(namespace)
 
     def of(self, call: Call[Any]) -> Request:
         """A call by itself."""
@@ -110,22 +111,7 @@ class Options(TypedDict, total=False):
     coalescing: bool
     hooks: Sequence[Hook]
     compression: Compression | None
-
-
-VARIABLES = ("MQBROKER_URL", "MQBROKER_API_KEY")
-
-
-def from_environment() -> tuple[str, str]:
-    """The addresses and the API key of MQBROKER_URL and MQBROKER_API_KEY. Raises ValueError where one is missing."""
-    found = given_environment()
-    if missing := [name for name in VARIABLES if name not in found]:
-        raise ValueError(f"the environment has no {' and no '.join(missing)}: set {' and '.join(VARIABLES)}")
-    return found["MQBROKER_URL"], found["MQBROKER_API_KEY"]
-
-
-def given_environment() -> dict[str, str]:
-    """The values of MQBROKER_URL and MQBROKER_API_KEY, without a variable that is unset or empty."""
-    return {name: os.environ[name] for name in VARIABLES if os.environ.get(name, "").strip()}
+    namespace: str | None
 
 
 def unreachable(url: str, request: Request, reason: object) -> errors.Unreachable:
@@ -239,6 +225,13 @@ def _retry_after_seconds(answer: Answer) -> float | None:
         return urllib3.Retry().parse_retry_after(value)
     except urllib3.exceptions.InvalidHeader:
         return None
+
+
+def _legal_namespace(namespace: str) -> str:
+    """The namespace, which stands in a header. What it may be is the broker's to say."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", namespace):
+        raise ValueError(f"the namespace {namespace!r} is not of letters, digits, _ and -")
+    return namespace
 
 
 def _legal_key(api_key: str) -> str:

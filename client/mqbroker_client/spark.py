@@ -20,7 +20,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, DataSourceWriter, WriterCommitMessage
 from pyspark.sql.types import DataType, StructType
 
-from mqbroker_client import calls, requests
+from mqbroker_client import calls, environment
 from mqbroker_client.connection import Broker
 from mqbroker_client.errors import BrokerError, RateLimited, Unavailable
 from mqbroker_client.messages import Message
@@ -68,7 +68,7 @@ def register(spark: SparkSession) -> None:
     context = spark.sparkContext
     if (context.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
         context.pythonExec = sys.executable
-    context.environment |= requests.given_environment()
+    context.environment |= environment.given_environment()
     spark.dataSource.register(MessageSink)
 
 
@@ -160,7 +160,7 @@ def _sending(options: Mapping[str, str], schema: StructType, overwrite: bool) ->
             way_out = "add it, or give the option topic" if name == "topic" else "add it"
             raise WriteRefused(f"The frame has no column {name}: {way_out}.")
     try:
-        url, api_key = requests.from_environment()
+        url, api_key = environment.from_environment()
     except ValueError as missing:
         raise WriteRefused(f"No broker is named: {missing} before `register`.") from missing
     return Sending(url, topic, api_key)

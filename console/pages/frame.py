@@ -1,16 +1,19 @@
 """Shows a template inside Unfold's frame, and says what is missing where there is nothing to show."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.contrib import admin
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
+from access import namespaces
 from store.errors import MessageIllegal
 from store.naming import cells
 from store.reading import cursors
 
 Cursor = TypeVar("Cursor")
+# Offered to narrow a list; any other may be in the address.
+NAMESPACES = 200
 
 
 def show(request: HttpRequest, template: str, title: str, **shown: object) -> TemplateResponse:
@@ -45,6 +48,17 @@ def after(request: HttpRequest, type_: type[Cursor]) -> dict[int, Cursor] | None
         return cursors.decode_each(request.GET.get("after") or None, type_)
     except MessageIllegal:
         return None
+
+
+def narrowing(request: HttpRequest) -> dict[str, Any]:
+    """What a list by name is narrowed to: a part of the name, and a namespace, of those that are offered."""
+    return {"matching": request.GET.get("q", "").strip(), **within(request)}
+
+
+def within(request: HttpRequest) -> dict[str, Any]:
+    """The namespace that a list is narrowed to, None for all, and those that are offered."""
+    offered = [row.name for row in namespaces.page("", NAMESPACES)]
+    return {"namespace": request.GET.get("namespace", "").strip() or None, "namespaces": offered}
 
 
 def kept(request: HttpRequest, *but: str) -> str:

@@ -12,6 +12,7 @@ from delivery import registry as consumer_registry
 from delivery import stats as delivery_stats
 from delivery.stats import GroupStats
 from monitoring.counts import GROUP_LIMIT, Count, up_to
+from store.naming.namespaces import part_of
 from store.notices import presence
 from store.reading import progress
 from store.stats import now
@@ -56,9 +57,10 @@ def producers(groups: list[ProducerGroup]) -> list[Producers]:
 @require_GET
 def all_producers(request: HttpRequest) -> HttpResponse:
     """Producer groups by name."""
-    matching = request.GET.get("q", "").strip()
-    page = counts.part(registry.page(request.GET.get("after", ""), PAGE + 1, matching), PAGE)
-    shown = {"now": now(), "groups": producers(page.rows), "after": page.after, "matching": matching}
+    narrowing = frame.narrowing(request)
+    wanted = narrowing["matching"], narrowing["namespace"]
+    page = counts.part(registry.page(request.GET.get("after", ""), PAGE + 1, *wanted), PAGE)
+    shown = {"now": now(), "groups": producers(page.rows), "after": page.after, **narrowing}
     return frame.show(request, "console/producer_groups.html", "Producer groups", query=frame.kept(request), **shown)
 
 
@@ -82,15 +84,17 @@ def one_producer(request: HttpRequest, name: str) -> HttpResponse:
 @require_GET
 def all_consumers(request: HttpRequest) -> HttpResponse:
     """Consumer groups by name, or those whose messages wait longest first."""
-    matching, by = request.GET.get("q", "").strip(), request.GET.get("by", "")
+    narrowing, by = frame.narrowing(request), request.GET.get("by", "")
+    matching, namespace = narrowing["matching"], narrowing["namespace"]
     shown: dict[str, object]
     if by in SORTS:
         groups = [group for group in delivery_stats.by_urgency() if matching.lower() in group.group.name.lower()]
+        groups = [group for group in groups if namespace in (None, part_of(group.group.name))]
         shown = {"groups": sorted(groups, key=SORTS[by])[:SORTED], "after": "", "of": len(groups)}
     else:
-        page = counts.part(consumer_registry.page(request.GET.get("after", ""), PAGE + 1, matching), PAGE)
+        page = counts.part(consumer_registry.page(request.GET.get("after", ""), PAGE + 1, matching, namespace), PAGE)
         shown = {"groups": delivery_stats.of_groups(page.rows), "after": page.after}
-    around = {"now": now(), "matching": matching, "by": by, "carried": {"by": by} if by in SORTS else {}}
+    around = {"now": now(), **narrowing, "by": by, "carried": {"by": by} if by in SORTS else {}}
     kept = {"query": frame.kept(request), "unsorted": frame.kept(request, "by")}
     return frame.show(request, "console/consumer_groups.html", "Consumer groups", **around, **kept, **shown)
 

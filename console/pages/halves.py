@@ -32,13 +32,15 @@ class Asked:
     topic: str
     older_than_seconds: int
     after: str
+    namespace: str | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.producer_group or self.topic or self.older_than_seconds)
+        return bool(self.producer_group or self.topic or self.older_than_seconds or self.namespace)
 
     def wanted(self, state: str | None) -> Wanted:
         """The transactions of a state that match; of any ended one with None."""
-        return Wanted(state, self.producer_group or None, self.topic or None, self.older_than_seconds)
+        named = self.producer_group or None, self.topic or None
+        return Wanted(state, *named, self.older_than_seconds, self.namespace)
 
 
 @require_GET
@@ -102,6 +104,7 @@ def asked_for(request: HttpRequest) -> Asked:
         topic=given.get("topic", "").strip(),
         older_than_seconds=min(frame.whole_number(request, "older_than_seconds"), listing.MAX_AGE_SECONDS),
         after=given.get("after", ""),
+        namespace=given.get("namespace", "").strip() or None,
     )
 
 
@@ -124,4 +127,5 @@ def form(request: HttpRequest, asked: Asked) -> dict[str, object]:
         "offered_topics": [topic.name for topic in topic_registry.page("", OFFERED)],
         "offered_groups": [group.name for group in registry.page("", OFFERED)],
         "query": frame.kept(request),
+        "namespaces": frame.within(request)["namespaces"],
     }

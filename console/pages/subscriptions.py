@@ -13,9 +13,10 @@ PAGE = 25
 @require_GET
 def all_subscriptions(request: HttpRequest) -> HttpResponse:
     """Subscriptions by name."""
-    matching = request.GET.get("q", "").strip()
-    page = counts.part(registry.page(request.GET.get("after", ""), PAGE + 1, matching), PAGE)
-    shown = {"now": now(), "subscriptions": page.rows, "after": page.after, "matching": matching}
+    narrowing = frame.narrowing(request)
+    wanted = narrowing["matching"], narrowing["namespace"]
+    page = counts.part(registry.page(request.GET.get("after", ""), PAGE + 1, *wanted), PAGE)
+    shown = {"now": now(), "subscriptions": page.rows, "after": page.after, **narrowing}
     return frame.show(request, "console/subscriptions.html", "Subscriptions", query=frame.kept(request), **shown)
 
 

@@ -25,9 +25,11 @@ TIMERS = 20
 def all_topics(request: HttpRequest) -> HttpResponse:
     """Topics by name: those of users first, the broker's own folded away or on a page of their own."""
     of_broker = request.GET.get("own") == "1"
-    matching = request.GET.get("q", "").strip()
+    narrowing = frame.narrowing(request)
     page_of = registry.page_of_broker if of_broker else registry.page_of_users
-    page = counts.part(page_of(request.GET.get("after", ""), PAGE + 1, matching), PAGE)
+    page = counts.part(
+        page_of(request.GET.get("after", ""), PAGE + 1, narrowing["matching"], narrowing["namespace"]), PAGE
+    )
     return frame.show(
         request,
         "console/topics.html",
@@ -35,7 +37,7 @@ def all_topics(request: HttpRequest) -> HttpResponse:
         now=stats.now(),
         rows=stats.held_by(page.rows, QUEUES),
         of_broker=of_broker,
-        matching=matching,
+        **narrowing,
         carried={"own": "1"} if of_broker else {},
         query=frame.kept(request),
         after=page.after,

@@ -18,6 +18,7 @@ from delivery.retries.nacks import MAX_REASON
 from store.messages import StoredMessage, compression
 from store.messages.texts import is_blank
 from store.messages.times import encode
+from store.naming import namespaces
 from webhooks.endpoint_answers import Answer
 from webhooks.results import NoResults, results_of
 
@@ -116,9 +117,9 @@ def calls(deliveries: Sequence[Delivery], max_batch: int) -> Iterator[list[Pushe
         yield call
 
 
-def payload(subscription: str, group: str, topic: str, call: Sequence[Pushed]) -> bytes:
-    """The body of a call."""
-    return msgspec.json.encode(
+async def payload(subscription: str, group: str, topic: str, call: Sequence[Pushed]) -> bytes:
+    """The body of a call, as the group's namespace reads it."""
+    content = msgspec.json.encode(
         {
             "type": "messages.deliver",
             "subscription": subscription,
@@ -127,6 +128,7 @@ def payload(subscription: str, group: str, topic: str, call: Sequence[Pushed]) -
             "messages": [pushed.entry for pushed in call],
         }
     )
+    return await namespaces.shown_to(group, content)
 
 
 def settle(answer: Answer, call: Sequence[Pushed]) -> Settlement:

@@ -26,7 +26,6 @@ from store.db import connections
 from store.db.statements import Statement
 from store.errors import Refusal
 from store.messages.ids import new_id
-from store.naming import namespaces
 from store.notices import notifier
 from store.process import runtime
 from store.process.answer_budget import Hold
@@ -172,10 +171,9 @@ class Push:
     async def _call(self, call: Sequence[Pushed]) -> None:
         subscriber = self._subscriber
         guard = subscribers.PauseGuard(subscriber)
-        payload = protocol.payload(subscriber.name, subscriber.group, subscriber.topic, call)
         answer = await self._caller.post(
             subscriber.url,
-            await namespaces.shown_to(subscriber.group, payload),
+            await protocol.payload(subscriber.name, subscriber.group, subscriber.topic, call),
             subscriber.secrets,
             f"psh_{new_id()}",
             subscriber.timeout_seconds,

@@ -11,12 +11,12 @@ import structlog
 from access.callers import Caller
 from monitoring.requests import Calls, Tally
 from mqbroker import errors
-from mqbroker.api import answers, bodies, codings, namespaces, responding, unread
+from mqbroker.api import answers, bodies, codings, responding, unread
 from mqbroker.api.bodies import Body
 from mqbroker.api.left_to_django import READING, LeftToDjango
 from mqbroker.api.new_work import NewWork
 from mqbroker.api.operations import Call, rest_of
-from mqbroker.api.requests import DataRequest, begin_request
+from mqbroker.api.requests import DataRequest, begin_request, entered
 from mqbroker.api.router import Route, Router, View
 from mqbroker.rights import KeyRing
 from store.commit import writer
@@ -110,7 +110,7 @@ class Handler(NewWork):
             content = body.whole()
             if content is None:
                 return self._answer(exchange, found, body)
-            request, named = self._request(exchange, found, caller, content)
+            request, named = entered(exchange, caller, content, self._keys, found.named)
             operation = call.operation(request, **named)
             is_ready = operation.ready()
             if not is_ready or operation.ordered:
@@ -202,7 +202,7 @@ class Handler(NewWork):
                 if exchange.is_refused:
                     answer = self.busy()
                 else:
-                    request, named = self._request(exchange, found, caller, content)
+                    request, named = entered(exchange, caller, content, self._keys, found.named)
                     answer = await found.view(request, **named)
             except Refusal as refusal:
                 answer = answers.refused(errors.of_request(refusal))
@@ -216,18 +216,6 @@ class Handler(NewWork):
             body.release()
             if request is not None:
                 request.close()
-
-    def _request(
-        self, exchange: Exchange, found: Found, caller: Caller, content: bytes
-    ) -> tuple[DataRequest, Mapping[str, Any]]:
-        """The request with the parameters of its path; of a caller in a namespace, with their whole names."""
-        named = found.named
-        if caller.namespace is not None or namespaces.HEADER in exchange.headers:
-            namespace = namespaces.enter(exchange, caller)
-            again = self._find(exchange)
-            if namespace is not None and again is not None:
-                content, named = namespace.wrap_document(content), again.named
-        return DataRequest(exchange, caller, content, self._keys), named
 
     async def _content_of(self, exchange: Exchange, body: Body, route: Route, caller: Caller) -> bytes:
         """The body of a request of the data plane; of a refused one only a small one, which keeps its connection."""

@@ -66,7 +66,8 @@ class LeftToDjango:
             caller = await self._keys.caller(authorization)
         except Unauthenticated:
             return None
-        return namespaces.enter(exchange, caller)
+        is_within = caller.namespace is not None or namespaces.HEADER in exchange.headers
+        return namespaces.enter(exchange, caller) if is_within else None
 
     async def _budget_of(self, exchange: Exchange, *, is_form: bool) -> Budget:
         """The budget for the body of a request outside of the data plane, once its caller is known.

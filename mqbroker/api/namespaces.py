@@ -1,8 +1,11 @@
 """The namespace of a request: its names are wrapped before anything reads them, and bare again in the answer."""
 
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlencode
 
 from access.callers import Caller
+from mqbroker.rights import NAMES_OF_PATHS
 from store.errors import MessageIllegal, NoPermission
 from store.naming.namespaces import NAME_RULE, Namespace, is_namespace
 from wire.exchange import Exchange
@@ -22,20 +25,23 @@ def is_concerned(exchange: Exchange) -> bool:
     return exchange.target.startswith(PATHS) and exchange.target != SCHEMA
 
 
-def enter(exchange: Exchange, caller: Caller) -> Namespace | None:
-    """Wraps the names of the path and the query, and has the answer unwrapped; None without a namespace.
+def enter(exchange: Exchange, caller: Caller) -> Namespace:
+    """The namespace of a caller that has one; wraps the names of the path and the query, and has the answer unwrapped.
 
     Raises MessageIllegal for a header that is no namespace, NoPermission for another one than the key's.
     """
     asked = exchange.headers.get(HEADER)
-    if asked is None and caller.namespace is None:
-        return None
     namespace = _of(caller, None if asked is None else asked.decode("latin-1"))
     exchange.target = _path(exchange.target, namespace)
     if exchange.query_string:
         exchange.query_string = _query(exchange.query_string, namespace)
     exchange.namespace = namespace
     return namespace
+
+
+def wrapped(namespace: Namespace, named: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The parameters of a path, with whole names."""
+    return {name: namespace.wrap(value) if name in NAMES_OF_PATHS else value for name, value in named.items()}
 
 
 def _of(caller: Caller, asked: str | None) -> Namespace:

@@ -3,14 +3,16 @@
 import asyncio
 import re
 import uuid
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
 import msgspec
 
 from access.audit import Signature
 from access.callers import Caller
+from mqbroker.api import namespaces
 from mqbroker.rights import KeyRing
 from store.db import patience
 from store.errors import BadRequest, MessageIllegal, MessageNotFound
@@ -107,6 +109,19 @@ class DataRequest:
         if unknown := ", ".join(name[:40] for name in found if name not in names):
             raise MessageIllegal(f"There is no field {unknown[:200]} here: the fields are {', '.join(names)}.")
         return found
+
+
+def entered(
+    exchange: Exchange, caller: Caller, body: bytes, keys: KeyRing, named: Mapping[str, Any]
+) -> tuple[DataRequest, Mapping[str, Any]]:
+    """A request with the parameters of its path; of a caller in a namespace, with whole names.
+
+    Raises what `namespaces.enter` raises.
+    """
+    if caller.namespace is not None or namespaces.HEADER in exchange.headers:
+        namespace = namespaces.enter(exchange, caller)
+        body, named = namespace.wrap_document(body), namespaces.wrapped(namespace, named)
+    return DataRequest(exchange, caller, body, keys), named
 
 
 def decode(shape: type[Shape], body: bytes) -> Shape:

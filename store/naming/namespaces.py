@@ -6,7 +6,7 @@ in a namespace writes and reads bare ones. Wrapping and unwrapping are done wher
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ import msgspec
 from django.db.models import Q
 from msgspec import Raw
 
-from store.db import connections
+from store.db import connections, sync
 from store.db.statements import Statement
 from store.db.ttl_cache import CONFIGURATION_SECONDS, TtlCache
 from store.errors import RateLimited
@@ -165,6 +165,7 @@ class TopicCount(NamedTuple):
 
 FIND_NAMESPACE = Statement(__file__, "find_namespace", NamespaceRow)
 COUNT_TOPICS = Statement(__file__, "count_topics_within", TopicCount)
+LOCK_NAMESPACE = Statement(__file__, "lock_namespace", NamespaceRow)
 
 
 @dataclass
@@ -198,19 +199,24 @@ async def require_room(name: str) -> None:
     Topics that are made at the same moment may pass the limit by their number.
     """
     row = await of_name(name)
-    if row is None or row.max_topics is None:
-        return
-    [found] = await connections.read_control(COUNT_TOPICS, {"start": row.name + SEPARATOR})
-    if found.topics >= row.max_topics:
-        raise full(row.name, found.topics)
+    if row is not None and row.max_topics is not None:
+        _require(row, await connections.read_control(COUNT_TOPICS, {"start": row.name + SEPARATOR}))
 
 
-def full(name: str, topics: int) -> RateLimited:
-    """The refusal of one more topic."""
-    return RateLimited(
-        f"The namespace {name} has {topics} topics, its limit: take one away, or have its max_topics raised at "
-        f"/v1/namespaces/{name}."
-    )
+def hold_room(name: str) -> None:
+    """As `require_room`, in the transaction of the control that makes the topic, and exactly."""
+    rows = sync.read(LOCK_NAMESPACE, {"name": part_of(name)}) if part_of(name) else ()
+    if rows and rows[0].max_topics is not None:
+        _require(rows[0], sync.read(COUNT_TOPICS, {"start": rows[0].name + SEPARATOR}))
+
+
+def _require(row: NamespaceRow, counted: Sequence[TopicCount]) -> None:
+    topics = counted[0].topics
+    if row.max_topics is not None and topics >= row.max_topics:
+        raise RateLimited(
+            f"The namespace {row.name} has {topics} topics, its limit: take one away, or have its max_topics raised at "
+            f"/v1/namespaces/{row.name}."
+        )
 
 
 async def shown_to(group: str, payload: bytes) -> bytes:

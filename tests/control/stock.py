@@ -35,11 +35,13 @@ class Stock:
         self.operator.put(f"/v1/subscriptions/{name}", **self.push())
         self.nacked()
         self.operator.make("/v1/api-keys", name=name, scopes=["manage"])
+        self.operator.put(f"/v1/namespaces/{name}")
         self.known: Document = {
             "topic": name,
             "group": name,
             "name": name,
             "name_or_id": name,
+            "namespace": name,
             "queue_id": 0,
             "message_id": self.operator.make("/v1/messages", topic=name, body="order").document["message_id"],
             "transaction_id": self.begun(),

@@ -1,13 +1,27 @@
 """Two teams on one broker, each with a namespace of its own and a key that is bound to it."""
 
+import os
+from collections.abc import Iterator
+
 import pytest
 
+from tests.broker import databases
 from tests.broker.running import RunningBroker
-from tests.control.conftest import broker, operator, password
+from tests.control.conftest import SETTINGS, operator, password
 from tests.control.operators import Operator
 from tests.namespaces.teams import Team
 
-__all__ = ["broker", "operator", "password"]
+__all__ = ["operator", "password"]
+
+
+@pytest.fixture(scope="package")
+def broker(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+    """Two web processes, a worker and beat, whose half messages stay undecided until a test ends them."""
+    redis_url = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")
+    with databases.copied(prepared) as database_url:
+        folder = tmp_path_factory.mktemp("namespaces")
+        with RunningBroker(folder, database_url, redis_url, SETTINGS, webs=2) as running:
+            yield running
 
 
 @pytest.fixture

@@ -66,7 +66,12 @@ def test_bulks_and_batches_are_wrapped_too(ours: Team, theirs: Team) -> None:
 
     assert len(ended.document["messages"]) == 2
     found: set[str] = set()
-    eventually(lambda: found.update(bodies(ours.receives(wait_seconds=0))) or len(found) == 5)
+
+    def are_all_there() -> bool:
+        found.update(bodies(ours.receives(wait_seconds=0)))
+        return len(found) == 5
+
+    eventually(are_all_there)
     assert found == {"one", "half", "two", "three", "a"}
     assert theirs.receives(wait_seconds=0) == []
 

@@ -98,7 +98,7 @@ class Begin(Operation[Begun]):
         group = groups.known_for_producing(given.producer_group)
         if group is None or not undecided_limits.is_known_below(group, given.topic) or is_large(given, MAX_BATCH_BYTES):
             return False
-        if caller is not None and not (caller.may_manage_names(group.name) or groups.lists(group, caller.name)):
+        if caller is not None and not groups.lets(group, caller):
             return False
         self._take_immunity()
         accepted = accept.accept_known(given, self.traceparent, validation.derived_id_of(given.transaction_id, 0))

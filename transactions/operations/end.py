@@ -121,10 +121,7 @@ class End(OfTransaction[Ended]):
         caller, group = self.caller, groups.known(self.group_name)
         if group is None:
             return False
-        if caller is not None and not (
-            caller.may_everywhere("produce")
-            and (caller.may_manage_names(group.name) or groups.lists(group, caller.name))
-        ):
+        if caller is not None and not (caller.may_everywhere("produce") and groups.lets(group, caller)):
             return False
         self.group_id = group.id
         return self.is_plain

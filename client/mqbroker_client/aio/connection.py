@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary, WeakSet
 import aiohttp
 from yarl import URL
 
-from mqbroker_client import calls, errors, forks, requests, tracing
+from mqbroker_client import calls, environment, errors, forks, requests, tracing
 from mqbroker_client.aio.coalescing import AsyncLane
 from mqbroker_client.aio.hooks import AsyncHook, entered
 from mqbroker_client.calls import Call, Result
@@ -71,6 +71,7 @@ class AsyncBroker:
         coalescing: bool = True,
         hooks: Sequence[AsyncHook] = (),
         compression: Compression | None = DEFAULT,
+        namespace: str | None = None,
     ) -> None:
         self.urls = requests.addresses(url)
         self.connect_seconds = connect_seconds
@@ -81,7 +82,7 @@ class AsyncBroker:
         self.connections = connections
         self.coalescing = coalescing
         self.compression = compression
-        self._requests = Requests(api_key)
+        self._requests = Requests(api_key, namespace)
         self._used = 0
         self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, Line] = WeakKeyDictionary()
         #: How many calls of the background were not sent, or refused.
@@ -93,7 +94,7 @@ class AsyncBroker:
     @classmethod
     def from_env(cls, **options: Unpack[Options]) -> Self:
         """The broker of MQBROKER_URL and MQBROKER_API_KEY; as `Broker.from_env`."""
-        return cls(*requests.from_environment(), **options)
+        return cls(*environment.from_environment(), **environment.options_of(options))
 
     async def __aenter__(self) -> Self:
         self._closed.discard(asyncio.get_running_loop())

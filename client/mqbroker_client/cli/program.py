@@ -14,6 +14,7 @@ from uuid import UUID
 from mqbroker_client.cli import messages, operators, transactions, watching
 from mqbroker_client.cli.output import Output
 from mqbroker_client.connection import Broker
+from mqbroker_client.environment import namespace_of_environment
 from mqbroker_client.errors import BrokerError, Unreachable
 from mqbroker_client.requests import VERSION
 from mqbroker_client.retries import PASSING
@@ -22,7 +23,8 @@ DONE, REFUSED, NOT_UNDERSTOOD, AWAY, INTERRUPTED, READER_GONE = 0, 1, 2, 3, 130,
 DEFAULT_URL = "http://127.0.0.1:8000"
 EPILOG = """\
 The broker is MQBROKER_URL (default: http://127.0.0.1:8000). The key is MQBROKER_API_KEY or in a file, because every
-user of the machine can read arguments. Exit codes: 0 done, 1 refused, 2 not understood, 3 the broker is away or busy.
+user of the machine can read arguments. MQBROKER_NAMESPACE is the namespace. Exit codes: 0 done, 1 refused, 2 not
+understood, 3 the broker is away or busy.
 """
 
 Command = Callable[[Broker, argparse.Namespace, Output], None]
@@ -84,7 +86,7 @@ def _print_no_more() -> None:
 def parser() -> argparse.ArgumentParser:
     """All commands."""
     url = os.environ.get("MQBROKER_URL") or DEFAULT_URL
-    before, behind = _shared(url=url, api_key_file=None, json=False), _shared()
+    before, behind = _shared(url=url, api_key_file=None, json=False, namespace=namespace_of_environment()), _shared()
     whole = argparse.ArgumentParser(
         "mqb", description="The broker on the command line.", epilog=EPILOG, parents=[before]
     )
@@ -108,6 +110,7 @@ def _shared(**defaults: object) -> argparse.ArgumentParser:
     shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     shared.add_argument("--url", help="of the broker; several with commas between them")
     shared.add_argument("--api-key-file", type=Path)
+    shared.add_argument("--namespace", help="in which all names are bare; a key that is bound to one needs it not")
     shared.add_argument("--json", action="store_true", help="JSON, a line for each result")
     shared.set_defaults(**defaults)
     return shared
@@ -194,8 +197,8 @@ def _add_watching(add: Add) -> None:
 
 def _broker(given: argparse.Namespace) -> Broker:
     if given.api_key_file is not None:
-        return Broker(given.url, given.api_key_file.read_text())
+        return Broker(given.url, given.api_key_file.read_text(), namespace=given.namespace)
     key = os.environ.get("MQBROKER_API_KEY", "")
     if not key.strip():
         raise ValueError("no API key: set MQBROKER_API_KEY, or give --api-key-file")
-    return Broker(given.url, key)
+    return Broker(given.url, key, namespace=given.namespace)

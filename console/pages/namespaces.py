@@ -1,0 +1,92 @@
+"""The page of namespaces: what each has in sum, its limits, and the ways to its lists."""
+
+from collections import Counter
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_GET
+
+from access import namespaces
+from access.models import Namespace
+from console.pages import counts, frame
+from delivery import stats as delivery_stats
+from delivery.dead_letters import lists as dead_letters
+from delivery.stats import GroupStats
+from monitoring.counts import COUNT_LIMIT, Count, up_to
+from store import registry, stats
+from store.naming.namespaces import part_of
+from store.stats import now
+from transactions.reads import undecided
+from transactions.reads.listing import Wanted
+
+PAGE = 25
+# Of each namespace: topics, and of each of them queues, whose entries are summed.
+TOPICS = 200
+QUEUES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What a namespace has; a Count says whether there is more than was counted."""
+
+    row: Namespace
+    topics: Count
+    entries: Count
+    pending: Count
+    discarded: Count
+    groups: int
+    lag: int
+    dead_letters: int
+
+    @property
+    def limits(self) -> list[tuple[str, int]]:
+        """The limits that are set, by what they limit."""
+        found = ((name.replace("_", " "), getattr(self.row, name)) for name in namespaces.LIMIT_NAMES)
+        return [(name, limit) for name, limit in found if limit is not None]
+
+    @property
+    def query(self) -> str:
+        """What narrows a list to it."""
+        return urlencode({"namespace": self.row.name})
+
+
+@require_GET
+def all_namespaces(request: HttpRequest) -> HttpResponse:
+    """Namespaces by name, with their sums."""
+    matching = request.GET.get("q", "").strip()
+    page = counts.part(namespaces.page(request.GET.get("after", ""), PAGE + 1, matching), PAGE)
+    groups, letters = delivery_stats.by_urgency(), Counter[str]()
+    for of_group in dead_letters.groups():
+        letters[part_of(of_group.group_name)] += of_group.letters
+    return frame.show(
+        request,
+        "console/namespaces.html",
+        "Namespaces",
+        now=now(),
+        rows=[sums(row, [one for one in groups if part_of(one.group.name) == row.name], letters) for row in page.rows],
+        matching=matching,
+        query=frame.kept(request),
+        after=page.after,
+    )
+
+
+def sums(row: Namespace, groups: list[GroupStats], letters: Counter[str]) -> Sums:
+    """What a namespace has, of the numbers of its consumer groups and of all dead letters."""
+    topics = registry.page_of_users("", TOPICS + 1, namespace=row.name)
+    held = stats.held_by(topics[:TOPICS], QUEUES)
+    is_more = len(topics) > TOPICS
+    pending, discarded = (
+        up_to(COUNT_LIMIT, undecided.count(Wanted(state, namespace=row.name), COUNT_LIMIT + 1))
+        for state in ("PREPARED", "DISCARDED")
+    )
+    return Sums(
+        row,
+        topics=Count(min(len(topics), TOPICS), is_more),
+        entries=Count(sum(one.entries for one in held), is_more or any(one.partial for one in held)),
+        pending=pending,
+        discarded=discarded,
+        groups=len(groups),
+        lag=sum(one.lag for one in groups),
+        dead_letters=letters[row.name],
+    )
