@@ -43,6 +43,7 @@ MESSAGE_COLUMNS = (
     .add("copy_of", LongType())
     .add("message_id", StringType())
     .add("topic", StringType())
+    .add("namespace", StringType())
     .add("queue_id", IntegerType())
     .add("producer_group", StringType())
     .add("transaction_id", StringType())
@@ -62,6 +63,7 @@ MESSAGE_COLUMNS = (
 ENTRY_COLUMNS = (
     StructType()
     .add("topic", StringType())
+    .add("namespace", StringType())
     .add("topic_id", IntegerType())
     .add("queue_id", IntegerType())
     .add("queue_offset", LongType())
@@ -81,6 +83,7 @@ TRANSACTION_COLUMNS = (
     StructType()
     .add("transaction_id", StringType())
     .add("producer_group", StringType())
+    .add("namespace", StringType())
     .add("state", StringType())
     .add("prepared_at", TimestampType())
     .add("decided_at", TimestampType())

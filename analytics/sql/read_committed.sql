@@ -6,6 +6,7 @@
 -- their own here, in its order, because an entry has these, too.
 SELECT
     l.*, c.segment_id, c.segment_id AS segment, c.topic_id, t.name AS topic, c.queue_id, c.queue_offset, c.entered_at,
+    CASE WHEN strpos(t.name, chr(37)) > 1 THEN split_part(t.name, chr(37), 1) END AS namespace,
     CASE WHEN l.transaction_id IS NOT NULL THEN 'COMMITTED' END AS state,
     coalesce(
         c.due_at,

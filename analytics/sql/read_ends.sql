@@ -2,6 +2,7 @@
 -- out.
 SELECT
     o.segment_id, o.segment_id AS segment, o.operation_id, o.transaction_id, g.name AS producer_group,
+    CASE WHEN strpos(g.name, chr(37)) > 1 THEN split_part(g.name, chr(37), 1) END AS namespace,
     CASE o.decision WHEN 'COMMIT' THEN 'COMMITTED' ELSE 'ROLLED_BACK' END AS state,
     o.stored_at AS prepared_at, o.decided_at, o.decided_by,
     extract(EPOCH FROM o.decided_at - o.stored_at)::double precision AS seconds_to_decision, o.check_times,

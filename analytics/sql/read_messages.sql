@@ -3,7 +3,7 @@
 -- is known without reading the body. A name is null when its topic or group is deleted. A copy keeps the time at
 -- which its message was stored first: before its own segment was opened, but for the half second that a roll waits for
 -- the log. Only such rows are looked up by their ids, in the segments before. `state` is that of the transaction at the
--- time of the reading, null for a message of none, and where its end was dropped: files of an export do without it.
+-- time of the reading, null for a message of none, and where its end was dropped: files of an export do without it. The namespace is what stands before the first % of the topic's name.
 SELECT
     l.*, l.segment_id AS segment,
     CASE
@@ -21,7 +21,8 @@ SELECT
                     WHERE h.transaction_id = l.transaction_id
                 )
             )
-    END AS state, t.name AS topic, g.name AS producer_group, octet_length(l.body) AS body_bytes,
+    END AS state, t.name AS topic,
+    CASE WHEN strpos(t.name, chr(37)) > 1 THEN split_part(t.name, chr(37), 1) END AS namespace, g.name AS producer_group, octet_length(l.body) AS body_bytes,
     octet_length(l.body) + coalesce(octet_length(l.properties), 0)
     + coalesce(octet_length(array_to_string(l.keys, ' ')), 0) AS weight,
     CASE

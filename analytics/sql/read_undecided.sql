@@ -2,6 +2,7 @@
 -- discard is taken for the decision.
 SELECT
     h.log_segment AS segment, h.transaction_id, g.name AS producer_group,
+    CASE WHEN strpos(g.name, chr(37)) > 1 THEN split_part(g.name, chr(37), 1) END AS namespace,
     CASE WHEN h.discarded_at IS NULL THEN 'PREPARED' ELSE 'DISCARDED' END AS state,
     h.stored_at AS prepared_at, h.discarded_at AS decided_at, discard.decided_by,
     extract(EPOCH FROM h.discarded_at - h.stored_at)::double precision AS seconds_to_decision, h.check_times,

@@ -15,6 +15,7 @@ def live(past: Past) -> None:
     _messages(past, orders)
     _entries(past, orders, coupons)
     _transactions(past, orders, coupons)
+    _of_a_team(past)
 
 
 def _messages(past: Past, orders: int) -> None:
@@ -59,6 +60,16 @@ def _entries(past: Past, orders: int, coupons: int) -> None:
     # More queues than one slice gathers.
     for queue_id in range(101):
         past.enqueue(2, coupons, queue_id, 0, second)
+
+
+def _of_a_team(past: Past) -> None:
+    shop = (past.group("team%shop"), "team%shop")
+    orders, retries = past.topic("team%orders"), past.topic("%RETRY%team%coupons")
+    sent = past.store(1, orders, b"of a team")
+    past.enqueue(1, orders, 0, 0, sent)
+    past.enqueue(2, retries, 0, 0, sent, reconsume_times=1)
+    past.end(1, past.begin(1, shop, [orders]), "COMMIT", "producer")
+    past.leave(past.begin(2, shop, [orders]), checks=0)
 
 
 def _transactions(past: Past, orders: int, coupons: int) -> None:

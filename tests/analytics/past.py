@@ -136,6 +136,7 @@ class Past:
             "message_id": str(row["message_id"]),
             "transaction_id": row["transaction_id"] and str(row["transaction_id"]),
             "topic": self.names.get(topic_id),
+            "namespace": namespace_of(self.names.get(topic_id)),
             "producer_group": group,
             "properties": properties,
             "body_bytes": len(kept_body),
@@ -164,6 +165,7 @@ class Past:
                 **{column: value for column, value in row.items() if column != "real_tags_code"},
                 "segment": segment_id,
                 "topic": self.names.get(topic_id),
+                "namespace": namespace_of(self.names.get(topic_id)),
                 "topic_id": topic_id,
                 "real_topic": self.names.get(real_topic_id or 0),
                 "deliver_at": None if real_topic_id is None else at_milliseconds(row["tags_code"]),
@@ -271,6 +273,7 @@ class Past:
                 "segment": segment_id,
                 "transaction_id": str(half.transaction_id),
                 "producer_group": half.group,
+                "namespace": namespace_of(half.group),
                 "state": state,
                 "prepared_at": half.prepared_at,
                 "decided_at": at,
@@ -281,6 +284,12 @@ class Past:
                 "remark": remark,
             }
         )
+
+
+def namespace_of(name: str | None) -> str | None:
+    """What a name of a topic or a group begins with, before a %; behind the prefix of retries or dead letters."""
+    own = (name or "").removeprefix("%RETRY%").removeprefix("%DLQ%")
+    return own.partition("%")[0] if "%" in own else None
 
 
 def places(half: Half, others: Mapping[str, list[int] | None]) -> Row:
