@@ -13,10 +13,10 @@ from access.rows import KeyRow, Limits
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import RateLimited
+from store.naming import namespaces
 from store.process import runtime
 
 ADD_REFUSALS = Statement(__file__, "add_refusals")
-ADD_REFUSALS_OF_NAMESPACES = Statement(__file__, "add_refusals_of_namespaces")
 
 KEY, NAMESPACE = "key", "namespace"
 
@@ -150,7 +150,7 @@ class Allowances:
         if not refused or now - self._kept_at < KEEP_SECONDS:
             return
         self._kept_at = now
-        for kind, statement in ((KEY, ADD_REFUSALS), (NAMESPACE, ADD_REFUSALS_OF_NAMESPACES)):
+        for kind, statement in ((KEY, ADD_REFUSALS), (NAMESPACE, namespaces.ADD_REFUSALS)):
             counts = {one.id: one.refused for one in refused if one.kind == kind}
             for one in refused:
                 one.refused = 0 if one.kind == kind else one.refused

@@ -1,9 +1,7 @@
-"""The tables of access: who may call, in which namespace, and who changed what."""
+"""The tables of access: who may call, and who changed what."""
 
 from django.db import models
 from django.db.models.functions import Now
-
-from store.db.columns import CText
 
 
 class ApiKey(models.Model):
@@ -34,30 +32,6 @@ class ApiKey(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-
-class Namespace(models.Model):
-    """A part of the names of topics and groups, for a team; kept by the control.
-
-    Its limits: messages and bytes a second of all its keys in each web process, and topics and undecided transactions
-    in each cell. Null: no limit.
-    """
-
-    name = CText(unique=True)
-    messages_per_second = models.IntegerField(null=True)
-    bytes_per_second = models.BigIntegerField(null=True)
-    max_topics = models.IntegerField(null=True)
-    max_undecided = models.IntegerField(null=True)
-    # Requests that these limits refused, ever, and when the last of them was counted.
-    refused = models.BigIntegerField(default=0, db_default=0)
-    refused_at = models.DateTimeField(null=True)
-    created_at = models.DateTimeField(db_default=Now())
-
-    class Meta:
-        db_table = "namespace"
-
-    def __str__(self) -> str:
-        return str(self.name)
 
 
 class AuditEntry(models.Model):

@@ -6,9 +6,10 @@ from typing import Any
 
 from django.db import transaction
 
-from access.models import ApiKey, Namespace
+from access.models import ApiKey
 from store.db import fields
 from store.errors import MessageIllegal, Refusal
+from store.models import Namespace
 from store.naming.namespaces import NAME, NAME_RULE
 from store.notices import caches
 

@@ -1,13 +1,14 @@
 """The tables of the store: messages, the entries that make them visible, and progress."""
 
 from django.contrib.postgres.fields import ArrayField
-from django.contrib.postgres.functions import RandomUUID
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models.functions import Now
 
+from store.db.cell_models import Cell as Cell
+from store.db.cell_models import CellIdentity as CellIdentity
+from store.db.cell_models import CellMap as CellMap
 from store.db.columns import CText
-from store.db.sealing import SealedField
 from store.process.models import Heartbeat as Heartbeat
 from store.process.models import Presence as Presence
 
@@ -40,64 +41,28 @@ class Topic(models.Model):
         return str(self.name)
 
 
-class Cell(models.Model):
-    """A database with the tables of the message path, for some of the topics. Rows are kept by the control, cell 0.
+class Namespace(models.Model):
+    """A part of the names of topics and groups, for a team; kept by the control.
 
-    The URL of cell 0 is empty: it is that of the process. Ids of messages and receipt handles hold a cell's id in ten
-    bits; that of a cell which was removed is not used again. `parent_id`: that which this one was split from.
+    Its limits: messages and bytes a second of all its keys in each web process, and topics and undecided transactions
+    in each cell. Null: no limit.
     """
 
-    id = models.AutoField(primary_key=True)
     name = CText(unique=True)
-    url = SealedField(default="")
-    takes_topics = models.BooleanField(default=False)
-    made_at = models.DateTimeField(db_default=Now())
-    parent_id = models.IntegerField(null=True)
+    messages_per_second = models.IntegerField(null=True)
+    bytes_per_second = models.BigIntegerField(null=True)
+    max_topics = models.IntegerField(null=True)
+    max_undecided = models.IntegerField(null=True)
+    # Requests that these limits refused, ever, and when the last of them was counted.
+    refused = models.BigIntegerField(default=0, db_default=0)
+    refused_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
-        db_table = "cell"
-        constraints = (
-            models.CheckConstraint(condition=models.Q(id__gte=0, id__lt=1024), name="cell_id_has_ten_bits"),
-            # The open cell: new topics go there.
-            models.UniqueConstraint(
-                fields=("takes_topics",), condition=models.Q(takes_topics=True), name="cell_one_is_open"
-            ),
-        )
+        db_table = "namespace"
 
     def __str__(self) -> str:
         return str(self.name)
-
-
-class CellIdentity(models.Model):
-    """Which cell this database is, of which installation: one row in each database, (0, 0) until it joins another.
-
-    `epoch` is raised by each fence and by its end; behind `fenced_until` any process may end it. `departed` are topics
-    of other cells that this database once had, and `departed_queues` queues of the broker's own topics that hold their
-    messages, as `topic << 32 | queue`. `installation` is made with the tables, and taken over on joining.
-    """
-
-    only = models.BooleanField(primary_key=True, default=True, db_default=True)
-    cell_id = models.IntegerField()
-    epoch = models.BigIntegerField()
-    installation = models.UUIDField(db_default=RandomUUID())
-    fenced_until = models.DateTimeField(null=True)
-    departed = ArrayField(models.IntegerField(), default=list, db_default=[])
-    departed_queues = ArrayField(models.BigIntegerField(), default=list, db_default=[])
-
-    class Meta:
-        db_table = "cell_identity"
-        constraints = (models.CheckConstraint(condition=models.Q(only=True), name="cell_identity_once"),)
-
-
-class CellMap(models.Model):
-    """The version of the map from topics to cells, in one row: each change of a topic's cell, or a cell, raises it."""
-
-    only = models.BooleanField(primary_key=True, default=True, db_default=True)
-    version = models.BigIntegerField()
-
-    class Meta:
-        db_table = "cell_map"
-        constraints = (models.CheckConstraint(condition=models.Q(only=True), name="cell_map_once"),)
 
 
 class QueueFloor(models.Model):

@@ -1,29 +1,11 @@
-"""Namespaces with their limits, and the one that a key is bound to."""
+"""The namespace that a key is bound to."""
 
 from django.db import migrations, models
-from django.db.models.functions import Now
-
-from store.db.columns import CText
 
 
 class Migration(migrations.Migration):
-    dependencies = [("access", "0005_limits")]
+    dependencies = [("access", "0005_limits"), ("store", "0013_namespace")]
 
     operations = [
         migrations.AddField("apikey", "namespace", models.TextField(null=True, db_index=True)),
-        migrations.CreateModel(
-            name="Namespace",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("name", CText(unique=True)),
-                ("messages_per_second", models.IntegerField(null=True)),
-                ("bytes_per_second", models.BigIntegerField(null=True)),
-                ("max_topics", models.IntegerField(null=True)),
-                ("max_undecided", models.IntegerField(null=True)),
-                ("refused", models.BigIntegerField(db_default=0, default=0)),
-                ("refused_at", models.DateTimeField(null=True)),
-                ("created_at", models.DateTimeField(db_default=Now())),
-            ],
-            options={"db_table": "namespace"},
-        ),
     ]

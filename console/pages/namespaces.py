@@ -8,13 +8,13 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from access import namespaces
-from access.models import Namespace
 from console.pages import counts, frame
 from delivery import stats as delivery_stats
 from delivery.dead_letters import lists as dead_letters
 from delivery.stats import GroupStats
 from monitoring.counts import COUNT_LIMIT, Count, up_to
 from store import registry, stats
+from store.models import Namespace
 from store.naming.namespaces import part_of
 from store.stats import now
 from transactions.reads import undecided

@@ -165,6 +165,7 @@ class TopicCount(NamedTuple):
 
 FIND_NAMESPACE = Statement(__file__, "find_namespace", NamespaceRow)
 COUNT_TOPICS = Statement(__file__, "count_topics_within", TopicCount)
+ADD_REFUSALS = Statement(__file__, "add_refusals_of_namespaces")
 LOCK_NAMESPACE = Statement(__file__, "lock_namespace", NamespaceRow)
 
 

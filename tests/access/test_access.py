@@ -49,7 +49,7 @@ class Things:
             "endpoint_id": found["id"],
             "queue_id": 0,
             "topic": TOPIC,
-            "name_or_id": "absent",
+            **dict.fromkeys(("name_or_id", "namespace"), "absent"),
         }
 
     @staticmethod

@@ -81,7 +81,7 @@ def test_an_expired_key_is_good_again_with_a_later_expiry(operator: Operator, ma
         ({"expires_at": "2020-01-01T00:00:00Z"}, "expires_at: it is over already."),
         (
             {"name": "other"},
-            "There is no field name here: the fields are scopes, expires_at, "
+            "There is no field name here: the fields are scopes, namespace, expires_at, "
             "messages_per_second, bytes_per_second, max_undecided.",
         ),
     ],

@@ -50,6 +50,7 @@ def test_a_key_is_shown_once(operator: Operator, holder: str) -> None:
         "messages_per_second": None,
         "bytes_per_second": None,
         "max_undecided": None,
+        "namespace": None,
         "refused": 0,
         "refused_at": None,
     }
@@ -130,7 +131,7 @@ def test_a_key_may_do_what_its_scopes_say_and_no_more(operator: Operator, holder
         ),
         (
             {"name": "shop", "scopes": ["manage"], "key": "x"},
-            "There is no field key here: the fields are name, scopes, expires_at, "
+            "There is no field key here: the fields are name, scopes, namespace, expires_at, "
             "messages_per_second, bytes_per_second, max_undecided.",
         ),
     ],

@@ -94,5 +94,9 @@ def answers(stranger: Operator) -> bool:
 
 def busy(answer: Answer) -> bool:
     """Whether the answer says that the database is away."""
-    expected = "The database is away (OperationalError): nothing was stored, try again in a second."
-    return answer.problem == problem(503, "system_busy", expected)
+    # A key that the process does not know is looked up by its pool, which waits for a connection first.
+    return any(
+        answer.problem
+        == problem(503, "system_busy", f"The database is away ({why}): nothing was stored, try again in a second.")
+        for why in ("OperationalError", "PoolTimeout")
+    )

@@ -17,7 +17,7 @@ from tests.house.sources import APPS
 
 PAGES = all_pages()
 # Read from the environment, and no settings of the broker's processes.
-OTHER_VARIABLES = {"MQBROKER_DATA_DIR", "MQBROKER_URL", "MQBROKER_API_KEY"}
+OTHER_VARIABLES = {"MQBROKER_DATA_DIR", "MQBROKER_URL", "MQBROKER_API_KEY", "MQBROKER_NAMESPACE"}
 # What a reader makes by following a page.
 MADE = {
     "shop/settings.py",

@@ -8,8 +8,8 @@ from datetime import datetime
 from django.conf import settings
 from django.db.models.functions import Now
 
-from access.models import Namespace
 from store.messages.ids import new_id
+from store.models import Namespace
 from store.naming import namespaces
 from transactions import endpoints
 from transactions.checks import questions
