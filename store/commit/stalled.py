@@ -9,9 +9,11 @@ import asyncio
 import time
 from typing import NamedTuple
 
+import psycopg
 import structlog
 
 from store.db import connections
+from store.db.connections import Connection
 from store.db.pipeline import TRANSACTION_SECONDS
 from store.db.statements import Statement
 from store.errors import SystemBusy
@@ -32,6 +34,18 @@ class StalledWriter(NamedTuple):
 
     pid: int
     is_ended: bool
+
+
+class Ended(Exception):
+    """The server ended a writer's session before the commit, and why was not read; nothing of it was stored."""
+
+
+def is_ended(problem: Exception, connection: Connection | None) -> bool:
+    """Whether an open session was lost to this: as that of a process which was stopped, or had no processor for long.
+
+    What the server says of it comes no more where the process sends at that time.
+    """
+    return type(problem) is psycopg.OperationalError and connection is not None and connection.closed
 
 
 END_STALLED_WRITERS = Statement(__file__, "end_stalled_writers", StalledWriter)

@@ -27,15 +27,8 @@ logger = structlog.stdlib.get_logger(__name__)
 
 # Another process got in between (the same id, the same locks, a commit between two reads): nothing is wrong with the
 # batch, it is done over. Or the session was ended before the commit, by an administrator or as this process stopped.
-DONE_OVER = (
-    Overtaken,
-    pg.AdminShutdown,
-    pg.UniqueViolation,
-    pg.DeadlockDetected,
-    pg.SerializationFailure,
-    pg.LockNotAvailable,
-    pg.IdleInTransactionSessionTimeout,
-)
+BETWEEN = (pg.UniqueViolation, pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable)
+DONE_OVER = (Overtaken, *BETWEEN, pg.AdminShutdown, pg.IdleInTransactionSessionTimeout, stalled.Ended)
 MAX_ATTEMPTS = 4
 # Of one operation by itself; while it meets a lock of another session it has the time of `locked`.
 MAX_ATTEMPTS_ALONE = 16
@@ -201,7 +194,10 @@ class StepwiseWriter:
             raise KeyTooLong from problem
         except (psycopg.OperationalError, pg.TransactionTimeout, pg.ReadOnlySqlTransaction, TimeoutError) as problem:
             # Away, too slow, or no longer the primary: the next attempt connects anew.
+            is_ended = stalled.is_ended(problem, self._connection)
             await self._disconnect()
+            if is_ended:
+                raise stalled.Ended from problem
             refusal = connections.away(problem)
             if isinstance(problem, (Unanswered, pg.ConnectionTimeout)):
                 self._refuse_waiting(refusal)

@@ -14,6 +14,8 @@ import psycopg
 import pytest
 
 from store.commit import stalled
+from tests.broker import databases
+from tests.broker.database_proxy import DatabaseProxy
 from tests.broker.polling import at_this_load, eventually
 from tests.store.keeper import Keeper, sent
 
@@ -74,6 +76,37 @@ def test_a_process_that_stops_within_a_stepwise_write_does_not_stop_the_sends_of
 
     assert seconds < at_this_load(1)
     assert (ours["queue_offset"], printed) == (1, "2\n"), "what it wrote was rolled back, and written again"
+
+
+@pytest.mark.parametrize("ends", ["by the server", "without a word"])
+def test_a_stepwise_write_whose_session_ends_before_its_commit_is_written_once(prepared: str, ends: str) -> None:
+    begun: list[str] = []
+
+    async def written() -> Any:
+        from access.audit import Signature
+        from sending.send import Send
+        from store.commit import writer
+        from store.messages import Message
+
+        entry = Signature("command", "a test").note("topic.put", "invoices")
+
+        def end(batch: Any, operation: Any) -> None:
+            # A statement behind it, before the commit.
+            entry(batch, operation)
+            begun.append("attempt")
+            if len(begun) == 1 and ends == "by the server":
+                # As a process that has no processor for long.
+                time.sleep(2)
+            elif len(begun) == 1:
+                proxy.cut()
+
+        return (await writer.run(Send(Message(topic="invoices", body="ours", queue_id=0)), end))[0]
+
+    with databases.copied(prepared) as database_url, DatabaseProxy(database_url) as proxy, Keeper(proxy.url) as keeper:
+        keeper.send("invoices", "first", queue_id=0)
+        assert keeper.do(written()).queue_offset == 1
+        assert [bytes(entry.body) for entry in keeper.read("invoices")] == [b"first", b"ours"]
+    assert len(begun) == 2
 
 
 def test_a_transaction_whose_end_does_not_come_is_ended_by_the_poller(keeper: Keeper) -> None:
