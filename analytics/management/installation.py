@@ -12,15 +12,16 @@ from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
-from analytics import connections, job
+from analytics import connections
 from analytics.errors import CellDiffers, ExportFailed, ExportIncomplete, FolderRefused
+from analytics.export import job
+from analytics.export.job import Announce
 from analytics.files import folder, listed, noted
 from analytics.files.folder import EXPORT
 from analytics.files.hadoop import Hadoop
 from analytics.files.lake import formats
 from analytics.files.manifest import Manifest
 from analytics.files.place import Local, Place
-from analytics.job import Announce
 from analytics.readers import address, opening
 from analytics.readers.failures import failures_as_ours
 from analytics.readers.opening import Target, Wishes

@@ -1,6 +1,6 @@
 """Reads the broker's tables as Spark frames by ADBC, in Spark's Python workers: without a driver for Java."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StringType, StructField, StructType
 
 from analytics import connections
 from analytics.files import days
@@ -19,6 +20,10 @@ from analytics.tables import Table
 
 if TYPE_CHECKING:
     from adbc_driver_postgresql import dbapi
+
+
+# Of the frame of the files that tasks have written.
+FILES = StructType([StructField("path", StringType())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +50,22 @@ class AdbcSource:
         write = partial(_write, self.conninfo, arrow_schema(table), to, table.day_of, first=first)
         days.finish(to, write(query(table, clause)))
 
-    def save(self, table: Table, slices: Sequence[str], to: Path) -> None:
-        """Writes the rows of the slices to files in a folder that the workers reach as well.
+    def files(self, table: Table, slices: Sequence[str], to: Path) -> DataFrame:
+        """The paths of files with the rows of the slices, in a folder that the workers reach as well.
 
-        Each task writes its own files: no row is an object of Java's.
+        A task reads its slice and writes its own files: no row is an object of Java's.
         """
         queries = [query(table, clause) for clause in slices]
-        if queries:
-            write = partial(_write, self.conninfo, arrow_schema(table), to, table.day_of)
-            days.finish(to, self.spark.sparkContext.parallelize(queries, len(queries)).flatMap(write).collect())
+        write = partial(_files, self.conninfo, queries, arrow_schema(table), to, table.day_of)
+        return self._numbers(queries).mapInArrow(write, FILES)
 
     def _read(self, queries: Sequence[str], table: Table, first: Sequence[str] = ()) -> DataFrame:
         read = partial(arrow.numbered, self.conninfo, queries, arrow_schema(table), first)
-        return self.spark.range(0, len(queries), 1, len(queries)).mapInArrow(read, table.columns)
+        return self._numbers(queries).mapInArrow(read, table.columns)
+
+    def _numbers(self, queries: Sequence[str]) -> DataFrame:
+        """The numbers of the queries, a task for each."""
+        return self.spark.range(0, len(queries), 1, len(queries))
 
 
 def arrow_schema(table: Table) -> pyarrow.Schema:
@@ -70,6 +78,24 @@ def bind(cursor: "dbapi.Cursor") -> None:
     cursor.execute(connections.FIND_BACKEND.text)
     [found] = cursor.fetchall()
     connections.bind_backend(Backend(*found))
+
+
+def _files(
+    conninfo: str,
+    queries: Sequence[str],
+    schema: pyarrow.Schema,
+    to: Path,
+    day_of: str | None,
+    numbers: Iterable[pyarrow.RecordBatch],
+) -> Iterator[pyarrow.RecordBatch]:
+    """In a worker: the paths of new files with the rows of the queries with these numbers."""
+    written = [
+        path
+        for batch in numbers
+        for number in batch.column(0).to_pylist()
+        for path in _write(conninfo, schema, to, day_of, queries[number])
+    ]
+    yield pyarrow.RecordBatch.from_pydict({"path": written}, pyarrow.schema([("path", pyarrow.string())]))
 
 
 def _write(

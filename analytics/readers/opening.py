@@ -1,6 +1,6 @@
 """What an export wishes, and the Spark that it opens, or joins, to read the database and to reach its target."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +44,8 @@ class Wishes:
     compact: bool = False
     cluster: Cluster = session.HERE
     format: str = "parquet"
+    # Takes a line a second about what is written.
+    say: Callable[[str], None] | None = None
 
     @property
     def writes_in_workers(self) -> bool:

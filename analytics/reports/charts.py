@@ -30,13 +30,7 @@ class Chart:
 def of(reports: Reports) -> list[Chart]:
     """The charts of an export's reports, in the order of the page; those without a value, too."""
     return [
-        by_hour(
-            reports["outcomes"],
-            "Transactions by hour",
-            "by the hour in which they were begun; one with messages of several topics counts in each",
-            ("committed", "rolled_back", "discarded", "prepared"),
-        ),
-        by_hour(reports["volumes"], "Messages by hour", "by the hour in which they were stored", ("messages",)),
+        *over_time(reports),
         by_name(
             reports["decision_times"],
             "Seconds to decision",
@@ -65,6 +59,19 @@ def of(reports: Reports) -> list[Chart]:
             ("transactions",),
             lambda row: row["producer_group"] or NO_NAME,
         ),
+    ]
+
+
+def over_time(reports: Reports) -> list[Chart]:
+    """The charts by the hour: of transactions, and of messages."""
+    return [
+        by_hour(
+            reports["outcomes"],
+            "Transactions by hour",
+            "by the hour in which they were begun; one with messages of several topics counts in each",
+            ("committed", "rolled_back", "discarded", "prepared"),
+        ),
+        by_hour(reports["volumes"], "Messages by hour", "by the hour in which they were stored", ("messages",)),
     ]
 
 

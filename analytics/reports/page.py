@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow
 
-from analytics.reports import tables
+from analytics.reports import charts, drawn, tables
 from analytics.reports.catalog import REPORTS, Report
 from analytics.reports.tables import Export
 
@@ -28,6 +28,7 @@ th, td { text-align: left; padding: .22rem .7rem .22rem 0; border-bottom: 1px so
 th { color: #53606f; font-weight: 600; } td { overflow-wrap: anywhere; max-width: 28rem; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; } .none { color: #98a2ae; }
 .time { white-space: nowrap; } rect { fill: #3b76c4; }
+figure { margin: 1.6rem 0 0; } figcaption { color: #53606f; } figure text { font-size: 12px; fill: #53606f; }
 """
 
 
@@ -36,6 +37,7 @@ def of(exports: Sequence[Export], reports: Mapping[str, pyarrow.Table]) -> str:
     taken_at = _time(datetime.fromisoformat(tables.taken_at(exports)))
     about = "\n".join(_about(export) for export in exports)
     links = "".join(f'<a href="#{report.name}">{escape(report.title)}</a>' for report in REPORTS)
+    over_time = "\n".join(drawn.over_time(chart) for chart in charts.over_time(reports))
     sections = "\n".join(_section(report, reports[report.name]) for report in REPORTS)
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -50,6 +52,7 @@ def of(exports: Sequence[Export], reports: Mapping[str, pyarrow.Table]) -> str:
 <h1>Reports of {taken_at}</h1>
 {about}
 <nav>{links}</nav>
+{over_time}
 {sections}
 </body>
 </html>

@@ -19,7 +19,8 @@ from pyspark.sql import SparkSession
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
 django.setup()
 
-from analytics import connections, java, job, session  # noqa: E402  # after Django is set up
+from analytics import connections, java, session  # noqa: E402  # after Django is set up
+from analytics.export import job  # noqa: E402  # after Django is set up
 from analytics.files.place import Local  # noqa: E402
 from analytics.readers import address, arrow, counts, driver, opening  # noqa: E402
 from analytics.readers.adbc import AdbcSource, arrow_schema  # noqa: E402

@@ -8,10 +8,10 @@ import pytest
 from mqbroker_client import Consumer, Producer
 from pyspark.sql import SparkSession
 
-from analytics import job
 from analytics.errors import CountsDiffer
+from analytics.export import job
+from analytics.export.job import Counted
 from analytics.files.place import Local
-from analytics.job import Counted
 from analytics.readers.adbc import AdbcSource
 from tests.analytics import writers
 from tests.analytics.parquet import rows, transactions

@@ -11,8 +11,8 @@ import pytest
 from psycopg import sql
 from pyspark.sql import SparkSession
 
-from analytics import job
 from analytics.errors import ExportFailed
+from analytics.export import job
 from analytics.files.place import Local
 from analytics.readers.adbc import AdbcSource
 from analytics.readers.failures import failures_as_ours

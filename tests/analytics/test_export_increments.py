@@ -13,9 +13,9 @@ import pyarrow.parquet as parquet
 import pytest
 from pyspark.sql import SparkSession
 
-from analytics import job
 from analytics.closed import ClosedRange, ClosedSegment, QueueSpan, Span
 from analytics.errors import ExportDamaged, FolderRefused
+from analytics.export import job
 from analytics.files import increments, manifest, parts
 from analytics.files.manifest import Hole, Manifest, Reached
 from analytics.files.place import Local

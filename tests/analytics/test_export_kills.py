@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from analytics import job
 from analytics.errors import ExportDamaged
+from analytics.export import job
 from analytics.files import manifest
 from analytics.files.place import Local
 from analytics.readers.adbc import AdbcSource

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from analytics import job
+from analytics.export import job
 from analytics.files import manifest, parts
 from analytics.files.folder import put, workspace
 from analytics.files.lake import delta as delta_format

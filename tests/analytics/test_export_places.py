@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from analytics import job
+from analytics.export import job
 from analytics.files import manifest
 from analytics.files.folder import put, workspace
 from analytics.files.hadoop import Hadoop

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from analytics.export import pipeline
 from analytics.files.hadoop import Hadoop
 from analytics.files.place import Local
-from analytics.readers import opening, saving
+from analytics.readers import opening
 from analytics.readers.adbc import AdbcSource
 from analytics.tables import CHECKS, ENDED, ENTRIES, MESSAGES, TIMERS, UNDECIDED, Table
 from tests.analytics.conftest import HEAVIEST
@@ -32,9 +33,9 @@ def test_each_way_writes_the_same_rows_and_columns(
 ) -> None:
     here, by_adbc = Local(tmp_path), AdbcSource(spark, database)
 
-    saving.of_moment(opening.jdbc(spark, database, HEAVIEST), table, BEGIN, "true", here, "jdbc")
-    saving.of_moment(by_adbc, table, BEGIN, "true", Hadoop(spark, tmp_path.as_uri()), "spark")
-    saving.of_moment(by_adbc, table, BEGIN, "true", here, "workers")
+    pipeline.of_moment(opening.jdbc(spark, database, HEAVIEST), table, BEGIN, "true", here, "jdbc")
+    pipeline.of_moment(by_adbc, table, BEGIN, "true", Hadoop(spark, tmp_path.as_uri()), "spark")
+    pipeline.of_moment(by_adbc, table, BEGIN, "true", here, "workers")
 
     found = [sorted(map(repr, rows(tmp_path / way))) for way in ("jdbc", "spark", "workers")]
     assert found[0] == found[1] == found[2]

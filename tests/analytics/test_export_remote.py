@@ -9,14 +9,14 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from analytics import job
 from analytics.errors import ExportFailed, ExportUnderWay, FolderRefused
+from analytics.export import job
+from analytics.export.job import Counted
 from analytics.files import manifest, remote
 from analytics.files.hadoop import Hadoop
 from analytics.files.manifest import Manifest
 from analytics.files.place import Local
 from analytics.files.remote import Draft
-from analytics.job import Counted
 from analytics.readers.adbc import AdbcSource
 from tests.analytics import writers
 from tests.analytics.conftest import start

@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from analytics import job
 from analytics.errors import ExportDamaged, FolderRefused, LogBehind
+from analytics.export import job
 from analytics.files import manifest
 from analytics.files.place import Local
 from analytics.readers.adbc import AdbcSource

@@ -7,7 +7,7 @@ import pytest
 from django.conf import settings
 from pyspark.sql import SparkSession
 
-from analytics import job
+from analytics.export import job
 from analytics.files import manifest, noted
 from analytics.files.place import Local
 from analytics.readers.adbc import AdbcSource

@@ -14,8 +14,8 @@ import pyarrow
 import pyarrow.parquet as parquet
 import pytest
 
-from analytics import job
 from analytics.errors import ExportDamaged
+from analytics.export import job
 from analytics.files import manifest
 from analytics.files.place import Local
 from tests.analytics import writers

@@ -8,7 +8,7 @@ import pyarrow.parquet as parquet
 import pytest
 from pyspark.sql import SparkSession
 
-from analytics import job
+from analytics.export import job
 from analytics.files import manifest
 from analytics.files.place import Local
 from analytics.readers.adbc import AdbcSource

@@ -1,5 +1,6 @@
 """The page of the reports, and the list of them that it is made from."""
 
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -58,6 +59,23 @@ def test_the_page_shows_the_first_rows_and_says_how_many_there_are() -> None:
     assert "topic 199<" in found
     assert "topic 200<" not in found
     assert '<td>topic 0</td><td class="none">–</td>' in found
+
+
+def test_the_page_draws_messages_and_transactions_over_time() -> None:
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    hours = [noon, noon, noon + timedelta(hours=1)]
+    volumes = pyarrow.table(
+        {"hour": hours, "topic": ["a", "<b>", "a"], "messages": [30, 10, 20], "body_bytes": [3, 1, 2]}
+    )
+    reports = {one.name: volumes if one.name == "volumes" else pyarrow.table({one.bar: []}) for one in REPORTS}
+
+    found = page.of(export("orders"), reports)
+
+    assert Loads(found).elements.count("path") == 2
+    assert "40 in the highest hour" in found
+    assert "<title>03-01 12:00: messages 40</title>" in found
+    assert "<title>03-01 13:00: messages 20</title>" in found
+    assert "Transactions by hour" not in found
 
 
 def test_every_report_of_an_export_without_rows_is_empty_and_has_the_columns_that_order_it(frames: Frames) -> None:

@@ -1,6 +1,7 @@
 """`manage.py export --to DIR`: the command line of the export."""
 
 import os
+import sys
 import time
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -54,6 +55,11 @@ class Command(BaseCommand):
             help="what reads the database: ADBC in Spark's Python workers, or Spark's JDBC, which needs a driver of "
             "Java's (default: %(default)s)",
         )
+        parser.add_argument(
+            "--progress",
+            action="store_true",
+            help="a line a second with table, rows and rate; a terminal has it anyway",
+        )
         spark.add_to(parser)
 
     def handle(self, *args: Any, to: Path | str | None, verify: Path | str | None, **options: Any) -> None:
@@ -69,6 +75,10 @@ class Command(BaseCommand):
             raise CommandError(f"The export was stopped; {place} is as it was.", returncode=130) from interrupt
         self.stdout.write(f"{done} {place} in {time.monotonic() - began:.1f} s.")
 
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()
+
     def _verify(self, place: Path | str, options: Mapping[str, Any]) -> str:
         # Not at the top: the broker runs without the extra, and lists its commands.
         from analytics.management import installation
@@ -79,7 +89,7 @@ class Command(BaseCommand):
         return "Verified"
 
     def _export(self, target: Path | str, options: Mapping[str, Any]) -> str:
-        from analytics import job
+        from analytics.export import job
         from analytics.management import installation
         from analytics.readers import address, opening
 
@@ -106,6 +116,7 @@ class Command(BaseCommand):
             compact=options["compact"],
             cluster=spark.cluster(options),
             format=options["format"],
+            say=self._say if options["progress"] or sys.stdout.isatty() else None,
         )
         control = address.conninfo(settings.DATABASES["default"])
         for reason in installation.export(control, target, os.environ, wishes, announce):

@@ -1,6 +1,7 @@
 """Exports the broker's tables to Parquet: reads closed ranges, transforms, writes, and counts what it wrote."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,15 +12,16 @@ from analytics import connections
 from analytics.closed import ClosedRange, ClosedSegment
 from analytics.connections import Connection
 from analytics.errors import CountsDiffer, ExportDamaged, FolderRefused
+from analytics.export import pipeline, progress
+from analytics.export.moment import Moment, capture
 from analytics.files import folder, increments, lineage, manifest, noted, parts, remote
 from analytics.files import verify as check
 from analytics.files.hadoop import Hadoop
 from analytics.files.lake import formats
 from analytics.files.manifest import Manifest, Part, Reached
 from analytics.files.place import Local, Place
-from analytics.readers import counts, opening, saving, slices
+from analytics.readers import counts, opening, slices
 from analytics.readers.failures import failures_as_ours
-from analytics.readers.moment import Moment, capture
 from analytics.readers.opening import Wishes
 from analytics.readers.source import Source
 from analytics.tables import ENDED, ENTRIES, MESSAGES
@@ -42,7 +44,8 @@ def export(
 ) -> Manifest:
     """Exports a database to a folder of this machine, by way of its workspace. Raises ExportFailed."""
     to = Local(workspace / "export")
-    made = write(opening.source(spark, conninfo, wishes), conninfo, to, announce, Local(target))
+    with progress.shown(spark, wishes.say) if wishes.say else nullcontext():
+        made = write(opening.source(spark, conninfo, wishes), conninfo, to, announce, Local(target))
     if wishes.compact:
         made = compacted(to, made)
     manifest.write(to, made)
@@ -176,15 +179,15 @@ def _tables(
         return Counted(table, sum(part.rows for part in new), there), new
 
     messages = _clauses(ranges, lambda one: slices.of_span("log_offset", one.id, one.messages))
-    saving.of_slices(source, MESSAGES, messages, to, "messages")
+    pipeline.of_slices(source, MESSAGES, messages, to, "messages")
     yield counted("messages", counts.messages(broker, ranges))
 
     entries = _clauses(ranges, lambda one: slices.of_queues(one.id, one.entries))
-    saving.of_slices(source, ENTRIES, entries, to, "entries")
+    pipeline.of_slices(source, ENTRIES, entries, to, "entries")
     yield counted("entries", counts.entries(broker, ranges))
 
     ended = _clauses(ranges, lambda one: slices.of_span("operation_id", one.id, one.operations))
-    saving.of_slices(source, ENDED, ended, to, "transactions")
+    pipeline.of_slices(source, ENDED, ended, to, "transactions")
     there = counts.ends(broker, ranges) + moment.counted.halves
     yield counted("transactions", there, "transactions", "transactions_open")
 

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from analytics import closed
 from analytics.closed import ClosedRange
+from analytics.export import pipeline
 from analytics.files.place import Place
-from analytics.readers import counts, saving
+from analytics.readers import counts
 from analytics.readers.source import Source
 from analytics.rows import Undecided
 from analytics.tables import CHECKS, TIMERS, UNDECIDED
@@ -22,7 +23,7 @@ class Moment:
 def capture(source: Source, conninfo: str, checks_from: int, to: Place) -> Moment:
     """The moment now; its tables are written to the place `to`, checks from a segment on. Raises LogBusy."""
     with closed.quiet(conninfo) as (reader, first):
-        saving.of_moment(source, UNDECIDED, first, "true", to, "transactions_open")
-        saving.of_moment(source, CHECKS, first, f"segment_id >= {checks_from:d}", to, "checks")
-        saving.of_moment(source, TIMERS, first, "true", to, "timers")
+        pipeline.of_moment(source, UNDECIDED, first, "true", to, "transactions_open")
+        pipeline.of_moment(source, CHECKS, first, f"segment_id >= {checks_from:d}", to, "checks")
+        pipeline.of_moment(source, TIMERS, first, "true", to, "timers")
         return Moment(closed.find(reader), counts.undecided(reader, checks_from))

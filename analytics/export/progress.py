@@ -1,0 +1,54 @@
+"""A line a second about a long export: the table that Spark writes, its rows, and how fast they come."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+from analytics.readers.slices import SLICE_ROWS
+
+EVERY_SECONDS = 1.0
+RUNNING = "RUNNING"
+# Of Spark's jobs, by which their table is known; the others are written at once.
+TABLES = ("messages", "entries", "transactions")
+
+
+@contextmanager
+def shown(spark: SparkSession, say: Callable[[str], None]) -> Iterator[None]:
+    """Says a line a second within the block, while one of the tables is written."""
+    ended = threading.Event()
+    watch = threading.Thread(target=_watch, args=(spark, say, ended), name="progress", daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watch.join()
+
+
+def _watch(spark: SparkSession, say: Callable[[str], None], ended: threading.Event) -> None:
+    table, began, before = "", 0.0, 0
+    while not ended.wait(EVERY_SECONDS):
+        found = slices(spark)
+        if found is None:
+            continue
+        now, (name, done, of) = time.monotonic(), found
+        if name != table:
+            table, began, before = name, now, done
+        rate = (done - before) * SLICE_ROWS / max(now - began, EVERY_SECONDS)
+        say(f"{name}: {done} of {of} slices, some {done * SLICE_ROWS:,} rows, {rate:,.0f} rows a second")
+
+
+def slices(spark: SparkSession) -> tuple[str, int, int] | None:
+    """The table that is written now, how many of its slices are, and of how many; None between tables."""
+    tracker = spark.sparkContext.statusTracker()
+    for table in TABLES:
+        for number in tracker.getJobIdsForGroup(table):
+            job = tracker.getJobInfo(number)
+            if job is None or job.status != RUNNING:
+                continue
+            stages = [stage for one in job.stageIds if (stage := tracker.getStageInfo(one)) is not None]
+            return table, sum(one.numCompletedTasks for one in stages), sum(one.numTasks for one in stages)
+    return None
