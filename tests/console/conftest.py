@@ -47,6 +47,7 @@ FORGOTTEN = (
         "producer_group",
         "consumer_group",
         "api_key",
+        "namespace",
         "sign_in_limit",
         "heartbeat",
         "presence",

@@ -50,6 +50,7 @@ OURS = (
     "group",
     "to",
     "queue_id",
+    "namespace",
 )
 THEIRS = ("q", "o", "p", "s", "all", "next", "_popup", "_to_field", "_changelist_filters", "term", "model_name", "page")
 # The worst ones, one parameter of ours at a time; all of them with every parameter at once. A NUL is refused before a
@@ -74,12 +75,19 @@ ROUTES = sorted({route for route in routes(admin.site.get_urls()) if route not i
 # The parameters that each of our pages may read: those that its module names; a form of actions has all of them.
 FORMS = ("actions/new/", "actions/once/")
 SOURCES = {route: inspect.getsource(inspect.getmodule(view) or view) for route, view, _ in OWN_ROUTES}
-READ = {route: [name for name in OURS if f'"{name}"' in source or route in FORMS] for route, source in SOURCES.items()}
+# By the module around the page.
+NARROWED = {"q": "frame.narrowing", "namespace": "frame.narrowing"}
+READ = {
+    route: [
+        name for name in OURS if f'"{name}"' in source or route in FORMS or NARROWED.get(name, source + "$") in source
+    ]
+    for route, source in SOURCES.items()
+}
 
 
 def test_the_console_has_all_these_addresses() -> None:
     assert {"", "topics/<str:name>/", "store/topic/", "auth/user/<id>/password/", "search/"} <= set(ROUTES)
-    assert READ["topics/<str:name>/"] == ["after", "queue", "below", "q"]
+    assert READ["topics/<str:name>/"] == ["after", "queue", "below", "q", "namespace"]
     assert READ["actions/new/"] == list(OURS)
 
 

@@ -120,6 +120,7 @@ def kept(broker: Broker) -> Iterator[dict[str, str]]:
         "VALUES (%s, 'topic.delete', '[\"shop\"]', '{}', 'paused', 1, 'ada', 'of a test')",
         (ACTION,),
     )
+    broker.connection.execute("INSERT INTO namespace (name) VALUES ('shop')")
     kim = broker.connection.execute(KIM).fetchone()
     assert kim is not None
     ids = {"transaction_id": str(half), "message_id": str(half), "action_id": ACTION, "id": str(kim.id)}
@@ -168,6 +169,8 @@ VALUES = {
     "sends_from": "2037-01-31T12:00:00Z",
     "reject_transaction_message": "yes",
     "max_undecided": "7",
+    "max_topics": "7",
+    "namespace": "",
     "checks_paused": "yes",
     "api_keys": "shop-*",
     "start_at": "latest",
