@@ -42,7 +42,7 @@ class Team:
 
     def sends(self, **fields: object) -> Document:
         """Sends a message; what is answered."""
-        return self._made("/v1/messages", **self.message, **fields)
+        return self._made("/v1/messages", **{**self.message, **fields})
 
     def begins(self, **fields: object) -> Document:
         """Begins a transaction."""
