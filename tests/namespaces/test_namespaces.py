@@ -207,6 +207,8 @@ def crawl(ours: Team, theirs: Team, begun: Document, sent: Document) -> int:
     for path, methods in ours.calls.reads("/v1/schema")["paths"].items():
         for method in {"get", "post"} & methods.keys():
             body = None if method == "get" else json.dumps(request_of(path)).encode()
+            # What a crawl receives it does not take from those who work.
+            values["group"] = "crawlers" if path.endswith("/receive") else CONSUMERS
             for query in ["", f"?topic={TOPIC}", "?limit=100"] if method == "get" else [""]:
                 answer = ours.calls.ask(method.upper(), path.format(**values) + query, body).connection.getresponse()
                 page = answer.read().decode()

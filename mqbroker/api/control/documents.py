@@ -1,5 +1,6 @@
 """The API's own documents: the schema, and the page that shows it."""
 
+import threading
 from functools import cache
 
 import msgspec
@@ -18,9 +19,18 @@ from mqbroker.api.control.resource import Resource
 from mqbroker.rights import MayLook, is_signed_in
 
 
-@cache
+# drf-spectacular loads its extensions at the first use, and fails where a second thread meets it there.
+_making = threading.Lock()
+
+
 def document() -> bytes:
     """The OpenAPI document. It changes only with the code, and takes half a second to make."""
+    with _making:
+        return _document()
+
+
+@cache
+def _document() -> bytes:
     generator = SchemaGenerator()  # type: ignore[no-untyped-call]  # drf-spectacular's has no types
     return msgspec.json.encode(generator.get_schema(request=None, public=True))  # type: ignore[no-untyped-call]  # as above
 
