@@ -18,7 +18,6 @@ from rest_framework.response import Response
 from mqbroker.api.control.resource import Resource
 from mqbroker.rights import MayLook, is_signed_in
 
-
 # drf-spectacular loads its extensions at the first use, and fails where a second thread meets it there.
 _making = threading.Lock()
 
