@@ -77,7 +77,8 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "mqbroker",
-    "DESCRIPTION": "Transactional messages for teams that already run PostgreSQL.",
+    "DESCRIPTION": "Transactional messages for teams that already run PostgreSQL. The header `X-Namespace` names the "
+    "namespace of a caller whose key is bound to none: names are bare then, in the request and its answer.",
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,

@@ -13,6 +13,7 @@ import pytest
 
 from tests.analytics.conftest import ROOT, start
 from tests.analytics.kills import WAIT_SECONDS, wait_until
+from tests.broker.polling import at_this_load
 
 Found = TypeVar("Found")
 
@@ -91,6 +92,16 @@ def test_all_of_an_export_is_in_a_group_of_the_idle_class_where_it_may_make_one(
     assert found == {(*BEHIND, True)}
     assert export.returncode == 130, said
     assert psutil.wait_procs(others, timeout=WAIT_SECONDS)[1] == []
+
+
+def test_all_of_an_export_ends_within_seconds_of_sigterm(busy_database: str, tmp_path: Path) -> None:
+    export, others = begun(busy_database, tmp_path / "export")
+    with export:
+        export.terminate()
+
+        assert psutil.wait_procs(others, timeout=at_this_load(10))[1] == []
+        assert export.wait(WAIT_SECONDS) == 128 + signal.SIGTERM
+    assert not (tmp_path / "export").exists()
 
 
 def test_all_of_an_export_ends_when_the_process_that_was_started_is_killed(busy_database: str, tmp_path: Path) -> None:
