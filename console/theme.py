@@ -102,6 +102,7 @@ UNFOLD: dict[str, object] = {
                     item("Audit", "history_edu", "audit"),
                     item("Namespaces", "workspaces", "namespaces"),
                     item("API keys", "key", "access_apikey_changelist"),
+                    {"title": "API reference", "icon": "api", "link": "/docs"},
                     {**item("Users", "group", "auth_user_changelist"), "permission": "console.users.may_manage"},
                 ],
             },

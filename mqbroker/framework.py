@@ -78,15 +78,18 @@ REST_FRAMEWORK = {
 SPECTACULAR_SETTINGS = {
     "TITLE": "mqbroker",
     "DESCRIPTION": "Transactional messages for teams that already run PostgreSQL. The header `X-Namespace` names the "
-    "namespace of a caller whose key is bound to none: names are bare then, in the request and its answer.",
+    "namespace of a caller whose key is bound to none: names are bare then, in the request and its answer. "
+    "[The console](/console/) shows what is there.",
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "filter": True, "displayRequestDuration": True},
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/v1",
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "mqbroker.schema.add_data_plane",
+        "mqbroker.schema.add_examples",
     ],
 }

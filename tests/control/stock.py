@@ -163,5 +163,6 @@ REQUESTS: dict[str, Callable[[Stock], Request]] = {
     "DELETE /v1/producer-groups/{group}/endpoints/{endpoint_id}": lambda stock: Request(
         path={"endpoint_id": stock.endpoint()}
     ),
+    "DELETE /v1/namespaces/{namespace}": lambda stock: Request(path={"namespace": stock.spare("namespaces")}),
     "DELETE /v1/api-keys/{name_or_id}": lambda stock: Request(path={"name_or_id": stock.spare_key()}),
 }

@@ -56,6 +56,9 @@ def test_a_browser_signs_in_and_sees_every_call_without_asking_anybody_else(
 
     expect(page.locator(".opblock")).to_have_count(len(calls), timeout=20_000)
     expect(page.get_by_text("Begin a transaction")).to_be_visible()
+    page.get_by_placeholder("Filter by tag").fill("producer-groups")
+    expect(page.get_by_text("Begin a transaction")).to_have_count(0)
+    expect(page.get_by_role("link", name="The console")).to_have_attribute("href", "/console/")
     assert {urlsplit(url).netloc for url in asked if not url.startswith("data:")} == {urlsplit(broker.url).netloc}
 
 
