@@ -194,7 +194,8 @@ class StepwiseWriter:
             raise KeyTooLong from problem
         except (psycopg.OperationalError, pg.TransactionTimeout, pg.ReadOnlySqlTransaction, TimeoutError) as problem:
             # Away, too slow, or no longer the primary: the next attempt connects anew.
-            is_ended = stalled.is_ended(problem, self._connection)
+            # Once: a network that loses each session would have it tried until its caller is gone.
+            is_ended = not again and stalled.is_ended(problem, self._connection)
             await self._disconnect()
             if is_ended:
                 raise stalled.Ended from problem
