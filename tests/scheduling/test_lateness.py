@@ -56,4 +56,4 @@ def test_without_the_ticks_of_its_release_a_delay_ends_later_than_that(prepared:
 
     late = lateness_seconds(prepared, tmp_path, python(*words))
 
-    assert min(late) > 1, "the measure would pass without the ticks"
+    assert statistics.median(late) > 1, "the measure would pass without the ticks"
