@@ -193,8 +193,7 @@ class StepwiseWriter:
             await self._abandon()
             raise KeyTooLong from problem
         except (psycopg.OperationalError, pg.TransactionTimeout, pg.ReadOnlySqlTransaction, TimeoutError) as problem:
-            # Away, too slow, or no longer the primary: the next attempt connects anew.
-            # Once: a network that loses each session would have it tried until its caller is gone.
+            # Away, too slow, or no longer the primary: the next attempt connects anew. One of a lost session comes once.
             is_ended = not again and stalled.is_ended(problem, self._connection)
             await self._disconnect()
             if is_ended:
