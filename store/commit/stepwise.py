@@ -193,7 +193,7 @@ class StepwiseWriter:
             await self._abandon()
             raise KeyTooLong from problem
         except (psycopg.OperationalError, pg.TransactionTimeout, pg.ReadOnlySqlTransaction, TimeoutError) as problem:
-            # Away, too slow, or no longer the primary: the next attempt connects anew. A lost session is tried once more.
+            # Away, too slow, or no longer the primary: the next attempt connects anew. A lost session has one more.
             is_ended = not again and stalled.is_ended(problem, self._connection)
             await self._disconnect()
             if is_ended:
