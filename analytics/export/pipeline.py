@@ -60,5 +60,5 @@ def write(frame: DataFrame, to: str) -> None:
 
 
 def count(files: DataFrame, folder: Path) -> None:
-    """Files → the files that count: those of tasks that have ended; what others have left is removed."""
+    """Files → the export's files: names those that ended tasks have written, and removes what other tasks left."""
     days.finish(folder, [row.path for row in files.collect()])

@@ -37,6 +37,8 @@ SENTENCE = "detail"
 # Stands for a name of elsewhere, where the document of a namespace's caller has one.
 ELSEWHERE = "(outside of the namespace)"
 Changed = Callable[[str], str]
+# The deepest name is that of a message of a transaction of a list: five levels.
+MAX_DEPTH = 8
 
 _fields = msgspec.json.Decoder(dict[str, Raw])
 _entries = msgspec.json.Decoder(list[Raw])
@@ -114,26 +116,29 @@ class Namespace:
         return text.replace(f"{self.name}{SEPARATOR}25", "").replace(f"{self.name}{SEPARATOR}", "")
 
 
-def rewritten(content: bytes, change: Changed, sentence: Changed | None = None) -> bytes:
-    """A JSON document with its names changed, and its sentences. All else keeps its bytes: bodies are not decoded."""
+def rewritten(content: bytes, change: Changed, sentence: Changed | None = None, depth: int = MAX_DEPTH) -> bytes:
+    """A JSON document with its names changed, and its sentences. All else keeps its bytes: bodies are not decoded.
+
+    What lies deeper than any name keeps its bytes, too: each level reads the levels below it once more.
+    """
     content = content.lstrip()
-    if content.startswith(b"{"):
+    if depth and content.startswith(b"{"):
         given = _fields.decode(content)
-        fields = {name: Raw(_field(name, bytes(value), change, sentence)) for name, value in given.items()}
+        fields = {name: Raw(_field(name, bytes(value), change, sentence, depth - 1)) for name, value in given.items()}
         return msgspec.json.encode(fields)
-    if content.startswith(b"["):
+    if depth and content.startswith(b"["):
         entries = _entries.decode(content)
-        return b"[%s]" % b",".join([rewritten(bytes(entry), change, sentence) for entry in entries])
+        return b"[%s]" % b",".join([rewritten(bytes(entry), change, sentence, depth - 1) for entry in entries])
     return content
 
 
-def _field(name: str, value: bytes, change: Changed, sentence: Changed | None) -> bytes:
+def _field(name: str, value: bytes, change: Changed, sentence: Changed | None, depth: int) -> bytes:
     if value.startswith(b'"'):
         if name == SENTENCE and sentence is not None:
             return _text_changed(value, sentence)
         return _text_changed(value, change) if name in NAMING else value
     if name != OWN_WORDS:
-        return rewritten(value, change, sentence)
+        return rewritten(value, change, sentence, depth)
     given = _fields.decode(value) if value.startswith(b"{") else {}
     if not given.keys() & NAMING_PROPERTIES:
         return value

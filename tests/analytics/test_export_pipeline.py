@@ -57,6 +57,7 @@ def test_a_long_job_says_its_table_and_how_far_it_is(spark: SparkSession) -> Non
         import time
 
         for batch in numbers:  # type: ignore[attr-defined]  # an iterator of Arrow batches
+            # Longer than the pause between two lines.
             time.sleep(1.5)
             yield batch
 

@@ -100,7 +100,7 @@ def test_each_operation_has_the_example_that_a_broker_gives(found: dict[str, Exa
 
 
 def differs(one: Example, other: Example) -> list[str]:
-    """The fields of which only one of two examples knows."""
+    """The parts of two examples whose fields differ."""
     places = ("status", "path", "query", "request", "answer")
     both = ((place, getattr(one, place), getattr(other, place)) for place in places)
     return [place for place, ours, theirs in both if _shape(ours, theirs) != _shape(theirs, ours)]

@@ -1,6 +1,8 @@
 """Limits of a namespace: what all its keys send together, its topics, and its undecided transactions."""
 
-from tests.broker.polling import eventually
+import time
+
+from tests.broker.polling import at_this_load, eventually
 from tests.broker.running import RunningBroker
 from tests.control.operators import Operator
 from tests.namespaces.teams import TOPIC, Team
@@ -64,3 +66,12 @@ def test_the_producer_groups_of_a_namespace_share_its_undecided_transactions(
     end = {"producer_group": "one", "state": "ROLLBACK"}
     ours.calls.make(f"/v1/transactions/{begun[0]['transaction_id']}/end", **end)
     assert ours.calls.make("/v1/transactions", **half).status == 201
+
+
+def test_a_deep_document_takes_no_time(broker: RunningBroker, operator: Operator) -> None:
+    ours = Team.of(broker, operator, "ours")
+    deep = b"[" * 2_000_000 + b"]" * 2_000_000
+    began = time.monotonic()
+
+    assert ours.calls.call("POST", "/v1/messages", deep).status in (400, 413, 422)
+    assert time.monotonic() - began < at_this_load(2)
