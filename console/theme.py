@@ -68,7 +68,7 @@ UNFOLD: dict[str, object] = {
         "show_search": False,
         "show_all_applications": False,
         "navigation": [
-            {"items": [item("Overview", "space_dashboard", "index")]},
+            {"items": [item("Overview", "space_dashboard", "index"), item("Charts", "monitoring", "charts")]},
             {
                 "title": "Transactions",
                 "separator": True,

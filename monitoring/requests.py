@@ -8,7 +8,7 @@ import mmap
 import os
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
@@ -100,6 +100,18 @@ def answered(names: Sequence[str]) -> Iterator[Answered]:
             buckets = list(zip(bounds, accumulate(row[:_BUCKETS]), strict=True))
             counts = [(status, count) for status, count in zip(statuses, row[_STATUS:], strict=True) if count]
             yield Answered(name, buckets, row[_SUM] / 1e6, counts)
+
+
+def answered_here(names: Container[str]) -> list[int]:
+    """The answers to these calls that this process has counted, together: a number for each bucket of BOUNDS, and one
+    for what took longer. A process that took over the part of another one begins with that one's counts.
+    """
+    starts = [
+        (os.getpid() % PARTS) * _PART + number * _ROW
+        for number, name in enumerate(runtime.control(Calls).names)
+        if name in names
+    ]
+    return [sum(_shared[start + bucket] for start in starts) for bucket in range(_BUCKETS)]
 
 
 def _now() -> Iterator[Answered]:

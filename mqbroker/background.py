@@ -16,6 +16,7 @@ from delivery.push import pusher
 from delivery.push.pusher import Pusher
 from delivery.receive.discarded import Producers
 from delivery.retries import expiry
+from monitoring.history.recorder import Recorder
 from mqbroker.errors import refusal_of
 from scheduling import lateness, release
 from scheduling.alarms import Alarms
@@ -80,6 +81,7 @@ class Fallback:
             await _try("heartbeat", lambda: heartbeats.beat("web"))
             await _try("limits", key_limits.keep)
             await _try("presence", runtime.control(Present).note)
+            await _try("history", runtime.control(Recorder).keep)
             await _try("actions", self._act)
 
     async def _act(self) -> None:

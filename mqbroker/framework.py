@@ -22,6 +22,7 @@ INSTALLED_APPS = [
     "delivery",
     "analytics",
     "actions",
+    "monitoring",
     "cells",
     "mqbroker",
 ]

@@ -24,6 +24,14 @@ from mqbroker.framework import (  # noqa: F401  # Django reads them here
     USE_I18N,
     USE_TZ,
 )
+from mqbroker.watching import (  # noqa: F401  # as these
+    ATTENTION_FREE_PERCENT,
+    ATTENTION_LAG,
+    ATTENTION_UNACKED_SECONDS,
+    ATTENTION_UNASKED_SECONDS,
+    CONSOLE_READING_SECONDS,
+    HISTORY_DAYS,
+)
 from store.db.server_url import database
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -36,10 +44,7 @@ TRANSACTION_TIMEOUT_SECONDS = env.whole(
     "Shorter finds lost ends sooner, and checks transactions that are merely slow.",
 )
 TRANSACTION_CHECK_INTERVAL_SECONDS = env.whole(
-    "TRANSACTION_CHECK_INTERVAL_SECONDS",
-    30,
-    "Time between two checks of one half message (transactionCheckInterval).",
-    minimum=1,
+    "TRANSACTION_CHECK_INTERVAL_SECONDS", 30, "Time between two checks of one half (transactionCheckInterval).", 1
 )
 TRANSACTION_CHECK_MAX = env.whole(
     "TRANSACTION_CHECK_MAX", 15, "Checks that reached a producer before its half is discarded (transactionCheckMax).", 1
@@ -66,7 +71,7 @@ RESERVED_HOURS = env.whole(
     "RESERVED_HOURS",
     72,
     "Retention of the commit log and its queues (fileReservedTime); whole segments are dropped.",
-    minimum=1,
+    1,
 )
 SEGMENT_HOURS = env.whole(
     "SEGMENT_HOURS", 12, "Age at which a segment is closed. Shorter frees disk sooner and makes more tables.", minimum=1
@@ -223,32 +228,8 @@ REDIS_URL = server_urls.task_broker(os.environ.get("REDIS_URL", "redis://127.0.0
 DATABASES = {"default": database(DATABASE_URL)}
 DATABASE_ROUTERS = ["store.db.databases.Router"]
 
-CONSOLE_READING_SECONDS = env.whole(
-    "CONSOLE_READING_SECONDS",
-    4,
-    "Age up to which the console's overview shows a reading of this process again: every tab shares it. "
-    "One that took long is shown for 150 times as long, up to a minute, so that open tabs cost no core; 0: none is.",
-)
-ATTENTION_UNACKED_SECONDS = env.whole(
-    "ATTENTION_UNACKED_SECONDS",
-    600,
-    "The console's overview names a consumer group whose oldest message waits for longer than this.",
-    minimum=1,
-)
-ATTENTION_LAG = env.whole(
-    "ATTENTION_LAG", 100_000, "The console's overview names a consumer group that has more messages to be handed out."
-)
-ATTENTION_UNASKED_SECONDS = env.whole(
-    "ATTENTION_UNASKED_SECONDS",
-    300,
-    "The console's overview names a producer group whose oldest transaction is pending for longer than this and cannot "
-    "be asked about: until then its producers may end it, or poll for its check.",
-)
 # The embedded servers' own, which `./mq up` gives to each process.
 DATA_DIR = os.environ.get("MQBROKER_DATA_DIR", "")
-ATTENTION_FREE_PERCENT = env.whole(
-    "ATTENTION_FREE_PERCENT", 10, "The console names a disk of the embedded PostgreSQL with less room than this."
-)
 TASK_QUEUE = env.text(
     "TASK_QUEUE",
     server_urls.task_queue(DATABASES["default"]),

@@ -16,7 +16,7 @@ from store.process import runtime
 
 
 class LatenessRow(NamedTuple):
-    """The releases of the last hour of one level's queue, or of timers, per bucket of lateness."""
+    """The latest releases of one level's queue, or of timers, per bucket of lateness."""
 
     queue_id: int
     counts: list[int]
@@ -28,6 +28,7 @@ SUM_LATENESS = Statement(__file__, "sum_lateness", LatenessRow)
 # Upper bounds in milliseconds; one bucket more holds all later releases.
 BUCKETS_MS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 500, 1000, 3000, 10_000, 60_000)
 KEEP_SECONDS = 10.0
+HOUR = 3600
 # Stands for the timers in the column of the level's queue.
 TIMERS = -1
 
@@ -81,14 +82,25 @@ class Summary:
 
 def of_last_hour() -> dict[int | None, Summary]:
     """The lateness of the last hour, per delay level that released anything, and under None of the timers."""
+    found = _counts(HOUR)
+    return {None if queue == TIMERS else delays.level_of(queue): summary(of) for queue, of in found.items()}
+
+
+def of_all(seconds: int) -> Summary:
+    """The lateness of all releases of the last `seconds`."""
+    return summary([sum(of_queues) for of_queues in zip(*_counts(seconds).values(), strict=True)])
+
+
+def _counts(seconds: int) -> dict[int, list[int]]:
+    """The releases of the last `seconds` per queue, and bucket of lateness."""
     counts: dict[int, list[int]] = {}
-    for rows in cells.ask(lambda: sync.read(SUM_LATENESS)).values():
+    for rows in cells.ask(lambda: sync.read(SUM_LATENESS, {"seconds": seconds})).values():
         for queue_id, of_queue in rows:
             before = counts.get(queue_id)
             counts[queue_id] = (
                 of_queue if before is None else [one + other for one, other in zip(before, of_queue, strict=True)]
             )
-    return {None if queue == TIMERS else delays.level_of(queue): summary(of) for queue, of in counts.items()}
+    return counts
 
 
 def summary(bucket_counts: Sequence[int]) -> Summary:

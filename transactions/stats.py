@@ -155,9 +155,9 @@ def operations_ever() -> int:
     return sync.read(COUNT_OPERATIONS_EVER)[0].operations
 
 
-def checks() -> dict[str, int]:
-    """The latest MAX_COUNTED_CHECKS checks of the last hour by outcome. An `unreached` one reached no producer."""
-    since = timezone.now() - timedelta(hours=1)
+def checks(seconds: int = 3600) -> dict[str, int]:
+    """The latest MAX_COUNTED_CHECKS checks of the last `seconds` by outcome. An `unreached` one reached no producer."""
+    since = timezone.now() - timedelta(seconds=seconds)
     asked = {"since_id": first_id_of(since), "max_count": MAX_COUNTED_CHECKS}
     counts = dict.fromkeys(OUTCOMES, 0)
     for rows in cells.ask(lambda: sync.read(CHECK_OUTCOMES, asked)).values():

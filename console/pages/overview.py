@@ -1,6 +1,5 @@
 """The overview: what needs attention, then the broker's state at a glance."""
 
-import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from urllib.parse import urlencode
@@ -9,7 +8,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
 
-from console.pages import counts, frame, readings
+from console.pages import counts, drawing, frame, readings
 from delivery import stats as delivery_stats
 from delivery.stats import GroupStats
 from monitoring import attention, system
@@ -72,12 +71,13 @@ def page_of(one: Attention) -> str:
 def ends() -> Figures:
     """The tiles and the chart of the last hour's ends."""
     hour = last_hour.read()
+    data, options = chart(hour)
     return {
         "ends": hour,
         "committed": Count(sum(minute.commits for minute in hour.minutes), not hour.whole),
         "rolled_back": Count(sum(minute.rollbacks for minute in hour.minutes), not hour.whole),
-        "chart": chart(hour),
-        "chart_options": CHART_OPTIONS,
+        "chart": data,
+        "chart_options": options,
         "operations_limit": transaction_stats.MAX_COUNTED_OPERATIONS,
     }
 
@@ -112,44 +112,17 @@ def consumers(groups: Sequence[GroupStats]) -> Figures:
     }
 
 
-CHART_OPTIONS = json.dumps(
-    {
-        "animation": False,
-        "maintainAspectRatio": False,
-        "plugins": {"legend": {"display": False}},
-        "scales": {
-            "x": {"stacked": True, "grid": {"display": False}, "ticks": {"color": "#9ca3af", "maxTicksLimit": 7}},
-            "y": {
-                "stacked": True,
-                "border": {"display": False},
-                "grid": {"lineWidth": 0.5},
-                "ticks": {"color": "#9ca3af", "precision": 0},
-            },
-        },
-    }
-)
-
-
-def chart(hour: LastHour) -> str:
-    """The ends of each minute as Chart.js wants them, a place for each of the hour's minutes."""
+def chart(hour: LastHour) -> tuple[str, str]:
+    """The ends of each minute, a place for each of the hour's minutes, and how they are drawn."""
+    minutes = minutes_to(hour.until)
+    labels = [minute.strftime("%H:%M") for minute in minutes]
     commits = {minute.minute: minute.commits for minute in hour.minutes}
     rollbacks = {minute.minute: minute.rollbacks for minute in hour.minutes}
-    series = (("Committed", commits, "--mq-committed"), ("Rolled back", rollbacks, "--mq-rolled-back"))
-    minutes = minutes_to(hour.until)
-    return json.dumps(
-        {
-            "labels": [minute.strftime("%H:%M") for minute in minutes],
-            "datasets": [
-                {
-                    "label": label,
-                    "data": [ended.get(minute, 0) for minute in minutes],
-                    "backgroundColor": f"var({color})",
-                    "borderRadius": 2,
-                }
-                for label, ended, color in series
-            ],
-        }
-    )
+    series = {
+        name: [ended.get(minute, 0) for minute in minutes]
+        for name, ended in (("committed", commits), ("rolled back", rollbacks))
+    }
+    return drawing.bars(labels, series), drawing.options(labels, series, stacked=True, legend=False)
 
 
 def minutes_to(until: datetime) -> list[datetime]:

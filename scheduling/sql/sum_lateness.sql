@@ -1,10 +1,10 @@
--- Sum the counts of the last hour per queue, bucket by bucket. A row holds some seconds of one process.
+-- Sum the counts of the last seconds per queue, bucket by bucket. A row holds some seconds of one process.
 SELECT summed.queue_id, array_agg(summed.count ORDER BY summed.bucket)::integer [] AS counts
 FROM (
     SELECT l.queue_id, c.bucket, sum(c.count) AS count
     FROM lateness AS l
     CROSS JOIN LATERAL unnest(l.counts) WITH ORDINALITY AS c (count, bucket)
-    WHERE l.noted_at > now() - interval '1 hour'
+    WHERE l.noted_at > now() - make_interval(secs => %(seconds)s)
     GROUP BY l.queue_id, c.bucket
 ) AS summed
 GROUP BY summed.queue_id

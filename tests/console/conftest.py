@@ -54,6 +54,7 @@ FORGOTTEN = (
         "export",
         "nightly_run",
         "report_chart",
+        "history_figure",
     ),
 )
 NUMBERS = ("commit_log_offset", "operation_id")

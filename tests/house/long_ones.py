@@ -6,7 +6,6 @@ FILES = {
     "bench/export.py": 295,
     "transactions/checks/checker.py": 279,
     "delivery/push/pusher.py": 268,
-    "mqbroker/settings.py": 267,
     "monitoring/metrics.py": 265,
     "delivery/receive/offsets.py": 264,
     "delivery/trace.py": 259,

@@ -1,0 +1,5 @@
+-- Add the answers to sends of one process to those of this minute, by the bucket of their time.
+INSERT INTO history_figure (figure, name, minute, value)
+SELECT 'send_seconds', f.name, date_trunc('minute', now()), f.value
+FROM unnest(%(name)s::text [], %(value)s::float8 []) AS f (name, value)
+ON CONFLICT (figure, name, minute) DO UPDATE SET value = history_figure.value + excluded.value

@@ -1,0 +1,7 @@
+-- What a figure was recorded of since a time, by name.
+SELECT f.name
+FROM history_figure AS f
+WHERE f.figure = ANY(%(figures)s::text []) AND f.minute > now() - make_interval(secs => %(seconds)s) AND f.name <> ''
+GROUP BY f.name
+ORDER BY f.name
+LIMIT %(max_names)s

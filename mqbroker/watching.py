@@ -1,0 +1,31 @@
+"""Settings of what an operator watches: what the console names, and for how long it has figures."""
+
+from mqbroker import env
+
+CONSOLE_READING_SECONDS = env.whole(
+    "CONSOLE_READING_SECONDS",
+    4,
+    "Age up to which the console's overview shows a reading of this process again: every tab shares it. "
+    "One that took long is shown for 150 times as long, up to a minute, so that open tabs cost no core; 0: none is.",
+)
+HISTORY_DAYS = env.whole(
+    "HISTORY_DAYS", 7, "Days for which the console's charts have figures by the minute; 0: none are recorded.", 0, 366
+)
+ATTENTION_UNACKED_SECONDS = env.whole(
+    "ATTENTION_UNACKED_SECONDS",
+    600,
+    "The console's overview names a consumer group whose oldest message waits for longer than this.",
+    minimum=1,
+)
+ATTENTION_LAG = env.whole(
+    "ATTENTION_LAG", 100_000, "The console's overview names a consumer group that has more messages to be handed out."
+)
+ATTENTION_UNASKED_SECONDS = env.whole(
+    "ATTENTION_UNASKED_SECONDS",
+    300,
+    "The console's overview names a producer group whose oldest transaction is pending for longer than this and cannot "
+    "be asked about: until then its producers may end it, or poll for its check.",
+)
+ATTENTION_FREE_PERCENT = env.whole(
+    "ATTENTION_FREE_PERCENT", 10, "The console names a disk of the embedded PostgreSQL with less room than this."
+)
