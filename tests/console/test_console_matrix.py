@@ -25,7 +25,7 @@ BY_FORM = ("GET", "POST")
 NEVER = ("viewer", "stranger")
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 # What a mere visit writes, and what the process writes by itself.
-VISITS = ("django_session", "sign_in_limit", "heartbeat", "presence", "segment")
+VISITS = ("django_session", "sign_in_limit", "heartbeat", "presence", "segment", "history_figure", "history_counters")
 TABLES = """
 SELECT c.relname FROM pg_class AS c
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relnamespace = 'public'::regnamespace ORDER BY 1
