@@ -25,6 +25,7 @@ COPY actions actions
 COPY transactions transactions
 COPY delivery delivery
 COPY analytics analytics
+COPY outboxes outboxes
 COPY scheduling scheduling
 COPY sending sending
 COPY webhooks webhooks

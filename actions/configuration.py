@@ -13,6 +13,7 @@ from access.namespaces import NamespaceNotExist
 from actions.shapes import Call, Parameters, Run, Stepwise
 from delivery import registry as consumer_groups
 from delivery.push import registry as subscriptions
+from outboxes import registry as outboxes
 from store import registry as topics
 from store.db import fields
 from store.db.fields import Field
@@ -162,6 +163,7 @@ PUSH = Thing(
     ("group_name", "topic_name", "url", "state", "paused"),
 )
 NAMESPACE = Thing("namespace", namespaces.find, put(namespaces), "namespace.put", namespaces.LIMIT_NAMES)
+OUTBOX = Thing("outbox", outboxes.find, put(outboxes), "outbox.put", ("server", "schema", "topics", "paused"))
 KEY = Thing("API key", keys.find, lambda row, columns: keys.change(row.name, columns), "key.change", ("scopes", "hint"))
 
 KINDS = (
@@ -216,6 +218,10 @@ KINDS = (
     NAMESPACE.made("namespace.make", namespaces.put, namespaces.FIELDS),
     NAMESPACE.changed("namespace.change", "Change the limits of the namespace", "Change", fields=namespaces.FIELDS),
     NAMESPACE.deleted("namespace.delete", "Delete namespaces", "Delete", namespaces.remove),
+    OUTBOX.changed("outbox.change", "Change the outbox", "Change", fields=outboxes.FIELDS),
+    OUTBOX.changed("outbox.pause", "Pause outboxes", "Pause", {"paused": True}),
+    OUTBOX.changed("outbox.continue", "Continue outboxes", "Continue", {"paused": False}),
+    OUTBOX.deleted("outbox.delete", "Delete outboxes", "Delete", outboxes.remove),
     KEY.changed("key.change", "Change the scopes of the API key", "Change", fields=keys.FIELDS),
     KEY.deleted("key.revoke", "Revoke API keys", "Revoke", lambda found: keys.revoke(found.name)),
 )

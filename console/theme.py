@@ -88,6 +88,7 @@ UNFOLD: dict[str, object] = {
                     item("Consumer groups", "download", "consumer_groups"),
                     item("Dead letters", "mail_off", "dead_letters"),
                     item("Subscriptions", "webhook", "subscriptions"),
+                    item("Outboxes", "outbox", "outboxes"),
                 ],
             },
             {

@@ -15,6 +15,7 @@ from delivery.stats import GroupStats
 from monitoring import counts, system
 from monitoring.counts import COUNT_LIMIT, GROUP_LIMIT
 from monitoring.system import System
+from outboxes.models import Outbox
 from scheduling import stats as scheduling_stats
 from scheduling.stats import Outermost
 from store import stats as store_stats
@@ -31,7 +32,15 @@ LATE = timedelta(seconds=10)
 MEND_SERVER = "mend the server at its URL, then enable it in the console"
 
 About = Literal[
-    "discarded", "dead_letters_of", "pending", "producer_group", "subscription", "delays", "consumer_group", "system"
+    "discarded",
+    "dead_letters_of",
+    "pending",
+    "producer_group",
+    "subscription",
+    "delays",
+    "consumer_group",
+    "outboxes",
+    "system",
 ]
 
 
@@ -89,6 +98,7 @@ def found(facts: Facts) -> list[Attention]:
         *checks(facts.pending, facts.now),
         *ailing_endpoints(),
         *ailing_subscriptions(),
+        *ailing_outboxes(),
         *late_releases(facts.waits),
         *paused_groups(facts.groups),
         *waiting_groups(facts.groups, facts.now),
@@ -152,6 +162,14 @@ def ailing_subscriptions() -> Iterator[Attention]:
         is_disabled = subscription.state == "disabled"
         why = failure(subscription)
         yield Attention(is_disabled, what, why, "subscription", MEND_SERVER, subscription.name, since)
+
+
+def ailing_outboxes() -> Iterator[Attention]:
+    """Outboxes that cannot be drained: what producers commit is not sent."""
+    for outbox in Outbox.objects.filter(failure__isnull=False, paused=False).order_by("failed_at")[:SHOWN]:
+        what = f"The outbox {outbox.name} is not drained"
+        mend = "mend its server, or PUT /v1/outboxes/{name} with another url"
+        yield Attention(True, what, f"{outbox.server}: {outbox.failure}", "outboxes", mend, since=outbox.failed_at)
 
 
 def failure(called: Endpoint | Subscription) -> str:

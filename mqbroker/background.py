@@ -18,6 +18,7 @@ from delivery.receive.discarded import Producers
 from delivery.retries import expiry
 from monitoring.history.recorder import Recorder
 from mqbroker.errors import refusal_of
+from outboxes.drain import Drains
 from scheduling import lateness, release
 from scheduling.alarms import Alarms
 from store.commit import stalled
@@ -82,6 +83,7 @@ class Fallback:
             await _try("limits", key_limits.keep)
             await _try("presence", runtime.control(Present).note)
             await _try("history", runtime.control(Recorder).keep)
+            await _try("outboxes", runtime.control(Drains).keep)
             await _try("actions", self._act)
 
     async def _act(self) -> None:
@@ -183,7 +185,7 @@ class Left:
 
 
 # Parts that begin work are closed before the parts that the work needs.
-CLOSED_FIRST = (Pusher, Checker, Alarms, Writers, Watch, Wakeups, Reads)
+CLOSED_FIRST = (Drains, Pusher, Checker, Alarms, Writers, Watch, Wakeups, Reads)
 
 
 def start() -> None:

@@ -21,6 +21,7 @@ INSTALLED_APPS = [
     "transactions",
     "delivery",
     "analytics",
+    "outboxes",
     "actions",
     "monitoring",
     "cells",

@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from delivery.models import Subscription
+from outboxes.models import Outbox
 from store.db import patience, sealing
 from store.db.guards import Unfit
 from store.models import Cell
@@ -33,7 +34,9 @@ def reseal(*, plain_only: bool = False) -> int:
 
     Those of the copies in other cells, too. Raises SecretUnreadable, or CellAway behind what it has sealed.
     """
-    changed = sum(sealing.reseal(rows, plain_only=plain_only) for rows in (*_callees(), Cell.objects.all()))
+    changed = sum(
+        sealing.reseal(rows, plain_only=plain_only) for rows in (*_callees(), Cell.objects.all(), Outbox.objects.all())
+    )
     for cell in copies.others():
         with copies.of_cell(cell) as alias:
             changed += sum(sealing.reseal(rows.using(alias), plain_only=plain_only) for rows in _callees())

@@ -16,6 +16,7 @@ from mqbroker.api.control import (
     documents,
     endpoints,
     namespaces,
+    outboxes,
     probes,
     producer_groups,
     stats,
@@ -83,6 +84,8 @@ CONTROL_PLANE = [
     resource("v1/api-keys/<str:name_or_id>", api_keys.ApiKeyDetail),
     resource("v1/namespaces", namespaces.NamespaceList),
     resource("v1/namespaces/<str:namespace>", namespaces.NamespaceDetail),
+    resource("v1/outboxes", outboxes.OutboxList),
+    resource("v1/outboxes/<str:name>", outboxes.OutboxDetail),
 ]
 SERVED = {str(pattern.pattern) for pattern in CONTROL_PLANE}
 

@@ -23,6 +23,7 @@ PRODUCT = (
     "monitoring",
     "cells",
     "mqbroker",
+    "outboxes",
     "scheduling",
     "sending",
     "store",

@@ -12,7 +12,7 @@ from store.naming import cells
 from store.naming.topics import is_system
 from transactions import stats as transaction_stats
 
-# Of each figure by name: the names with the highest values of a minute. 5 figures of 50 names take 20 MB a day.
+# Of each figure by name: the names with the highest values of a minute. 5 figures of 50 names take 67 MB a day.
 MAX_NAMES = 50
 MINUTE = 60
 # Beyond it a number only says "very many".

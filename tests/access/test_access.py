@@ -61,10 +61,10 @@ class Things:
 
     def request(self, row: Row) -> tuple[str, Document | None]:
         """The path of a row about these things, and a body that it takes."""
-        if "subscriptions/" in row.path:
-            name = characters.name("push")
+        if "{name}" in row.path:
+            name, made = characters.name("own"), row.path.removesuffix("/rotate-secret")
             if row.method != "PUT":
-                assert self._operator.put(f"/v1/subscriptions/{name}", **PUSH).status == 201
+                assert self._operator.put(made.format(name=name), **BODIES["PUT", made]).status == 201
             return row.path.format(name=name), BODIES.get((row.method, row.path))
         named = self.named | {"group": SHOP if "producer" in row.path else GROUP}
         if row.method == "DELETE":
@@ -81,10 +81,8 @@ class Things:
 CONVERTER = re.compile(r"<(str|uuid):(\w+)>")
 # To the sign-in, or for a page that takes no GET nowhere.
 LED_AWAY = ((302, True), (405, False))
-QUERIES = {
-    ("GET", "/v1/messages"): f"?topic={TOPIC}",
-    ("GET", "/v1/consumer-groups/{group}/offsets"): f"?topic={TOPIC}",
-}
+OF_TOPIC = ("/v1/messages", "/v1/consumer-groups/{group}/offsets")
+QUERIES = {("GET", path): f"?topic={TOPIC}" for path in OF_TOPIC}
 BODIES: dict[tuple[str, str], Document] = {
     ("POST", "/v1/messages"): {"topic": TOPIC, "body": BODY},
     ("POST", "/v1/messages/batch"): {"topic": TOPIC, "messages": [{"body": BODY}]},
@@ -93,6 +91,7 @@ BODIES: dict[tuple[str, str], Document] = {
     ("POST", "/v1/consumer-groups/{group}/receive"): {"topic": TOPIC, "invisible_seconds": 10},
     ("PUT", "/v1/consumer-groups/{group}/offsets"): {"topic": TOPIC, "to": "earliest", "dry_run": True},
     ("PUT", "/v1/subscriptions/{name}"): PUSH,
+    ("PUT", "/v1/outboxes/{name}"): {"url": "postgresql://shop@127.0.0.1:9/shop", "topics": [TOPIC], "paused": True},
     ("POST", "/v1/producer-groups/{group}/endpoints"): {"url": "http://127.0.0.1:9/check"},
 }
 

@@ -48,6 +48,7 @@ FORGOTTEN = (
         "consumer_group",
         "api_key",
         "namespace",
+        "outbox",
         "sign_in_limit",
         "heartbeat",
         "presence",

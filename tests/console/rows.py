@@ -65,6 +65,11 @@ class Broker:
         """An API key as it is kept."""
         self.insert("api_key", name=name, hint=hint, scopes=Jsonb(scopes), digest=digest)
 
+    def outbox(self, name: str, **more: object) -> None:
+        """An outbox of a database that no process reaches."""
+        places = {"source_url": "postgresql://shop:secret@127.0.0.1:9/shop", "server": "127.0.0.1:9/shop"}
+        self.insert("outbox", name=name, topics=["orders"], **places, **more)
+
     def stored(self, topic: int, queue: int, body: bytes, age: timedelta, **more: Any) -> Any:
         """A message in the commit log."""
         properties = more.pop("properties", None)

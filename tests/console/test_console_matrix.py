@@ -121,6 +121,7 @@ def kept(broker: Broker) -> Iterator[dict[str, str]]:
         (ACTION,),
     )
     broker.connection.execute("INSERT INTO namespace (name) VALUES ('shop')")
+    broker.outbox("shop", paused=True)
     kim = broker.connection.execute(KIM).fetchone()
     assert kim is not None
     ids = {"transaction_id": str(half), "message_id": str(half), "action_id": ACTION, "id": str(kim.id)}
@@ -171,6 +172,8 @@ VALUES = {
     "max_undecided": "7",
     "max_topics": "7",
     "namespace": "",
+    "topics": "invoices",
+    "schema": "public",
     "checks_paused": "yes",
     "api_keys": "shop-*",
     "start_at": "latest",

@@ -18,7 +18,15 @@ LINKED = re.compile(r'href="[^"]*[?&]action=([a-z_.]+)')
 BUTTONS = re.compile(r'name="action" value="([a-z_.]+)"')
 MINUTE = timedelta(minutes=1)
 PAGES = (
-    *("transactions/pending/", "transactions/discarded/", "delays/", "actions/", "access/apikey/", "namespaces/"),
+    *(
+        "transactions/pending/",
+        "transactions/discarded/",
+        "delays/",
+        "actions/",
+        "access/apikey/",
+        "namespaces/",
+        "outboxes/",
+    ),
     *("topics/", "topics/orders/", "producer-groups/", "producer-groups/shop/", "producer-groups/kiosk/"),
     *("consumer-groups/", "consumer-groups/mail/", "consumer-groups/stock/", "dead-letters/mail/"),
     *("subscriptions/", "subscriptions/sms/", "subscriptions/fax/"),
@@ -41,6 +49,8 @@ def everything(broker: Broker) -> None:
     given_up.subscription(broker, "sms", "mail", "orders", "https://sms.example/in", state="disabled")
     given_up.subscription(broker, "fax", "mail", "orders", "https://fax.example/in", paused=True)
     broker.connection.execute("INSERT INTO namespace (name) VALUES ('team')")
+    for name, paused in (("till", False), ("kiosk", True)):
+        broker.outbox(name, paused=paused)
     broker.api_key("shop", hint="x2Qd", scopes=["manage"], digest=b"\xab" * 32)
     timer = {"log_segment": 1, "log_offset": message.log_offset, "tags_code": 0, "reconsume_times": 0}
     due = {"id": message.message_id, "due_at": broker.now + MINUTE, "topic_id": orders, "queue_id": 0}

@@ -36,6 +36,7 @@ class Stock:
         self.nacked()
         self.operator.make("/v1/api-keys", name=name, scopes=["manage"])
         self.operator.put(f"/v1/namespaces/{name}")
+        self.operator.put(f"/v1/outboxes/{name}", **self.outbox())
         self.known: Document = {
             "topic": name,
             "group": name,
@@ -55,6 +56,10 @@ class Stock:
     def push(self) -> Document:
         """A subscription that pushes nothing."""
         return {"group": self.name, "topic": self.name, "url": NOWHERE, "paused": True}
+
+    def outbox(self) -> Document:
+        """An outbox that is not drained."""
+        return {"url": "postgresql://shop:secret@127.0.0.1:9/shop", "topics": [self.name], "paused": True}
 
     def begun(self) -> str:
         """A transaction without a decision."""
@@ -153,6 +158,7 @@ REQUESTS: dict[str, Callable[[Stock], Request]] = {
     "POST /v1/dead-letters/{group}/redrive": lambda stock: Request({"message_ids": [stock.nacked()]}),
     "POST /v1/producer-groups/{group}/endpoints": lambda stock: Request({"url": NOWHERE}),
     "PUT /v1/subscriptions/{name}": lambda stock: Request(stock.push()),
+    "PUT /v1/outboxes/{name}": lambda stock: Request(stock.outbox()),
     "POST /v1/api-keys": lambda stock: Request(new_key()),
     "DELETE /v1/topics/{topic}": lambda stock: Request(path={"topic": stock.spare("topics")}),
     "DELETE /v1/producer-groups/{group}": lambda stock: Request(path={"group": stock.spare("producer-groups")}),
@@ -163,6 +169,7 @@ REQUESTS: dict[str, Callable[[Stock], Request]] = {
     "DELETE /v1/producer-groups/{group}/endpoints/{endpoint_id}": lambda stock: Request(
         path={"endpoint_id": stock.endpoint()}
     ),
+    "DELETE /v1/outboxes/{name}": lambda stock: Request(path={"name": stock.spare("outboxes", **stock.outbox())}),
     "DELETE /v1/namespaces/{namespace}": lambda stock: Request(path={"namespace": stock.spare("namespaces")}),
     "DELETE /v1/api-keys/{name_or_id}": lambda stock: Request(path={"name_or_id": stock.spare_key()}),
 }

@@ -27,11 +27,12 @@ SETTING = re.compile(r"\s*SET\s", re.IGNORECASE)
 
 @cache
 def owners() -> dict[str, str]:
-    """The app that owns each table and alone may write it: the one with its model; and of each view."""
+    """The app that owns each table and alone may write it, by its model or by name; and of each view."""
     models = apps.get_models(include_auto_created=True)
     tables = {model._meta.db_table: model._meta.app_label for model in models if model._meta.app_label in APPS}
     configs = apps.get_app_configs()
-    return tables | {view: one.label for one in configs for view in getattr(one.models_module, "VIEWS", ())}
+    named = ((one.label, getattr(one.models_module, kind, ())) for one in configs for kind in ("VIEWS", "IN_SOURCES"))
+    return tables | {name: app for app, names in named for name in names}
 
 
 def breaches(source: Source) -> list[str]:

@@ -73,6 +73,7 @@ def named(bare: str) -> Iterator[str]:
 
 
 def known_tables() -> frozenset[str]:
-    """The tables of models, and the views that migrations make of them."""
-    views = (getattr(config.models_module, "VIEWS", ()) for config in apps.get_app_configs())
-    return frozenset(model._meta.db_table for model in apps.get_models(include_auto_created=True)).union(*views)
+    """The tables of models, the views that migrations make of them, and the tables of sources."""
+    modules = [config.models_module for config in apps.get_app_configs()]
+    named = (getattr(module, kind, ()) for module in modules for kind in ("VIEWS", "IN_SOURCES"))
+    return frozenset(model._meta.db_table for model in apps.get_models(include_auto_created=True)).union(*named)

@@ -1,0 +1,79 @@
+"""Outboxes: tables in databases of producers, whose rows the broker sends."""
+
+from typing import ClassVar
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from access.audit import picture
+from mqbroker.api.control import lists
+from mqbroker.api.control.fields import Text, Time, Whole
+from mqbroker.api.control.lists import PageQuery
+from mqbroker.api.control.resource import Resource
+from mqbroker.api.control.shapes import Given, Registered, Shape
+from outboxes import registry
+
+
+class OutboxSettings(Given):
+    """What is set of an outbox. What is left out stays as it is; a new one needs `url` and `topics`."""
+
+    url = Text(
+        source="source_url",
+        required=False,
+        max_length=2000,
+        help_text="Where it lies: `postgresql://user:password@host:port/database`. No answer shows it again.",
+    )
+    settings = Registered(registry.FIELDS)
+
+
+class Outbox(Shape):
+    """An outbox, and how draining it goes."""
+
+    name = serializers.CharField()
+    server = serializers.CharField(help_text="Of its URL: host, port and database.")
+    settings = Registered(registry.FIELDS, answers=True)
+    waiting = Whole(help_text="Rows that waited at the latest look, counted to 100,000; to within 10 s.")
+    oldest_at = Time(allow_null=True, help_text="When the first of them was inserted.")
+    drained = Whole(help_text="Rows whose messages were stored, ever.")
+    refused = Whole(help_text="Rows that were set apart in `mqbroker_outbox_refused`, each with its reason, ever.")
+    drained_at = Time(allow_null=True, help_text="When the last of them was.")
+    failure = serializers.CharField(allow_null=True, help_text="Why it cannot be drained now.")
+    failed_at = Time(allow_null=True)
+    created_at = Time()
+
+
+class OutboxList(Resource):
+    @extend_schema(operation_id="list_outboxes", parameters=[PageQuery], responses=lists.page_of(Outbox))
+    def get(self, request: Request) -> Response:
+        """Outboxes by name."""
+        return lists.by_name(Outbox, self.query(PageQuery), registry.page)
+
+
+class OutboxDetail(Resource):
+    actions: ClassVar = {"PUT": "outbox.put", "DELETE": "outbox.delete"}
+
+    @extend_schema(operation_id="get_outbox", responses=Outbox)
+    def get(self, request: Request, name: str) -> Response:
+        """An outbox, and how draining it goes."""
+        return Response(Outbox(registry.find(name)).data)
+
+    @extend_schema(operation_id="put_outbox", request=OutboxSettings, responses={200: Outbox, 201: Outbox})
+    def put(self, request: Request, name: str) -> Response:
+        """Makes an outbox, or changes what is given of it.
+
+        The broker then takes the rows that are committed in its table `mqbroker_outbox`, and stores each as a message
+        under the row's id, once.
+        """
+        given = self.body(OutboxSettings)
+        with self.recorded(name) as change:
+            change.before = picture(self.standing(registry.named, name))
+            row, made = registry.put(name, given)
+            change.after = picture(row)
+        return Response(Outbox(row).data, status=201 if made else 200)
+
+    @extend_schema(operation_id="delete_outbox", responses={204: None})
+    def delete(self, request: Request, name: str) -> Response:
+        """Takes an outbox out of the registry. Its table stays, with the rows that wait in it."""
+        return self.removed(name, lambda: registry.find(name), registry.remove)

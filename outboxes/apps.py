@@ -1,0 +1,9 @@
+"""Outboxes as a Django app."""
+
+from django.apps import AppConfig
+
+
+class OutboxesConfig(AppConfig):
+    """The SQL door: messages that producers insert into a table of their own."""
+
+    name = "outboxes"

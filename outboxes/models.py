@@ -1,0 +1,41 @@
+"""The table of outboxes: where each lies, what may be sent of it, and how draining it goes."""
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models.functions import Now
+
+from store.db.sealing import SealedField
+
+# The tables of a source, which docs/sql.md makes: no model has them.
+IN_SOURCES = ("mqbroker_outbox", "mqbroker_outbox_refused", "mqbroker_outbox_state")
+
+
+class Outbox(models.Model):
+    """An outbox in a database of producers. `source_url` holds a password: answers and the audit show `server`.
+
+    Drained is a row whose message is stored, refused is one that was set apart. They are added by the process that did
+    it, every second at most: a crash may lose what it had not added.
+    """
+
+    name = models.TextField(unique=True)
+    source_url = SealedField()
+    # Of the URL: host, port and database.
+    server = models.TextField()
+    schema = models.TextField(default="public", db_default="public")
+    topics = ArrayField(models.TextField())
+    paused = models.BooleanField(default=False, db_default=False)
+    created_at = models.DateTimeField(db_default=Now())
+    drained = models.BigIntegerField(default=0, db_default=0)
+    refused = models.BigIntegerField(default=0, db_default=0)
+    drained_at = models.DateTimeField(null=True)
+    waiting = models.BigIntegerField(default=0, db_default=0)
+    oldest_at = models.DateTimeField(null=True)
+    looked_at = models.DateTimeField(null=True)
+    failure = models.TextField(null=True)
+    failed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "outbox"
+
+    def __str__(self) -> str:
+        return str(self.name)

@@ -1,0 +1,13 @@
+-- Note how draining an outbox goes: what was drained and refused since the last note, what waits, and a failure. A
+-- process that has not learned of another URL yet notes nothing of it.
+UPDATE outbox AS o
+SET
+    drained = o.drained + %(drained)s,
+    refused = o.refused + %(refused)s,
+    drained_at = CASE WHEN %(drained)s::bigint + %(refused)s > 0 THEN now() ELSE o.drained_at END,
+    waiting = coalesce(%(waiting)s::bigint, o.waiting),
+    oldest_at = CASE WHEN %(waiting)s::bigint IS NULL THEN o.oldest_at ELSE %(oldest_at)s::timestamptz END,
+    looked_at = CASE WHEN %(failure)s::text IS NULL THEN now() ELSE o.looked_at END,
+    failure = %(failure)s::text,
+    failed_at = CASE WHEN %(failure)s::text IS NULL THEN NULL ELSE now() END
+WHERE o.id = %(id)s AND o.source_url = %(url)s

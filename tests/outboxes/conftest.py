@@ -1,0 +1,107 @@
+"""The characters of the outboxes' tests: a database of producers with the table of docs/sql.md, drained by a broker."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+
+from tests.broker import characters, databases
+from tests.broker.polling import eventually
+from tests.broker.running import API_KEY, RunningBroker
+from tests.broker.wire import Document
+from tests.control.operators import Operator
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "sql.md"
+
+
+def table() -> str:
+    """The statements that make an outbox, as the page has them."""
+    _, _, behind = PAGE.read_text().partition("## The table\n")
+    found = re.search(r"```sql\n(.*?)```", behind, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+@dataclass
+class Shop:
+    """A producer with a database of its own, and its outbox at the broker."""
+
+    url: str
+    operator: Operator
+    broker: RunningBroker
+    name: str = field(default_factory=lambda: characters.name("shop"))
+    topic: str = field(default_factory=lambda: characters.name("orders"))
+    group: str = field(default_factory=lambda: characters.name("mail"))
+
+    def prepare(self) -> None:
+        """Makes table, topic and group."""
+        self.operator.put(f"/v1/topics/{self.topic}", queues=2)
+        self.operator.put(f"/v1/consumer-groups/{self.group}", start_at="earliest")
+
+    def register(self, **fields: Any) -> Document:
+        """Registers the outbox, or changes it."""
+        given = {"url": self.url, "topics": [self.topic], **fields}
+        answer = self.operator.put(f"/v1/outboxes/{self.name}", **given)
+        assert answer.status in (200, 201), answer.document
+        found: Document = answer.document
+        return found
+
+    @property
+    def outbox(self) -> Document:
+        """The outbox as the broker shows it."""
+        found: Document = self.operator.reads(f"/v1/outboxes/{self.name}")
+        return found
+
+    def session(self) -> psycopg.Connection[dict[str, Any]]:
+        """A session of the producer."""
+        return psycopg.connect(self.url, row_factory=dict_row)
+
+    def receives(self, wait_seconds: float = 5) -> list[Document]:
+        """The messages that are handed out now; they are acked."""
+        path = f"/v1/consumer-groups/{self.group}"
+        asked = {"topic": self.topic, "max_messages": 32, "wait_seconds": wait_seconds}
+        found = self.operator.make(f"{path}/receive", **asked).document["messages"]
+        if found:
+            self.operator.make(f"{path}/ack", receipt_handles=[one["receipt_handle"] for one in found])
+        return [one["message"] for one in found]
+
+    def receives_all(self, number: int) -> list[Document]:
+        """So many messages, and no more come."""
+        found: list[Document] = []
+        while len(found) < number:
+            more = self.receives()
+            assert more, f"{len(found)} of {number} came"
+            found += more
+        return found + self.receives(wait_seconds=0)
+
+    def is_empty(self) -> bool:
+        """Whether no row waits."""
+        with self.session() as session:
+            return session.execute("SELECT FROM mqbroker_outbox LIMIT 1").fetchone() is None
+
+    def drains(self) -> None:
+        """Waits until no row waits."""
+        eventually(self.is_empty)
+
+
+@pytest.fixture
+def source() -> Iterator[str]:
+    """A database of producers with an outbox."""
+    with databases.fresh() as url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(table())
+        yield url
+
+
+@pytest.fixture
+def shop(broker: RunningBroker, source: str) -> Iterator[Shop]:
+    """A shop whose outbox is not registered yet."""
+    made = Shop(source, Operator(broker.url, API_KEY), broker)
+    made.prepare()
+    yield made
+    made.operator.delete(f"/v1/outboxes/{made.name}")
