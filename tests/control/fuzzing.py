@@ -96,7 +96,8 @@ def steer(case: Case[Any], known: Document) -> None:
     if case.method != "DELETE":
         case.path_parameters.update({name: known[name] for name in case.path_parameters if name in known})
     for fields in (case.body, case.query):
-        if isinstance(fields, dict) and "wait_seconds" in fields:
+        # One that is out of range is to be refused, and stays as it is.
+        if isinstance(fields, dict) and isinstance(wait := fields.get("wait_seconds"), int | float) and 0 <= wait <= 20:
             fields["wait_seconds"] = 0
         if isinstance(fields, dict) and isinstance(fields.get("url"), str):
             fields["url"] = NOWHERE
