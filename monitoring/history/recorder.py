@@ -48,7 +48,8 @@ class Recorder:
     """The looks of this process."""
 
     def __init__(self) -> None:
-        self._due_at = 0.0
+        # A process that has just begun has better things to do.
+        self._due_at = time.monotonic() + LOOK_SECONDS
         self._sends = requests.answered_here(SENDS)
 
     async def keep(self) -> None:
