@@ -24,7 +24,7 @@ from mqbroker.framework import (  # noqa: F401  # Django reads them here
     USE_I18N,
     USE_TZ,
 )
-from mqbroker.watching import (  # noqa: F401  # as these
+from mqbroker.watching import (  # noqa: F401  # Django reads them here
     ATTENTION_FREE_PERCENT,
     ATTENTION_LAG,
     ATTENTION_UNACKED_SECONDS,

@@ -48,7 +48,7 @@ MAX_BYTES = 4 * 1024 * 1024
 # Of all outboxes together in one process; a batch waits for its share.
 MAX_HELD_BYTES = 16 * 1024 * 1024
 HOLD_SECONDS = 5.0
-# With so many rows at once others come: no producer has to notify.
+# After a step with so many rows the drain steps again by itself, and producers need not notify it.
 BUSY_ROWS = 50
 # Finds what was committed between a look and the sleep; and where a proxy passes no notices.
 POLL_SECONDS = 1.0
@@ -87,6 +87,10 @@ class Drain:
                 reason = " ".join(str(problem).split())[:500] or type(problem).__name__
                 logger.warning("an outbox cannot be drained", outbox=self.listed.name, reason=reason)
                 await self._progress.failed(reason)
+            except Exception as problem:
+                # A fault of ours: it is shown where operators look, and the rows stay.
+                logger.exception("draining an outbox failed", outbox=self.listed.name)
+                await self._progress.failed(f"a fault of the broker: {type(problem).__name__}, see its log")
             await asyncio.sleep(FAILED_SECONDS)
 
     async def _connected(self) -> None:

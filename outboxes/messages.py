@@ -18,7 +18,7 @@ from store.messages import Message
 from store.naming import topics
 
 Shape = TypeVar("Shape", bound=Message)
-# Of a topic, without a key: batches of so many go to several queues.
+# Rows without a key are stored in batches of this size, each of which goes to a queue of its own.
 BATCH_ROWS = 64
 # Nothing is wrong with the rows: they are taken again later.
 LATER = (SystemBusy, OutcomeUnknown)
@@ -108,6 +108,10 @@ async def _send(given: Message | SendBatch, traceparent: str | None, caller: Cal
 def message_of(row: Row, shape: type[Shape]) -> Shape:
     """A row as a message, checked as what comes by HTTP is. Raises MessageIllegal."""
     body = row.body if row.body_bytes is None else None
+    try:
+        properties = None if row.properties is None else json.loads(row.properties)
+    except RecursionError:
+        raise MessageIllegal("properties is nested too deep: give an object of texts.") from None
     found = {
         "topic": row.topic,
         "body": body,
@@ -116,7 +120,7 @@ def message_of(row: Row, shape: type[Shape]) -> Shape:
         "tags": row.tags,
         "keys": row.keys,
         "sharding_key": row.sharding_key,
-        "properties": None if row.properties is None else json.loads(row.properties),
+        "properties": properties,
         "delay_level": row.delay_level,
         "delay_seconds": row.delay_seconds,
         "deliver_at": row.deliver_at,

@@ -90,7 +90,11 @@ CHANNEL = "mqbroker_outbox"
 CONNECT_SECONDS = 5
 # Of the session: a statement that waits for a lock, and a process that is frozen within a transaction, hold others up
 # for no longer.
-SESSION = "-c statement_timeout=10s -c lock_timeout=3s -c idle_in_transaction_session_timeout=20s"
+# A partition is truncated after a look for rows, which has to see what was committed up to then.
+SESSION = (
+    r"-c default_transaction_isolation=read\ committed "
+    "-c statement_timeout=10s -c lock_timeout=3s -c idle_in_transaction_session_timeout=20s"
+)
 
 
 class Source:

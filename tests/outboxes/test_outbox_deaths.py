@@ -86,7 +86,7 @@ class Orders:
             with suppress(psycopg.OperationalError), psycopg.connect(self._shop.url) as session:
                 while not self._over.is_set():
                     self._order_once(session, random)
-            time.sleep(0.1)
+            time.sleep(0.1)  # the server is away: a new attempt follows
 
     def _order_once(self, session: psycopg.Connection, random: Random) -> None:
         customer = f"customer {random.randrange(KEYS)}"
@@ -100,7 +100,7 @@ class Orders:
             session.rollback()
         else:
             session.commit()
-        time.sleep(0.005)
+        time.sleep(0.005)  # four writers leave the processor to what is tested
 
 
 def test_each_committed_order_is_sent_once_and_in_order_while_webs_and_the_source_die(
@@ -110,6 +110,7 @@ def test_each_committed_order_is_sent_once_and_in_order_while_webs_and_the_sourc
     with Orders(shop):
         for number in range(ROUNDS):
             web = broker.webs[number % 2]
+            # Between two faults orders have to come: the pauses are the load, and nothing is awaited by them.
             time.sleep(1)
             web.kill()
             time.sleep(1)
