@@ -26,6 +26,7 @@ COPY transactions transactions
 COPY delivery delivery
 COPY analytics analytics
 COPY outboxes outboxes
+COPY schedules schedules
 COPY scheduling scheduling
 COPY sending sending
 COPY webhooks webhooks

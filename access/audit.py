@@ -29,7 +29,7 @@ INSERT_ENTRIES = Statement(__file__, "insert_entries")
 
 DONE, UNCHANGED = "done", "unchanged"
 # Columns that no entry shows.
-SECRETS = frozenset(("secret", "previous_secret", "digest", "password", "source_url"))
+SECRETS = frozenset(("secret", "previous_secret", "digest", "password", "source_url", "body"))
 MAX_REASON = 1000
 # Longer than any name; a refused one may have any length, and an index of PostgreSQL takes 2,700 bytes.
 MAX_TARGET = 200

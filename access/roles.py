@@ -35,6 +35,8 @@ OPERATORS = frozenset(
         "consumer_group.put",
         "offsets.reset",
         "dead_letter.redrive",
+        "schedule.fire",
+        "schedule.pause",
         "subscription.change",
         "message.recall",
         "action.steer",

@@ -14,6 +14,7 @@ from actions.shapes import Call, Parameters, Run, Stepwise
 from delivery import registry as consumer_groups
 from delivery.push import registry as subscriptions
 from outboxes import registry as outboxes
+from schedules import registry as schedules
 from store import registry as topics
 from store.db import fields
 from store.db.fields import Field
@@ -72,10 +73,19 @@ class Thing:
         standing = self.standing if "fields" in more else None
         return Stepwise(name, title, button, run, self.describe, right=right or self.action, standing=standing, **more)
 
-    def deleted(self, name: str, title: str, button: str, remove: Callable[[Any], None]) -> Stepwise:
+    def deleted(self, name: str, title: str, button: str, remove: Callable[[Any], object]) -> Stepwise:
         """The kind that deletes targets."""
-        run = self._run(name, lambda found, _: remove(found))
-        return Stepwise(name, title, button, run, self.describe, grave=True)
+        return self.acted(name, title, button, remove, grave=True)
+
+    def acted(
+        self, name: str, title: str, button: str, act: Callable[[Any], object], *, grave: bool = False
+    ) -> Stepwise:
+        """The kind that does this to targets, and leaves their columns as they are or the targets away."""
+
+        def apply(found: Model, _: Parameters) -> None:
+            act(found)
+
+        return Stepwise(name, title, button, self._run(name, apply), self.describe, grave=grave)
 
     def made(self, name: str, put: Callable[[str, Parameters], Any], fields: tuple[Field, ...]) -> Stepwise:
         """The kind that makes a target, unless its name is in use."""
@@ -164,6 +174,9 @@ PUSH = Thing(
 )
 NAMESPACE = Thing("namespace", namespaces.find, put(namespaces), "namespace.put", namespaces.LIMIT_NAMES)
 OUTBOX = Thing("outbox", outboxes.find, put(outboxes), "outbox.put", ("server", "schema", "topics", "paused"))
+SCHEDULE = Thing(
+    "schedule", schedules.find, put(schedules), "schedule.put", ("cron", "time_zone", "missed", "paused", "next_at")
+)
 KEY = Thing("API key", keys.find, lambda row, columns: keys.change(row.name, columns), "key.change", ("scopes", "hint"))
 
 KINDS = (
@@ -222,6 +235,11 @@ KINDS = (
     OUTBOX.changed("outbox.pause", "Pause outboxes", "Pause", {"paused": True}),
     OUTBOX.changed("outbox.continue", "Continue outboxes", "Continue", {"paused": False}),
     OUTBOX.deleted("outbox.delete", "Delete outboxes", "Delete", outboxes.remove),
+    SCHEDULE.changed("schedule.change", "Change the times of the schedule", "Change", fields=schedules.TIMES),
+    SCHEDULE.changed("schedule.pause", "Pause schedules", "Pause", {"paused": True}, right="schedule.pause"),
+    SCHEDULE.changed("schedule.continue", "Continue schedules", "Continue", {"paused": False}, right="schedule.pause"),
+    SCHEDULE.acted("schedule.fire", "Fire schedules now", "Fire now", schedules.fire),
+    SCHEDULE.deleted("schedule.delete", "Delete schedules", "Delete", schedules.remove),
     KEY.changed("key.change", "Change the scopes of the API key", "Change", fields=keys.FIELDS),
     KEY.deleted("key.revoke", "Revoke API keys", "Revoke", lambda found: keys.revoke(found.name)),
 )

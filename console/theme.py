@@ -89,6 +89,7 @@ UNFOLD: dict[str, object] = {
                     item("Dead letters", "mail_off", "dead_letters"),
                     item("Subscriptions", "webhook", "subscriptions"),
                     item("Outboxes", "outbox", "outboxes"),
+                    item("Schedules", "schedule", "schedules"),
                 ],
             },
             {

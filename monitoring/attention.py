@@ -14,8 +14,10 @@ from delivery.push import health as subscription_health
 from delivery.stats import GroupStats
 from monitoring import counts, system
 from monitoring.counts import COUNT_LIMIT, GROUP_LIMIT
+from monitoring.schedules import overdue_seconds
 from monitoring.system import System
 from outboxes.models import Outbox
+from schedules.models import Schedule
 from scheduling import stats as scheduling_stats
 from scheduling.stats import Outermost
 from store import stats as store_stats
@@ -99,6 +101,7 @@ def found(facts: Facts) -> list[Attention]:
         *ailing_endpoints(),
         *ailing_subscriptions(),
         *ailing_outboxes(),
+        *ailing_schedules(),
         *late_releases(facts.waits),
         *paused_groups(facts.groups),
         *waiting_groups(facts.groups, facts.now),
@@ -170,6 +173,18 @@ def ailing_outboxes() -> Iterator[Attention]:
         what = f"The outbox {outbox.name} is not drained"
         mend = "mend its server, or PUT /v1/outboxes/{name} with another url"
         yield Attention(True, what, f"{outbox.server}: {outbox.failure}", "outboxes", mend, since=outbox.failed_at)
+
+
+def ailing_schedules() -> Iterator[Attention]:
+    """Schedules whose messages are refused, and times that are due while no process fires them."""
+    for schedule in Schedule.objects.filter(failure__isnull=False).order_by("failed_at")[:SHOWN]:
+        what = f"The messages of the schedule {schedule.name} are refused"
+        mend = f"mend its topic, or PUT /v1/schedules/{schedule.name} with another message"
+        yield Attention(True, what, str(schedule.failure), "schedules", mend, since=schedule.failed_at)
+    if (seconds := overdue_seconds()) > LATE.total_seconds():
+        what = f"Times of schedules have been due for {seconds:,.0f} s"
+        why = "no beat, worker or web process fires them"
+        yield Attention(True, what, why, "schedules", "start beat and a worker, or a web process")
 
 
 def failure(called: Endpoint | Subscription) -> str:

@@ -13,7 +13,7 @@ from access import keys
 from delivery import stats as delivery_stats
 from delivery.dead_letters import lists as dead_letter_lists
 from delivery.push import registry as subscription_registry
-from monitoring import outboxes, requests, stats
+from monitoring import outboxes, requests, schedules, stats
 from monitoring.scrape import TIMER, Metric, ReadOnce, Sample, Scrape, Shared
 from scheduling import stats as scheduling_stats
 from store import stats as store_stats
@@ -252,7 +252,7 @@ METRICS = (
         lambda reading: [((), reading.awaited.dropped)],
         counter=True,
     ),
-    *outboxes.METRICS,
+    *(*outboxes.METRICS, *schedules.METRICS),
     requests.REQUESTS,
 )
 

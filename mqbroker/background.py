@@ -19,6 +19,7 @@ from delivery.retries import expiry
 from monitoring.history.recorder import Recorder
 from mqbroker.errors import refusal_of
 from outboxes.drain import Drains
+from schedules import firing
 from scheduling import lateness, release
 from scheduling.alarms import Alarms
 from store.commit import stalled
@@ -84,6 +85,7 @@ class Fallback:
             await _try("presence", runtime.control(Present).note)
             await _try("history", runtime.control(Recorder).keep)
             await _try("outboxes", runtime.control(Drains).keep)
+            await _try("schedules", lambda: firing.run(late_seconds=LATE_SECONDS))
             await _try("actions", self._act)
 
     async def _act(self) -> None:

@@ -22,6 +22,7 @@ INSTALLED_APPS = [
     "delivery",
     "analytics",
     "outboxes",
+    "schedules",
     "actions",
     "monitoring",
     "cells",

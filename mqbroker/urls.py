@@ -19,6 +19,7 @@ from mqbroker.api.control import (
     outboxes,
     probes,
     producer_groups,
+    schedules,
     stats,
     subscriptions,
     topics,
@@ -86,6 +87,9 @@ CONTROL_PLANE = [
     resource("v1/namespaces/<str:namespace>", namespaces.NamespaceDetail),
     resource("v1/outboxes", outboxes.OutboxList),
     resource("v1/outboxes/<str:name>", outboxes.OutboxDetail),
+    resource("v1/schedules", schedules.ScheduleList),
+    resource("v1/schedules/<str:name>", schedules.ScheduleDetail),
+    resource("v1/schedules/<str:name>/firings", schedules.FiringList),
 ]
 SERVED = {str(pattern.pattern) for pattern in CONTROL_PLANE}
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from outboxes.models import Outbox
 from store.db import fields
@@ -106,6 +106,14 @@ def put(name: str, changes: Mapping[str, Any]) -> tuple[Outbox, bool]:
         changes["server"] = server_of(changes["source_url"])
     if not SCHEMA.fullmatch(changes.get("schema", "public")):
         raise MessageIllegal("schema is no name without quotes: give small letters, digits and _, 63 at most.")
+    try:
+        return _put(name, changes)
+    except IntegrityError:
+        # Another request has made it since it was looked up.
+        return _put(name, changes)
+
+
+def _put(name: str, changes: Mapping[str, Any]) -> tuple[Outbox, bool]:
     with transaction.atomic():
         row = Outbox.objects.select_for_update().filter(name=name).first()
         if row is not None:

@@ -24,6 +24,7 @@ PRODUCT = (
     "cells",
     "mqbroker",
     "outboxes",
+    "schedules",
     "scheduling",
     "sending",
     "store",

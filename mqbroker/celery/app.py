@@ -26,6 +26,7 @@ EVERY_SECONDS = {
     "transactions.check": 2.0,
     "transactions.discard": 5.0,
     "scheduling.release": 2.0,
+    "schedules.fire": 2.0,
     "delivery.expire": 3.0,
     "delivery.push": 2.0,
     "store.segments.lifecycle": 20.0,
@@ -91,7 +92,7 @@ app.conf.update(
         if name != "analytics.nightly" or settings.EXPORT_NIGHTLY_TO
     },
 )
-app.autodiscover_tasks(["store", "scheduling", "transactions", "delivery", "actions", "analytics.nightly"])
+app.autodiscover_tasks(["store", "scheduling", "schedules", "transactions", "delivery", "actions", "analytics.nightly"])
 
 
 @signals.celeryd_init.connect

@@ -62,7 +62,7 @@ class Things:
     def request(self, row: Row) -> tuple[str, Document | None]:
         """The path of a row about these things, and a body that it takes."""
         if "{name}" in row.path:
-            name, made = characters.name("own"), row.path.removesuffix("/rotate-secret")
+            name, made = characters.name("own"), re.sub("/(rotate-secret|firings)$", "", row.path)
             if row.method != "PUT":
                 assert self._operator.put(made.format(name=name), **BODIES["PUT", made]).status == 201
             return row.path.format(name=name), BODIES.get((row.method, row.path))
@@ -92,6 +92,7 @@ BODIES: dict[tuple[str, str], Document] = {
     ("PUT", "/v1/consumer-groups/{group}/offsets"): {"topic": TOPIC, "to": "earliest", "dry_run": True},
     ("PUT", "/v1/subscriptions/{name}"): PUSH,
     ("PUT", "/v1/outboxes/{name}"): {"url": "postgresql://shop@127.0.0.1:9/shop", "topics": [TOPIC], "paused": True},
+    ("PUT", "/v1/schedules/{name}"): {"cron": "0 3 * * *", "message": {"topic": TOPIC, "body": BODY}, "paused": True},
     ("POST", "/v1/producer-groups/{group}/endpoints"): {"url": "http://127.0.0.1:9/check"},
 }
 

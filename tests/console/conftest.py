@@ -49,6 +49,8 @@ FORGOTTEN = (
         "api_key",
         "namespace",
         "outbox",
+        "schedule",
+        "schedule_firing",
         "sign_in_limit",
         "heartbeat",
         "presence",

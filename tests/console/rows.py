@@ -70,6 +70,12 @@ class Broker:
         places = {"source_url": "postgresql://shop:secret@127.0.0.1:9/shop", "server": "127.0.0.1:9/shop"}
         self.insert("outbox", name=name, topics=["orders"], **places, **more)
 
+    def schedule(self, name: str, **more: object) -> None:
+        """A schedule whose time is far off."""
+        parts = {"message": Jsonb({"topic": "orders"}), "body": Jsonb({"body": "report"})}
+        next_at = self.now + timedelta(days=1)
+        self.insert("schedule", name=name, cron="0 3 1 1 *", next_at=next_at, **parts, **more)
+
     def stored(self, topic: int, queue: int, body: bytes, age: timedelta, **more: Any) -> Any:
         """A message in the commit log."""
         properties = more.pop("properties", None)

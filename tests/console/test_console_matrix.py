@@ -122,6 +122,7 @@ def kept(broker: Broker) -> Iterator[dict[str, str]]:
     )
     broker.connection.execute("INSERT INTO namespace (name) VALUES ('shop')")
     broker.outbox("shop", paused=True)
+    broker.schedule("shop", paused=True)
     kim = broker.connection.execute(KIM).fetchone()
     assert kim is not None
     ids = {"transaction_id": str(half), "message_id": str(half), "action_id": ACTION, "id": str(kim.id)}
@@ -174,6 +175,11 @@ VALUES = {
     "namespace": "",
     "topics": "invoices",
     "schema": "public",
+    "cron": "0 4 * * *",
+    "time_zone": "UTC",
+    "missed": "skip",
+    "begins_at": "2037-01-31T12:00:00Z",
+    "ends_at": "",
     "checks_paused": "yes",
     "api_keys": "shop-*",
     "start_at": "latest",

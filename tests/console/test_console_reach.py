@@ -26,6 +26,7 @@ PAGES = (
         "access/apikey/",
         "namespaces/",
         "outboxes/",
+        "schedules/",
     ),
     *("topics/", "topics/orders/", "producer-groups/", "producer-groups/shop/", "producer-groups/kiosk/"),
     *("consumer-groups/", "consumer-groups/mail/", "consumer-groups/stock/", "dead-letters/mail/"),
@@ -51,6 +52,7 @@ def everything(broker: Broker) -> None:
     broker.connection.execute("INSERT INTO namespace (name) VALUES ('team')")
     for name, paused in (("till", False), ("kiosk", True)):
         broker.outbox(name, paused=paused)
+        broker.schedule(name, paused=paused)
     broker.api_key("shop", hint="x2Qd", scopes=["manage"], digest=b"\xab" * 32)
     timer = {"log_segment": 1, "log_offset": message.log_offset, "tags_code": 0, "reconsume_times": 0}
     due = {"id": message.message_id, "due_at": broker.now + MINUTE, "topic_id": orders, "queue_id": 0}

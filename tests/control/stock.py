@@ -37,6 +37,7 @@ class Stock:
         self.operator.make("/v1/api-keys", name=name, scopes=["manage"])
         self.operator.put(f"/v1/namespaces/{name}")
         self.operator.put(f"/v1/outboxes/{name}", **self.outbox())
+        self.operator.put(f"/v1/schedules/{name}", **self.schedule())
         self.known: Document = {
             "topic": name,
             "group": name,
@@ -60,6 +61,10 @@ class Stock:
     def outbox(self) -> Document:
         """An outbox that is not drained."""
         return {"url": "postgresql://shop:secret@127.0.0.1:9/shop", "topics": [self.name], "paused": True}
+
+    def schedule(self) -> Document:
+        """A schedule that sends nothing by itself."""
+        return {"cron": "0 3 * * MON-FRI", "message": {"topic": self.name, "body": "yesterday"}, "paused": True}
 
     def begun(self) -> str:
         """A transaction without a decision."""
@@ -159,6 +164,7 @@ REQUESTS: dict[str, Callable[[Stock], Request]] = {
     "POST /v1/producer-groups/{group}/endpoints": lambda stock: Request({"url": NOWHERE}),
     "PUT /v1/subscriptions/{name}": lambda stock: Request(stock.push()),
     "PUT /v1/outboxes/{name}": lambda stock: Request(stock.outbox()),
+    "PUT /v1/schedules/{name}": lambda stock: Request(stock.schedule()),
     "POST /v1/api-keys": lambda stock: Request(new_key()),
     "DELETE /v1/topics/{topic}": lambda stock: Request(path={"topic": stock.spare("topics")}),
     "DELETE /v1/producer-groups/{group}": lambda stock: Request(path={"group": stock.spare("producer-groups")}),
@@ -170,6 +176,7 @@ REQUESTS: dict[str, Callable[[Stock], Request]] = {
         path={"endpoint_id": stock.endpoint()}
     ),
     "DELETE /v1/outboxes/{name}": lambda stock: Request(path={"name": stock.spare("outboxes", **stock.outbox())}),
+    "DELETE /v1/schedules/{name}": lambda stock: Request(path={"name": stock.spare("schedules", **stock.schedule())}),
     "DELETE /v1/namespaces/{namespace}": lambda stock: Request(path={"namespace": stock.spare("namespaces")}),
     "DELETE /v1/api-keys/{name_or_id}": lambda stock: Request(path={"name_or_id": stock.spare_key()}),
 }

@@ -230,3 +230,11 @@ def test_what_breaks_a_rule_is_refused_by_name(shop: Shop, changes: dict[str, ob
     assert answer.status == 422
     assert word in answer.document["detail"]
     assert shop.operator.get(f"/v1/outboxes/{shop.name}").status == 404
+
+
+def test_registrations_at_once_leave_one_outbox(shop: Shop) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        path, given = f"/v1/outboxes/{shop.name}", {"url": shop.url, "topics": [shop.topic]}
+        answers = list(threads.map(lambda _: shop.operator.put(path, **given).status, range(8)))
+
+    assert sorted(answers) == [200] * 7 + [201]

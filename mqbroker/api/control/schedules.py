@@ -1,0 +1,126 @@
+"""Schedules: messages that the broker sends by itself, at the times of a cron expression."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from access.audit import picture
+from access.callers import Caller
+from mqbroker.api.control import lists
+from mqbroker.api.control.fields import Time, Whole
+from mqbroker.api.control.lists import PageQuery
+from mqbroker.api.control.resource import Resource
+from mqbroker.api.control.shapes import Given, Registered, Shape
+from schedules import models, registry
+
+SHOWN_TIMES = 5
+
+
+class ScheduleSettings(Given):
+    """What is set of a schedule. What is left out stays as it is; a new one needs `message` and `cron`."""
+
+    settings = Registered(registry.FIELDS)
+
+
+class ScheduleSummary(Shape):
+    """A schedule, and how its messages have gone."""
+
+    name = serializers.CharField()
+    settings = Registered(registry.FIELDS, answers=True)
+    next_at = Time(
+        allow_null=True,
+        help_text="The next time that no firing is decided for, which is done 4.5 s ahead; null: none is left.",
+    )
+    last_at = Time(allow_null=True, help_text="The latest time that a firing was decided for.")
+    fired = Whole(help_text="Messages that were decided, ever, with those that were fired by hand.")
+    failure = serializers.CharField(
+        allow_null=True, help_text="Why the latest message was refused; null once one is stored again."
+    )
+    failed_at = Time(allow_null=True)
+    created_at = Time()
+
+
+class Schedule(ScheduleSummary):
+    """A schedule with its next times."""
+
+    next_times = serializers.ListField(child=Time(), help_text="The next five times; none while it is paused.")
+
+
+class Fired(Shape):
+    """A firing that was decided: its message is sent within seconds, under this id."""
+
+    message_id = serializers.UUIDField(source="id")
+    fire_at = Time()
+
+
+def document(row: models.Schedule) -> dict[str, Any]:
+    """A schedule as it is answered."""
+    at = Time()
+    times = [at.to_representation(time) for time in registry.next_times(row, SHOWN_TIMES)]
+    return {**ScheduleSummary(row).data, "next_times": times}
+
+
+class ScheduleList(Resource):
+    @extend_schema(operation_id="list_schedules", parameters=[PageQuery], responses=lists.page_of(ScheduleSummary))
+    def get(self, request: Request) -> Response:
+        """Schedules by name."""
+        return lists.by_name(ScheduleSummary, self.query(PageQuery), registry.page)
+
+
+def require_produce(request: Request, name: str, given: Mapping[str, Any]) -> None:
+    """Raises NoPermission unless the key may send to the schedule's topic, before and after the change.
+
+    A key that only manages may not: it would send by a schedule what it may not send itself.
+    """
+    if not isinstance(request.user, Caller):
+        return
+    row = None if "\0" in name else registry.named(name)
+    for message in (row.message if row else None, given.get(registry.MESSAGE)):
+        if isinstance(message, Mapping) and isinstance(message.get("topic"), str):
+            request.user.require("produce", message["topic"])
+
+
+class ScheduleDetail(Resource):
+    actions: ClassVar = {"PUT": "schedule.put", "DELETE": "schedule.delete"}
+
+    @extend_schema(operation_id="get_schedule", responses=Schedule)
+    def get(self, request: Request, name: str) -> Response:
+        """A schedule with its next times."""
+        return Response(document(registry.find(name)))
+
+    @extend_schema(operation_id="put_schedule", request=ScheduleSettings, responses={200: Schedule, 201: Schedule})
+    def put(self, request: Request, name: str) -> Response:
+        """Makes a schedule, or changes what is given of it.
+
+        At each of its times the broker sends its message, once, with the properties `schedule` and `scheduled_at`. A
+        change holds for the times that no firing is decided for: those more than 4.5 s ahead.
+        """
+        given = self.body(ScheduleSettings)
+        require_produce(request, name, given)
+        with self.recorded(name) as change:
+            change.before = picture(self.standing(registry.named, name))
+            row, made = registry.put(name, given)
+            change.after, answer = picture(row), document(row)
+        return Response(answer, status=201 if made else 200)
+
+    @extend_schema(operation_id="delete_schedule", responses={204: None})
+    def delete(self, request: Request, name: str) -> Response:
+        """Takes a schedule away. Firings that are decided, which are those of the next 4.5 s, are sent."""
+        return self.removed(name, lambda: registry.find(name), registry.remove)
+
+
+class FiringList(Resource):
+    actions: ClassVar = {"POST": "schedule.fire"}
+
+    @extend_schema(operation_id="fire_schedule", request=None, responses={201: Fired})
+    def post(self, request: Request, name: str) -> Response:
+        """Fires a schedule now, besides its times, also a paused one. Each call sends a message more."""
+        self.body(Given)
+        with self.recorded(name) as change:
+            firing = registry.fire(registry.find(name))
+            change.after = {"message_id": str(firing.id)}
+        return Response(Fired(firing).data, status=201)

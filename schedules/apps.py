@@ -1,0 +1,9 @@
+"""Schedules as a Django app."""
+
+from django.apps import AppConfig
+
+
+class SchedulesConfig(AppConfig):
+    """Messages at the times of a cron expression."""
+
+    name = "schedules"

@@ -1,0 +1,20 @@
+-- Delete firings whose messages are stored or refused, and note at their schedules why they are refused, or that they are not
+-- any more. Rows are locked in id order, so that two processes do not deadlock.
+WITH settled AS (
+    DELETE FROM schedule_firing AS f
+    WHERE f.id = ANY(%(id)s::uuid [])
+),
+
+noted AS (
+    SELECT s.id, n.failure
+    FROM unnest(%(schedule_id)s::bigint [], %(failure)s::text []) AS n (id, failure)
+    INNER JOIN schedule AS s ON n.id = s.id
+    WHERE n.failure IS NOT NULL OR s.failure IS NOT NULL
+    ORDER BY s.id
+    FOR NO KEY UPDATE OF s
+)
+
+UPDATE schedule AS s
+SET failure = noted.failure, failed_at = CASE WHEN noted.failure IS NOT NULL THEN now() END
+FROM noted
+WHERE s.id = noted.id

@@ -1,0 +1,18 @@
+-- Take firings to send them: those that no process took, and that have waited for so many seconds, and those that a process
+-- took and did not settle in time.
+WITH free AS (
+    SELECT f.id
+    FROM schedule_firing AS f
+    WHERE
+        (f.taken_at IS NULL AND f.decided_at <= clock_timestamp() - make_interval(secs => %(late_seconds)s))
+        OR f.taken_at < clock_timestamp() - make_interval(secs => %(taken_seconds)s)
+    ORDER BY f.fire_at
+    LIMIT %(max_rows)s
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+
+UPDATE schedule_firing AS f
+SET taken_at = clock_timestamp()
+FROM free
+WHERE f.id = free.id
+RETURNING f.id, f.schedule_id, f.name, f.message, f.fire_at, clock_timestamp() AS now
