@@ -42,6 +42,7 @@ About = Literal[
     "delays",
     "consumer_group",
     "outboxes",
+    "schedules",
     "system",
 ]
 
