@@ -11,6 +11,7 @@ MODULES = (
     "",
     ".aio",
     ".barrier",
+    ".celery",
     ".hooks",
     ".inbox",
     ".sqlalchemy",

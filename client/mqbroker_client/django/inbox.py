@@ -1,7 +1,9 @@
 """`exactly_once` in Django: the handler's effect, its `send` and the inbox's row are one transaction."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
+from uuid import UUID
 
 from django.db import close_old_connections, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -23,11 +25,8 @@ def exactly_once(group: str) -> Callable[[Handler], Handler]:
     def decorate(handle: Handler) -> Handler:
         @wraps(handle)
         def handle_once(delivery: Delivery) -> object:
-            alias = config().options.database
-            _require_own_commit(connections[alias])
-            with transaction.atomic(using=alias, durable=True):
-                session = DjangoSessions(alias).of(connections[alias])
-                if not rows.claim(session, group, delivery):
+            with claimed(group, delivery.message.message_id) as is_new:
+                if not is_new:
                     return None
                 result = handle(delivery)
                 require_run(result, "give a plain function")
@@ -36,6 +35,18 @@ def exactly_once(group: str) -> Callable[[Handler], Handler]:
         return closing_connections(handle_once)
 
     return decorate
+
+
+@contextmanager
+def claimed(group: str, message_id: UUID) -> Iterator[bool]:
+    """A transaction with the row of this message in the inbox of a group; False: it was handled before.
+
+    Raises OutsideTransaction where the database's AUTOCOMMIT is off.
+    """
+    alias = config().options.database
+    _require_own_commit(connections[alias])
+    with transaction.atomic(using=alias, durable=True):
+        yield rows.claim(DjangoSessions(alias).of(connections[alias]), group, message_id)
 
 
 def closing_connections(handle: Handler) -> Handler:

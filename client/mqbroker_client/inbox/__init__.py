@@ -45,7 +45,7 @@ class Inbox:
             with closing(self._connect()) as connection:
                 session = self._sessions.of(connection)
                 try:
-                    if not rows.claim(session, self.group, delivery):
+                    if not rows.claim(session, self.group, delivery.message.message_id):
                         connection.rollback()
                         return None
                     result = handle(delivery, connection)

@@ -1,10 +1,10 @@
 """The rows of the inbox: one for each message that a consumer group has handled in this database."""
 
 from dataclasses import dataclass
+from uuid import UUID
 
 from mqbroker_client.barrier.dialects import KEPT_DAYS, PURGE_ROWS
 from mqbroker_client.barrier.sessions import Session
-from mqbroker_client.messages import Delivery
 
 _INSERT = (
     "INSERT INTO mqbroker_inbox (consumer_group, message_id, handled_at) VALUES (:consumer_group, :message_id, {now})"
@@ -66,13 +66,13 @@ def create(session: Session) -> None:
         session.write(statement, {})
 
 
-def claim(session: Session, group: str, delivery: Delivery) -> bool:
+def claim(session: Session, group: str, message_id: UUID) -> bool:
     """Notes in the open transaction that the group handles this message; False when it was handled before.
 
     A message that another transaction handles at the same moment is waited for.
     """
     statements = STATEMENTS[session.dialect.name]
-    row = {"consumer_group": group, "message_id": str(delivery.message.message_id)}
+    row = {"consumer_group": group, "message_id": str(message_id)}
     try:
         return session.write(statements.insert, row) == 1
     except Exception:

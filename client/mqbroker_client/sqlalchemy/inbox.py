@@ -83,4 +83,4 @@ def _require_own_transaction(session: Session) -> None:
 
 def _claim(connection: Connection, group: str, delivery: Delivery) -> bool:
     require_transaction(connection)
-    return rows.claim(ConnectionSession(connection), group, delivery)
+    return rows.claim(ConnectionSession(connection), group, delivery.message.message_id)

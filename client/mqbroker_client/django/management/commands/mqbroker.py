@@ -1,6 +1,7 @@
 """`manage.py mqbroker checks`: a process that answers checks, sends kept messages and deletes old rows.
 
 `manage.py mqbroker consume TOPIC GROUP HANDLER`: one that runs a consumer.
+`manage.py mqbroker celery-relay APP`: one that publishes calls of tasks to the broker of a Celery app.
 `manage.py mqbroker kept`: lists what is kept while the broker is away; `kept send` and `kept drop` send and drop it.
 """
 
@@ -25,6 +26,11 @@ class Command(BaseCommand):
         works = parser.add_subparsers(dest="work", required=True)
         works.add_parser("checks", help="answer the broker's checks, send kept messages, delete old rows")
         kept.add_arguments(works.add_parser("kept", help="list, send or drop what is kept while the broker is away"))
+        relay = works.add_parser("celery-relay", help="publish calls of tasks to the broker of a Celery app")
+        relay.add_argument("app", help="as Celery's own -A: shop.celery, or shop.celery:app")
+        relay.add_argument("--topic", default="celery-tasks", help="of the calls (default: %(default)s)")
+        relay.add_argument("--group", default="celery-relay", help="the relay's consumer group (default: %(default)s)")
+        relay.add_argument("--concurrency", type=int, default=8, help="threads (default: %(default)s)")
         consume = works.add_parser("consume", help="run a consumer")
         consume.add_argument("topic")
         consume.add_argument("group")
@@ -41,6 +47,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["work"] == "consume":
             self._consume(options)
+        elif options["work"] == "celery-relay":
+            self._relay(options)
         elif options["work"] == "kept":
             kept.run(config().steps.kept, options, self.stdout)
         else:
@@ -54,7 +62,7 @@ class Command(BaseCommand):
         self.stdout.write(f"consumes {options['topic']} as {options['group']}")
         self.stdout.flush()
         try:
-            Consumer(config().producer.broker, options["group"]).run(
+            self._consumer(options["group"]).run(
                 options["topic"],
                 closing_connections(handler),
                 concurrency=options["concurrency"],
@@ -64,6 +72,24 @@ class Command(BaseCommand):
             )
         except (BrokerError, ValueError) as error:
             raise CommandError(str(error)) from error
+
+    def _relay(self, options: dict[str, Any]) -> None:
+        try:
+            app = import_string("celery.app.utils.find_app")(options["app"])
+            relay = import_string("mqbroker_client.celery.Relay")(
+                app, self._consumer(options["group"]), options["topic"]
+            )
+        except (ImportError, AttributeError) as error:
+            raise CommandError(f"There is no Celery app {options['app']}: {error}") from error
+        self.stdout.write(f"relays {options['topic']} as {options['group']}")
+        self.stdout.flush()
+        try:
+            relay.run(concurrency=options["concurrency"])
+        except (BrokerError, ValueError) as error:
+            raise CommandError(str(error)) from error
+
+    def _consumer(self, group: str) -> Consumer:
+        return Consumer(config().producer.broker, group)
 
     def _answer_checks(self) -> None:
         stop = threading.Event()

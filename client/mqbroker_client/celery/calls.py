@@ -1,0 +1,107 @@
+"""The call of a task as a message: what Celery would publish, as it would publish it, and how a relay does that.
+
+Celery itself makes headers and body (its message protocol 2), chooses the queue and serializes. A producer that
+publishes nothing takes what comes out.
+"""
+
+import base64
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Self
+from uuid import NAMESPACE_OID, UUID, uuid5
+
+from celery import Celery
+from kombu import Connection, Producer
+from kombu.compression import compress
+from kombu.serialization import dumps
+from kombu.utils.json import dumps as to_json
+from kombu.utils.json import loads as from_json
+
+# What belongs to the connection of the producer that publishes, and not to the message.
+_OF_CONNECTION = ("retry", "retry_policy", "timeout", "confirm_timeout", "declare")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a task: the serialized body, and all that it is published with."""
+
+    body: bytes
+    fields: Mapping[str, Any]
+    #: The queues that Celery would have declared, by name.
+    queues: tuple[str, ...] = ()
+
+    @property
+    def task_id(self) -> str:
+        return str(self.fields["headers"]["id"])
+
+    @property
+    def task(self) -> str:
+        return str(self.fields["headers"]["task"])
+
+    @property
+    def message_id(self) -> UUID:
+        """The id of the message: that of the task."""
+        return uuid_of(self.task_id)
+
+    def encoded(self) -> bytes:
+        """As the body of a message. Raises TypeError for a header that JSON does not have."""
+        text: dict[str, Any]
+        try:
+            text = {"body": self.body.decode()}
+        except UnicodeDecodeError:
+            text = {"body_base64": base64.b64encode(self.body).decode()}
+        return str(to_json({**text, "fields": dict(self.fields), "queues": list(self.queues)})).encode()
+
+    @classmethod
+    def of(cls, encoded: bytes) -> Self:
+        """The call in the body of a message. Raises ValueError for anything else."""
+        try:
+            found = from_json(encoded)
+            text, fields = found.get("body"), found["fields"]
+            body = base64.b64decode(found["body_base64"]) if text is None else text.encode()
+            call = cls(body, fields, tuple(found["queues"]))
+            # What a publisher needs, whatever else there is.
+            _ = call.task_id, call.task, fields["exchange"], fields["routing_key"]
+        except (ValueError, TypeError, KeyError, AttributeError) as problem:
+            raise ValueError(f"the message is no call of a task ({type(problem).__name__}: {problem})") from problem
+        return call
+
+    def publish(self, app: Celery, producer: Producer, **options: Any) -> None:
+        """Publishes it to the broker of the app, whose queues of these names are declared where they are missing."""
+        declared = [app.amqp.queues[name] for name in self.queues]
+        producer.publish(self.body, declare=declared, **self.fields, **options)
+
+
+def uuid_of(task_id: str) -> UUID:
+    """The id of a task, or where that is no UUID one that is always the same for it."""
+    with suppress(ValueError):
+        return UUID(task_id)
+    return uuid5(NAMESPACE_OID, task_id)
+
+
+class Taker:
+    """Stands where Celery expects a producer: takes the first message that it is to publish."""
+
+    serializer = None
+
+    def __init__(self) -> None:
+        # Never opened: Celery asks it for its errors.
+        self.connection = Connection("memory://")
+        self.call: Call | None = None
+
+    def publish(
+        self, body: object, *, serializer: str | None = None, compression: str | None = None, **fields: Any
+    ) -> None:
+        """Takes the message. Events that follow it are those of a task that was sent, which none is yet."""
+        if self.call is not None:
+            return
+        content_type, content_encoding, dumped = dumps(body, serializer)
+        payload: bytes = dumped.encode() if isinstance(dumped, str) else dumped
+        headers = dict(fields.pop("headers", None) or {})
+        if compression:
+            payload, headers["compression"] = compress(payload, compression)
+        queues = tuple(entity.name for entity in fields.get("declare") or ())
+        kept = {name: value for name, value in fields.items() if name not in _OF_CONNECTION and value is not None}
+        kept |= {"headers": headers, "content_type": content_type, "content_encoding": content_encoding}
+        self.call = Call(payload, kept, queues)

@@ -1,0 +1,65 @@
+"""A Django project as a page makes it: its files, its commands, and the processes that it says to start."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from embedded.commands import ROOT
+from embedded.folder import free_port
+from embedded.processes import launch
+from tests.broker.running import API_KEY, RunningBroker
+from tests.docs.pages import Page
+
+# A file, with words behind it or none, and its block.
+FILE = re.compile(r"`((?:shop|orders)/\w+\.py)`[^\n]*:\n\n```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+class Project:
+    """A project in a folder, for a broker; `more` are further variables of its environment."""
+
+    def __init__(self, folder: Path, broker: RunningBroker, **more: str) -> None:
+        self.folder = folder
+        path = os.pathsep.join([str(folder), str(ROOT / "client")])
+        own = {"MQBROKER_URL": broker.url, "MQBROKER_API_KEY": API_KEY, "PYTHONPATH": path}
+        theirs = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
+        self.environment = theirs | own | more
+
+    def runs(self, line: str) -> None:
+        """A command that ends."""
+        words = line.replace("django-admin", "python -m django").split()[1:]
+        subprocess.run([sys.executable, *words], cwd=self.folder, env=self.environment, check=True, capture_output=True)
+
+    def starts(self, line: str) -> subprocess.Popen[bytes]:
+        """A process that runs until its test ends."""
+        words = launch.command("stay", signal.SIGTERM, sys.executable, *line.split()[1:])
+        return subprocess.Popen(words, cwd=self.folder, env=self.environment)
+
+    def make(self, page: Page) -> None:
+        """Makes it by the first commands of a page, with the files that the page has."""
+        for line in page.blocks_of("text")[0].splitlines()[1:]:
+            self.runs(line)
+        files = FILE.findall(page.text)
+        assert len(files) == len(page.blocks_of("python")), "a block without a file before it"
+        for name, block in files:
+            file = self.folder / name
+            file.write_text((file.read_text() if name.endswith("settings.py") else "") + block)
+
+    @contextmanager
+    def running(self, page: Page) -> Iterator[str]:
+        """Where it answers, made and started as the page says."""
+        self.make(page)
+        [lines] = [block.splitlines() for block in page.blocks_of("sh")]
+        port = free_port()
+        for line in lines[:2]:
+            self.runs(line)
+        with ExitStack() as stack:
+            for line in lines[2:]:
+                process = stack.enter_context(self.starts(line.replace("9000", str(port))))
+                stack.callback(process.wait, 30)
+                stack.callback(process.terminate)
+            yield f"http://127.0.0.1:{port}"
