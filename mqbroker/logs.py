@@ -24,6 +24,8 @@ APPS = (
     "transactions",
     "delivery",
     "analytics",
+    "outboxes",
+    "schedules",
     "scheduling",
     "webhooks",
     "access",

@@ -12,6 +12,7 @@ MODULES = (
     ".aio",
     ".barrier",
     ".celery",
+    ".relay",
     ".hooks",
     ".inbox",
     ".sqlalchemy",

@@ -26,6 +26,7 @@ MADE = {
     "orders/views.py",
     "orders/handlers.py",
     "orders/tasks.py",
+    "relay.toml",
     "shop/__init__.py",
     "shop/celery.py",
     ".mqbroker/secrets/api-key",

@@ -36,6 +36,7 @@ KEPT = {
     "transactions.check": f"SELECT EXISTS (SELECT 1 FROM check_attempt WHERE transaction_id = '{ASKED}')",
     "transactions.discard": f"SELECT discarded_at IS NOT NULL FROM half_message WHERE transaction_id = '{USED_UP}'",
     "scheduling.release": f"SELECT NOT EXISTS (SELECT 1 FROM timer WHERE id = '{DUE}')",
+    "schedules.fire": "SELECT next_at > now() FROM schedule",
     "scheduling.reappend": f"SELECT log_segment > 1 FROM timer WHERE id = '{FAR}'",
     "delivery.expire": f"SELECT NOT EXISTS (SELECT 1 FROM receipt WHERE nonce = {OVER})",
     "delivery.reappend": f"SELECT log_segment > 1 FROM receipt WHERE nonce = {IN_FLIGHT}",
@@ -169,6 +170,8 @@ def store_work(connection: psycopg.Connection[Any]) -> None:
             "UPDATE receipt SET nonce = %s, expires_at = %s, log_segment = %s, log_offset = %s WHERE queue_offset = %s",
             (nonce, expires_at, message.segment_id, message.log_offset, nonce),
         )
+    broker.schedule("nightly")
+    connection.execute("UPDATE schedule SET next_at = now()")
     broker.consumer_group("pushed")
     given_up.subscription(broker, "sms", "pushed", "orders", nobody, secret=SECRET)
     broker.visible(new)

@@ -18,7 +18,7 @@ from tests.broker import cells, databases
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker
 from tests.conftest import REDIS_URL
-from tests.tasks import rabbit
+from tests.relay import rabbit
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
 # MQ_TASK_ORDERS=5000 in the environment: some minutes.

@@ -8,11 +8,12 @@ import sys
 
 from celery.app.utils import find_app
 
-from mqbroker_client.celery.relay import CONCURRENCY, GROUP, Relay
+from mqbroker_client.celery.relay import GROUP, Relay
 from mqbroker_client.celery.tasks import TOPIC
 from mqbroker_client.connection import Broker
 from mqbroker_client.consumers import Consumer
 from mqbroker_client.errors import BrokerError
+from mqbroker_client.relay.relays import CONCURRENCY
 
 
 def main(words: list[str] | None = None) -> int:

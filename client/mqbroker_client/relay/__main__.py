@@ -1,0 +1,35 @@
+"""`python -m mqbroker_client.relay FILE`: relays a topic to the broker of another system, as the file describes.
+
+Our own broker and the key are those of MQBROKER_URL and MQBROKER_API_KEY.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from mqbroker_client.connection import Broker
+from mqbroker_client.consumers import Consumer
+from mqbroker_client.errors import BrokerError
+from mqbroker_client.relay import configuration
+from mqbroker_client.relay.relays import Relay
+
+
+def main(words: list[str] | None = None) -> int:
+    """Relays until SIGTERM or Ctrl-C."""
+    parser = argparse.ArgumentParser("python -m mqbroker_client.relay", description=__doc__)
+    parser.add_argument("file", type=Path, help="in TOML: topic, group, and the target")
+    given = parser.parse_args(words)
+    try:
+        found = configuration.read(given.file)
+        consumer = Consumer(Broker.from_env(), found.group)
+        relay = Relay(consumer, found.topic, found.make_target(), filter=found.filter, ordered=found.ordered)
+        print(f"relays {found.topic} as {found.group}", flush=True)
+        relay.run(concurrency=found.concurrency)
+    except (BrokerError, ValueError, OSError) as problem:
+        print(f"{type(problem).__name__}: {problem}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

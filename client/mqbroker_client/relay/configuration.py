@@ -1,0 +1,89 @@
+"""The file of a relay, in TOML."""
+
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from mqbroker_client.relay.headers import CloudEvents
+from mqbroker_client.relay.relays import CONCURRENCY
+from mqbroker_client.relay.targets import Target
+
+#: By kind: the module and class of a target, the extra that brings its library, and its fields; the first are needed.
+KINDS: Mapping[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
+    "amqp": ("amqp", "Amqp", ("url", "routing_key"), ("exchange",)),
+    "kafka": ("kafka", "Kafka", ("servers", "topic"), ("options",)),
+    "nats": ("nats", "Nats", ("url", "subject"), ()),
+}
+NEEDED = ("topic", "group", "target")
+FIELDS = (*NEEDED, "filter", "ordered", "concurrency", "cloudevents")
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A relay as its file describes it."""
+
+    topic: str
+    group: str
+    make_target: Callable[[], Target]
+    filter: str | None = None
+    ordered: bool = False
+    concurrency: int = CONCURRENCY
+
+
+def read(path: Path) -> Configuration:
+    """The file as it stands. Raises ValueError, which names what is wrong, or OSError."""
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as problem:
+        raise ValueError(f"{path} is no TOML: {problem}") from problem
+    _require("the file", given, NEEDED, FIELDS)
+    target = given.pop("target")
+    if not isinstance(target, dict) or target.get("kind") not in KINDS:
+        raise ValueError(f"target has no kind that there is: give one of {', '.join(KINDS)}")
+    event = _event(given.pop("cloudevents", None))
+    _require_types(given)
+    return Configuration(make_target=_maker(dict(target), event), **given)
+
+
+def _require(what: str, given: Mapping[str, Any], needed: tuple[str, ...], known: tuple[str, ...]) -> None:
+    if missing := [name for name in needed if name not in given]:
+        raise ValueError(f"{what} lacks {missing[0]}")
+    if unknown := sorted(given.keys() - set(known)):
+        raise ValueError(f"{what} has {unknown[0]}, which is unknown: it may have {', '.join(known)}")
+
+
+def _require_types(given: Mapping[str, Any]) -> None:
+    for name, kind in {"topic": str, "group": str, "filter": str, "ordered": bool, "concurrency": int}.items():
+        if name in given and type(given[name]) is not kind:
+            raise ValueError(f"{name} is no {kind.__name__}: {given[name]!r}")
+    if not 1 <= given.get("concurrency", 1) <= 1_000:
+        raise ValueError(f"concurrency is {given['concurrency']}: give 1 to 1,000 threads")
+
+
+def _event(given: Any) -> CloudEvents | None:
+    if given is None:
+        return None
+    _require("cloudevents", given, ("source", "type"), ("source", "type"))
+    return CloudEvents(**given)
+
+
+def _maker(given: dict[str, Any], event: CloudEvents | None) -> Callable[[], Target]:
+    kind = given.pop("kind")
+    module, name, needed, more = KINDS[kind]
+    _require("target", given, needed, (*needed, *more))
+    # So that no secret stands in the file: url = "$RABBIT_URL".
+    fields = {key: os.path.expandvars(value) if isinstance(value, str) else value for key, value in given.items()}
+
+    def make() -> Target:
+        try:
+            found = getattr(import_module(f"mqbroker_client.relay.{module}"), name)
+        except ImportError as problem:
+            raise ValueError(f"{problem}: pip install 'mqbroker-client[relay-{kind}]'") from problem
+        made: Target = found(**fields, cloudevents=event)
+        return made
+
+    return make

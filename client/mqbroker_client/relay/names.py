@@ -1,0 +1,24 @@
+"""Names at a target that are made of a message's fields: `orders.{tags}`."""
+
+from string import Formatter
+
+from mqbroker_client.messages import StoredMessage
+
+FIELDS = ("topic", "tags", "sharding_key", "message_id")
+
+
+class Pattern:
+    """A text in which `{topic}`, `{tags}`, `{sharding_key}` and `{message_id}` stand for those of a message."""
+
+    def __init__(self, text: str) -> None:
+        try:
+            named = [name for _, name, _, _ in Formatter().parse(text) if name is not None]
+        except ValueError as problem:
+            raise ValueError(f"{text!r} is no pattern ({problem}): double a brace that stands for itself") from problem
+        if wrong := [name for name in named if name not in FIELDS]:
+            raise ValueError(f"{text!r} names {{{wrong[0]}}}: a pattern may name {', '.join(FIELDS)}")
+        self._text = text
+
+    def of(self, message: StoredMessage) -> str:
+        """The name for a message; a field that it lacks is empty."""
+        return self._text.format_map({name: getattr(message, name) or "" for name in FIELDS})

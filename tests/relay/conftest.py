@@ -1,0 +1,151 @@
+"""The targets of the relays' tests, each with what it has received, and a relay as a program."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import amqp
+import pytest
+from confluent_kafka import Consumer as KafkaConsumer
+from confluent_kafka import Producer as KafkaProducer
+from confluent_kafka import TopicPartition
+
+from embedded.commands import ROOT
+from embedded.processes.child import Child
+from tests.barrier import processes
+from tests.broker import characters
+from tests.broker.running import API_KEY, RunningBroker
+from tests.relay import nats_server, rabbit
+
+
+@dataclass(frozen=True)
+class Received:
+    """A message at a target: the key that keeps an order there, where it has one."""
+
+    body: bytes
+    headers: dict[str, Any]
+    key: str | None = None
+
+
+class Target(Protocol):
+    """A broker of another system, with a place for messages."""
+
+    lines: str
+
+    def received(self) -> list[Received]:
+        """All messages that are there, in their order, of each key at least."""
+
+    def kill(self) -> None:
+        """Kills it, and starts it again; without a process of its own nothing happens."""
+
+
+class RabbitTarget:
+    """A queue of RabbitMQ."""
+
+    def __init__(self, server: rabbit.Server) -> None:
+        self._server = server
+        self.queue = characters.name("queue")
+        self.lines = f'kind = "amqp"\nurl = "{server.url}"\nrouting_key = "{self.queue}"\n'
+        with self._connection() as connection:
+            connection.channel().queue_declare(self.queue, durable=True, auto_delete=False)
+
+    def received(self) -> list[Received]:
+        found = []
+        with self._connection() as connection:
+            channel: Any = connection.channel()
+            while (message := channel.basic_get(self.queue)) is not None:
+                found.append(Received(bytes(message.body), message.headers, message.headers.get("sharding_key")))
+        # What is not acked is in its place again.
+        return found
+
+    def kill(self) -> None:
+        self._server.kill()
+        self._server.start()
+
+    def _connection(self) -> amqp.Connection:
+        return amqp.Connection(f"127.0.0.1:{self._server.port}")
+
+
+class NatsTarget:
+    """A stream of NATS."""
+
+    def __init__(self, server: nats_server.Server) -> None:
+        self._server = server
+        self.stream = characters.name("stream")
+        self.lines = f'kind = "nats"\nurl = "{server.url}"\nsubject = "{self.stream}.relayed"\n'
+        server.make_stream(self.stream, f"{self.stream}.>")
+
+    def received(self) -> list[Received]:
+        found = ((message.data, message.headers or {}) for message in self._server.messages(self.stream))
+        return [Received(body, headers, headers.get("sharding_key")) for body, headers in found]
+
+    def kill(self) -> None:
+        self._server.kill()
+        self._server.start()
+
+
+class KafkaTarget:
+    """A topic of librdkafka's own mock cluster, which lives in this process: a real Kafka was not run."""
+
+    def __init__(self, cluster: KafkaProducer) -> None:
+        brokers = cluster.list_topics(timeout=10).brokers.values()
+        self.servers = ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
+        self.topic = characters.name("kafka")
+        self.lines = f'kind = "kafka"\nservers = "{self.servers}"\ntopic = "{self.topic}"\n'
+
+    def received(self) -> list[Received]:
+        settings = {"bootstrap.servers": self.servers, "group.id": "all", "enable.partition.eof": True}
+        with closing(KafkaConsumer({**settings, "auto.offset.reset": "earliest"})) as consumer:
+            partitions = consumer.list_topics(self.topic, timeout=10).topics[self.topic].partitions
+            consumer.assign([TopicPartition(self.topic, number, 0) for number in partitions])
+            found, ends = [], 0
+            while ends < len(partitions):
+                message = consumer.poll(10)
+                assert message is not None
+                if message.error():
+                    ends += 1
+                    continue
+                headers = {name: text(value) for name, value in dict(message.headers() or ()).items()}
+                found.append(Received(bytes(message.value() or b""), headers, text(message.key())))
+            return found
+
+    def kill(self) -> None:
+        """Its brokers live in this process."""
+
+
+def text(given: Any) -> Any:
+    """Bytes of Kafka as a text."""
+    return given.decode() if isinstance(given, bytes) else given
+
+
+@pytest.fixture(scope="module", params=["rabbit", "nats", "kafka"])
+def system(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Target]]:
+    """What makes targets, of one kind after the other."""
+    folder = tmp_path_factory.mktemp(request.param) / "server"
+    if request.param == "rabbit":
+        with rabbit.running(folder) as server:
+            yield lambda: RabbitTarget(server)
+    elif request.param == "nats":
+        with nats_server.running(folder) as server_of_nats:
+            yield lambda: NatsTarget(server_of_nats)
+    else:
+        cluster = KafkaProducer({"test.mock.num.brokers": 3, "bootstrap.servers": "none"})
+        yield lambda: KafkaTarget(cluster)
+
+
+@pytest.fixture
+def target(system: Callable[[], Target]) -> Target:
+    """A target of a test's own."""
+    return system()
+
+
+def relay(broker: RunningBroker, folder: Path, lines: str) -> Child:
+    """A relay as a program, by a file of these lines."""
+    file = folder / "relay.toml"
+    file.write_text(lines)
+    environment = processes.environment() | {"MQBROKER_URL": broker.url, "MQBROKER_API_KEY": API_KEY}
+    words = [sys.executable, "-m", "mqbroker_client.relay", str(file)]
+    return Child("relay", words, environment, folder / "relay.log", ROOT, stop_seconds=40)

@@ -1,0 +1,160 @@
+"""Relays publish each message to another system, and ack it once that has confirmed it."""
+
+import os
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+from mqbroker_client import Admin, Message, Producer
+
+from embedded.folder import free_port
+from tests.broker import characters
+from tests.broker.polling import eventually
+from tests.broker.running import RunningBroker
+from tests.relay.conftest import RabbitTarget, Target, relay
+
+# MQ_RELAYED=100000 in the environment: the figure of docs/relay.md.
+RELAYED = int(os.environ.get("MQ_RELAYED", "600"))
+KEYS = 20
+CONCURRENCY = 8
+
+
+class Source:
+    """A topic and a group of the broker's, and the lines of a relay of them."""
+
+    def __init__(self, broker: RunningBroker, *, ordered: bool = False) -> None:
+        self.topic, self.group = characters.name("orders"), characters.name("relay")
+        self.wire = broker.wire()
+        client = broker.client()
+        Admin(client).create_topic(self.topic)
+        Admin(client).create_consumer_group(self.group, ordered=ordered)
+        self.producer = Producer(client, self.group)
+        self.lines = f'topic = "{self.topic}"\ngroup = "{self.group}"\nordered = {str(ordered).lower()}\n'
+
+
+def test_a_message_is_relayed_with_its_fields(broker: RunningBroker, target: Target, tmp_path: Path) -> None:
+    source = Source(broker)
+    message = Message(
+        source.topic, b"\x00\xff", tags="new", keys=["a", "b"], sharding_key="seven", properties={"colour": "red"}
+    )
+    source.producer.send_message(message)
+    event = '[cloudevents]\nsource = "/shop"\ntype = "shop.order"\n'
+    program = relay(broker, tmp_path, f"{source.lines}\n[target]\n{target.lines}\n{event}")
+    program.start()
+    try:
+        [found] = eventually(target.received, within_seconds=60)
+    finally:
+        program.stop()
+
+    assert found.body == b"\x00\xff"
+    wanted = {"tags": "new", "keys": "a b", "sharding_key": "seven", "colour": "red", "topic": source.topic}
+    assert wanted.items() <= found.headers.items()
+    assert found.headers["message_id"] == str(message.message_id)
+    [prefix] = {name.removesuffix("specversion") for name in found.headers if name.endswith("specversion")}
+    event_of = {name: found.headers[prefix + name] for name in ("id", "source", "type", "subject")}
+    assert event_of == {"id": str(message.message_id), "source": "/shop", "type": "shop.order", "subject": "seven"}
+    assert found.key == "seven"
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(900)
+def test_none_is_missing_and_each_key_is_in_order_while_relay_and_target_are_killed(
+    broker: RunningBroker, target: Target, tmp_path: Path
+) -> None:
+    source = Source(broker, ordered=True)
+    program = relay(broker, tmp_path, f"{source.lines}concurrency = {CONCURRENCY}\n\n[target]\n{target.lines}")
+    program.start()
+    kills = 0
+    try:
+        for first in range(0, RELAYED, 100):
+            messages = [
+                Message(source.topic, str(number).encode(), sharding_key=str(number % KEYS))
+                for number in range(first, first + 100)
+            ]
+            for message in messages:
+                source.producer.send_message(message)
+            if first and first % (RELAYED // 3) < 100 and kills < 2:
+                program.kill()
+                target.kill()
+                program.start()
+                kills += 1
+        everything = set(range(RELAYED))
+        eventually(lambda: {int(one.body) for one in target.received()} == everything, within_seconds=300)
+    finally:
+        program.stop()
+
+    found = Counter(int(one.body) for one in target.received())
+    in_order: defaultdict[str | None, list[int]] = defaultdict(list)
+    for one in target.received():
+        # A repetition comes behind what it repeats, and perhaps behind what followed that.
+        if int(one.body) not in in_order[one.key]:
+            in_order[one.key].append(int(one.body))
+    assert kills == 2
+    assert found.total() - RELAYED <= 2 * CONCURRENCY * 32
+    assert all(numbers == sorted(numbers) for numbers in in_order.values())
+
+
+def test_while_its_target_is_away_messages_wait_and_nothing_is_a_retry(
+    broker: RunningBroker, target: Target, tmp_path: Path
+) -> None:
+    source = Source(broker)
+    source.producer.send_message(Message(source.topic, b"waits"))
+    nowhere = re.sub(r"127\.0\.0\.1:\d+", f"127.0.0.1:{free_port()}", target.lines)
+    program = relay(broker, tmp_path, f"{source.lines}\n[target]\n{nowhere}")
+    program.start()
+    eventually(lambda: "takes no message" in program.log.read_text(), within_seconds=90)
+    program.stop()
+    assert target.received() == []
+
+    program = relay(broker, tmp_path, f"{source.lines}\n[target]\n{target.lines}")
+    program.start()
+    try:
+        [found] = eventually(target.received, within_seconds=90)
+    finally:
+        program.stop()
+    assert found.body == b"waits"
+
+
+@pytest.mark.parametrize("system", ["rabbit"], indirect=True)
+def test_what_rabbitmq_has_no_queue_for_is_a_dead_letter_in_its_words_and_holds_nothing_up(
+    broker: RunningBroker, target: RabbitTarget, tmp_path: Path
+) -> None:
+    source = Source(broker)
+    for tags in ("nowhere", target.queue):
+        source.producer.send_message(Message(source.topic, tags.encode(), tags=tags, max_reconsume_times=0))
+    lines = target.lines.replace(f'"{target.queue}"', '"{tags}"')
+    program = relay(broker, tmp_path, f"{source.lines}\n[target]\n{lines}")
+    program.start()
+    try:
+        [found] = eventually(target.received, within_seconds=60)
+        path = f"/v1/dead-letters/{source.group}"
+        [letter] = eventually(lambda: source.wire.get(path).document.get("results"), within_seconds=60)
+    finally:
+        program.stop()
+
+    assert found.body == target.queue.encode()
+    assert "NO_ROUTE" in letter["reason"]
+
+
+WRONG = {
+    "a target without a kind": ('topic = "t"\ngroup = "g"\n[target]\nurl = "u"\n', "target has no kind"),
+    "no group": ('topic = "t"\n[target]\nkind = "nats"\n', "the file lacks group"),
+    "an unknown field": ('topic = "t"\ngroup = "g"\nspeed = 3\n[target]\nkind = "nats"\n', "speed, which is unknown"),
+    "no subject": ('topic = "t"\ngroup = "g"\n[target]\nkind = "nats"\nurl = "u"\n', "target lacks subject"),
+    "another type": ('topic = "t"\ngroup = "g"\nordered = 1\n[target]\nkind = "nats"\n', "ordered is no bool"),
+    "a pattern": (
+        'topic = "t"\ngroup = "g"\n[target]\nkind = "nats"\nurl = "u"\nsubject = "{colour}"\n',
+        "names {colour}: a pattern may name",
+    ),
+    "no TOML": ("topic = ", "is no TOML"),
+}
+
+
+@pytest.mark.parametrize(("lines", "said"), WRONG.values(), ids=WRONG)
+def test_a_wrong_file_is_refused_by_name(broker: RunningBroker, tmp_path: Path, lines: str, said: str) -> None:
+    program = relay(broker, tmp_path, lines)
+    program.start()
+    eventually(lambda: not program.is_running(), within_seconds=60)
+
+    assert said in program.log.read_text()
