@@ -14,6 +14,7 @@ class ConsumerGroup(models.Model):
     name = CText(unique=True)
     start_at = models.TextField(default="earliest")
     ordered = models.BooleanField(default=False)
+    queue_order = models.TextField(default="turns", db_default="turns")
     max_reconsume_times = models.IntegerField(null=True)
     retry_policy = models.JSONField(default=dict)
     paused = models.BooleanField(default=False)

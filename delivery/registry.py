@@ -38,10 +38,19 @@ MAX_RECEIPTS_AT_ONCE = 1000
 MAX_STEPS = 100
 
 STARTS = ("earliest", "latest")
+QUEUE_ORDERS = ("turns", "priority")
 FIELDS = fields.of(
     ConsumerGroup,
     fields.Choice("start_at", "Starts at", help="Where it begins in a topic", component="StartAt", choices=STARTS),
     fields.Switch("ordered", "In order", help="One batch of a queue at a time"),
+    fields.Choice(
+        "queue_order",
+        "Order of queues",
+        help="turns: the queues of a topic take turns at being first; priority: queues of a higher number come first, "
+        "and lower ones wait as long as those have messages",
+        component="QueueOrder",
+        choices=QUEUE_ORDERS,
+    ),
     fields.Whole(
         "max_reconsume_times",
         "Retries at most",

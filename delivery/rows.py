@@ -14,6 +14,7 @@ class GroupFacts(NamedTuple):
     name: str
     start_at: str
     ordered: bool
+    queue_order: str
     max_reconsume_times: int | None
     retry_policy: Any
     paused: bool

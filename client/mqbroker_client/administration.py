@@ -37,7 +37,8 @@ class Admin:
         return self.broker.do(calls.put("producer-groups", group, settings))
 
     def create_consumer_group(self, group: str, **settings: Unpack[ConsumerGroupSettings]) -> Document:
-        """Create it or change its settings: `start_at`, `ordered`, `max_reconsume_times`, `retry_policy`, `paused`.
+        """Create it or change its settings: `start_at`, `ordered`, `queue_order` and what else
+        `ConsumerGroupSettings` has.
 
         The answer is the group as it is then.
         """

@@ -214,8 +214,12 @@ class Terms:
 
 
 async def _queues_of(group: GroupFacts, topic: TopicFacts) -> list[Queue]:
-    """The retries come before new messages; the topic's own queues take turns at being first."""
+    """The retries come before new messages; the topic's own queues take turns at being first, or have a rank each."""
     retry = await groups.retry_topic(group.name)
     own = [(topic.id, queue_id) for queue_id in range(topic.queues)]
-    first = secrets.randbelow(len(own))
-    return [(retry.id, await groups.retry_queue_of(group.id, group.name, topic.id)), *own[first:], *own[:first]]
+    if group.queue_order == "priority":
+        own.reverse()
+    else:
+        first = secrets.randbelow(len(own))
+        own = [*own[first:], *own[:first]]
+    return [(retry.id, await groups.retry_queue_of(group.id, group.name, topic.id)), *own]

@@ -184,6 +184,7 @@ VALUES = {
     "api_keys": "shop-*",
     "start_at": "latest",
     "ordered": "yes",
+    "queue_order": "priority",
     "max_reconsume_times": "3",
     "retry_policy": '{"kind": "none"}',
     "paused": "yes",

@@ -7,13 +7,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 from embedded.commands import ROOT
 from embedded.folder import free_port
 from embedded.processes import launch
+from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker
+from tests.broker.wire import Document
 from tests.docs.pages import Page
+from tests.docs.test_fastapi import asked
 
 # A file, with words behind it or none, and its block.
 FILE = re.compile(r"`((?:shop|orders)/\w+\.py)`[^\n]*:\n\n```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -63,3 +67,18 @@ class Project:
                 stack.callback(process.wait, 30)
                 stack.callback(process.terminate)
             yield f"http://127.0.0.1:{port}"
+
+
+def coupons(url: str, count: int) -> list[int]:
+    """The orders that have a coupon, once there are so many."""
+
+    def given() -> list[int] | None:
+        found = asked("GET", f"{url}/coupons")["orders"]
+        return sorted(found) if len(found) >= count else None
+
+    return eventually(given, within_seconds=60)
+
+
+def order(url: str, item: str) -> Document:
+    """An order of the project's; it is asked until it is up."""
+    return eventually(partial(asked, "POST", f"{url}/orders/{item}"), within_seconds=60)

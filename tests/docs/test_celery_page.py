@@ -1,16 +1,13 @@
 """The project of the page on Celery, made as it says: a committed order's task runs, and a rolled-back one's never."""
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 from tests.docs.pages import page
-from tests.docs.projects import Project
-from tests.docs.test_fastapi import asked
+from tests.docs.projects import Project, coupons, order
 
 PAGE = page("docs/from-celery.md")
 
@@ -25,14 +22,10 @@ def url(broker: RunningBroker, tmp_path: Path) -> Iterator[str]:
 
 
 def test_a_task_runs_for_the_order_that_was_committed_and_for_no_other(url: str) -> None:
-    first = eventually(partial(asked, "POST", f"{url}/orders/tea"), within_seconds=60)
+    first = order(url, "tea")
     with pytest.raises(OSError, match="500"):
-        asked("POST", f"{url}/orders/nothing")
-    second = asked("POST", f"{url}/orders/coffee")
+        order(url, "nothing")
+    second = order(url, "coffee")
 
-    def given() -> list[int] | None:
-        found = asked("GET", f"{url}/coupons")["orders"]
-        return sorted(found) if len(found) >= 2 else None
-
-    assert eventually(given, within_seconds=60) == [first["order"], second["order"]]
+    assert coupons(url, 2) == [first["order"], second["order"]]
     assert first["task"] != second["task"]

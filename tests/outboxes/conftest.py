@@ -12,6 +12,7 @@ from psycopg.rows import dict_row
 
 from tests.broker import characters, databases
 from tests.broker.polling import eventually
+from tests.broker.receiving import Receiving
 from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.wire import Document
 from tests.control.operators import Operator
@@ -28,20 +29,12 @@ def table() -> str:
 
 
 @dataclass
-class Shop:
+class Shop(Receiving):
     """A producer with a database of its own, and its outbox at the broker."""
 
     url: str
-    operator: Operator
     broker: RunningBroker
     name: str = field(default_factory=lambda: characters.name("shop"))
-    topic: str = field(default_factory=lambda: characters.name("orders"))
-    group: str = field(default_factory=lambda: characters.name("mail"))
-
-    def prepare(self) -> None:
-        """Makes table, topic and group."""
-        self.operator.put(f"/v1/topics/{self.topic}", queues=2)
-        self.operator.put(f"/v1/consumer-groups/{self.group}", start_at="earliest")
 
     def register(self, **fields: Any) -> Document:
         """Registers the outbox, or changes it."""
@@ -60,24 +53,6 @@ class Shop:
     def session(self) -> psycopg.Connection[dict[str, Any]]:
         """A session of the producer."""
         return psycopg.connect(self.url, row_factory=dict_row)
-
-    def receives(self, wait_seconds: float = 5) -> list[Document]:
-        """The messages that are handed out now; they are acked."""
-        path = f"/v1/consumer-groups/{self.group}"
-        asked = {"topic": self.topic, "max_messages": 32, "wait_seconds": wait_seconds}
-        found = self.operator.make(f"{path}/receive", **asked).document["messages"]
-        if found:
-            self.operator.make(f"{path}/ack", receipt_handles=[one["receipt_handle"] for one in found])
-        return [one["message"] for one in found]
-
-    def receives_all(self, number: int) -> list[Document]:
-        """So many messages, and no more come."""
-        found: list[Document] = []
-        while len(found) < number:
-            more = self.receives()
-            assert more, f"{len(found)} of {number} came"
-            found += more
-        return found + self.receives(wait_seconds=0)
 
     def is_empty(self) -> bool:
         """Whether no row waits."""
@@ -101,7 +76,7 @@ def source() -> Iterator[str]:
 @pytest.fixture
 def shop(broker: RunningBroker, source: str) -> Iterator[Shop]:
     """A shop whose outbox is not registered yet."""
-    made = Shop(source, Operator(broker.url, API_KEY), broker)
+    made = Shop(Operator(broker.url, API_KEY), source, broker)
     made.prepare()
     yield made
     made.operator.delete(f"/v1/outboxes/{made.name}")

@@ -58,7 +58,7 @@ def shop(broker: RunningBroker, server: postgres.Server) -> Shop:
     with psycopg.connect(server.url, autocommit=True) as connection:
         connection.execute(table())
         connection.execute(SHOP % KEYS)
-    made = Shop(server.url, Operator(broker.url, API_KEY), broker)
+    made = Shop(Operator(broker.url, API_KEY), server.url, broker)
     made.prepare()
     return made
 

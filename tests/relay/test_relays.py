@@ -2,16 +2,19 @@
 
 import os
 import re
+import subprocess
+import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
 from mqbroker_client import Admin, Message, Producer
 
+from embedded.commands import ROOT
 from embedded.folder import free_port
 from tests.broker import characters
 from tests.broker.polling import eventually
-from tests.broker.running import RunningBroker
+from tests.broker.running import API_KEY, RunningBroker
 from tests.relay.conftest import RabbitTarget, Target, relay
 
 # MQ_RELAYED=100000 in the environment: the figure of docs/relay.md.
@@ -158,3 +161,22 @@ def test_a_wrong_file_is_refused_by_name(broker: RunningBroker, tmp_path: Path, 
     eventually(lambda: not program.is_running(), within_seconds=60)
 
     assert said in program.log.read_text()
+
+
+@pytest.mark.parametrize("system", ["kafka"], indirect=True)
+def test_a_checkout_has_a_command_that_relays(broker: RunningBroker, target: Target, tmp_path: Path) -> None:
+    source = Source(broker)
+    source.producer.send_message(Message(source.topic, b"by mq"))
+    file = tmp_path / "relay.toml"
+    file.write_text(f"{source.lines}\n[target]\n{target.lines}")
+    words = [sys.executable, "-m", "embedded.cli", "relay", str(file)]
+
+    alone = subprocess.run([*words, "--data-dir", str(tmp_path / "none")], capture_output=True, text=True, cwd=ROOT)
+    with subprocess.Popen([*words, "--broker", broker.url, "--api-key", API_KEY], cwd=ROOT) as program:
+        [found] = eventually(target.received, within_seconds=60)
+        program.terminate()
+
+    assert (alone.returncode, alone.stdout) == (1, "")
+    assert "./mq up starts one" in alone.stderr
+    assert found.body == b"by mq"
+    assert program.returncode == 0

@@ -8,25 +8,18 @@ import psycopg
 import pytest
 
 from tests.broker import characters
+from tests.broker.receiving import Receiving
 from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.wire import Answer, Document
 from tests.control.operators import Operator
 
 
 @dataclass
-class Plan:
+class Plan(Receiving):
     """A schedule by name, with a topic and a group of its own."""
 
-    operator: Operator
     database_url: str
     name: str = field(default_factory=lambda: characters.name("nightly"))
-    topic: str = field(default_factory=lambda: characters.name("reports"))
-    group: str = field(default_factory=lambda: characters.name("mail"))
-
-    def prepare(self) -> None:
-        """Makes topic and group."""
-        self.operator.put(f"/v1/topics/{self.topic}", queues=2)
-        self.operator.put(f"/v1/consumer-groups/{self.group}", start_at="earliest")
 
     def tries(self, **fields: Any) -> Answer:
         """Makes or changes it, whatever the answer."""
@@ -52,23 +45,9 @@ class Plan:
         found: Document = answer.document
         return found
 
-    def receives(self, wait_seconds: float = 5, count: int = 32) -> list[Document]:
-        """The messages that are handed out now; they are acked."""
-        path = f"/v1/consumer-groups/{self.group}"
-        asked = {"topic": self.topic, "max_messages": count, "wait_seconds": wait_seconds}
-        found = self.operator.make(f"{path}/receive", **asked).document["messages"]
-        if found:
-            self.operator.make(f"{path}/ack", receipt_handles=[one["receipt_handle"] for one in found])
-        return [one["message"] for one in found]
-
     def receives_all(self, number: int) -> list[Document]:
-        """So many messages, in the order of their times, and what else is there."""
-        found: list[Document] = []
-        while len(found) < number:
-            more = self.receives(wait_seconds=10)
-            assert more, f"{len(found)} of {number} came; {self.shown}"
-            found += more
-        return sorted(found + self.receives(wait_seconds=0), key=time_of)
+        """As `Receiving.receives_all`, in the order of their times."""
+        return sorted(super().receives_all(number), key=time_of)
 
     def was_due(self, ago: str) -> None:
         """Moves its next time back, as if no process had been there for so long."""

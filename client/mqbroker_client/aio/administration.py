@@ -36,7 +36,8 @@ class AsyncAdmin:
         return await self.broker.do(calls.put("producer-groups", group, settings))
 
     async def create_consumer_group(self, group: str, **settings: Unpack[ConsumerGroupSettings]) -> Document:
-        """Create it or change its settings: `start_at`, `ordered`, `max_reconsume_times`, `retry_policy`, `paused`.
+        """Create it or change its settings: `start_at`, `ordered`, `queue_order` and what else
+        `ConsumerGroupSettings` has.
 
         The answer is the group as it is then.
         """

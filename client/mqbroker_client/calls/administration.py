@@ -31,6 +31,7 @@ class ConsumerGroupSettings(TypedDict, total=False):
 
     start_at: Literal["earliest", "latest"]
     ordered: bool
+    queue_order: Literal["turns", "priority"]
     max_reconsume_times: int | None
     retry_policy: Mapping[str, object]
     paused: bool

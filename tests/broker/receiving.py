@@ -1,0 +1,39 @@
+"""A topic, and a consumer group that receives what is sent to it."""
+
+from dataclasses import dataclass, field
+
+from tests.broker import characters
+from tests.broker.wire import Document
+from tests.control.operators import Operator
+
+
+@dataclass
+class Receiving:
+    """Who sends, whatever way, and the group that receives it all."""
+
+    operator: Operator
+    topic: str = field(kw_only=True, default_factory=lambda: characters.name("orders"))
+    group: str = field(kw_only=True, default_factory=lambda: characters.name("mail"))
+
+    def prepare(self) -> None:
+        """Makes topic and group."""
+        self.operator.put(f"/v1/topics/{self.topic}", queues=2)
+        self.operator.put(f"/v1/consumer-groups/{self.group}", start_at="earliest")
+
+    def receives(self, wait_seconds: float = 5) -> list[Document]:
+        """The messages that are handed out now; they are acked."""
+        path = f"/v1/consumer-groups/{self.group}"
+        asked = {"topic": self.topic, "max_messages": 32, "wait_seconds": wait_seconds}
+        found = self.operator.make(f"{path}/receive", **asked).document["messages"]
+        if found:
+            self.operator.make(f"{path}/ack", receipt_handles=[one["receipt_handle"] for one in found])
+        return [one["message"] for one in found]
+
+    def receives_all(self, number: int) -> list[Document]:
+        """So many messages, and what else is there."""
+        found: list[Document] = []
+        while len(found) < number:
+            more = self.receives(wait_seconds=10)
+            assert more, f"{len(found)} of {number} came"
+            found += more
+        return found + self.receives(wait_seconds=0)
