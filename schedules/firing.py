@@ -95,19 +95,24 @@ async def _decide(due_seconds: float) -> bool:
     found = await connections.read_control(FIND_DUE_SCHEDULES, {"due_seconds": due_seconds, "max_rows": MAX_SCHEDULES})
     # An expression with a time in fifty years takes a moment.
     decisions = await asyncio.to_thread(_decisions, found)
-    if decisions:
-        await connections.read_control(DECIDE_FIRINGS, _columns(decisions))
-    return len(found) == MAX_SCHEDULES or len(decisions) < len(found)
+    decided = await connections.read_control(DECIDE_FIRINGS, _columns(decisions)) if decisions else ()
+    # Without a firing the next look may find the same schedules: another session may hold their rows.
+    return bool(decided) and (len(found) == MAX_SCHEDULES or len(decisions) < len(found))
 
 
 def _decisions(found: Iterable[Due]) -> list["Decision"]:
-    """Decisions on the first schedules, up to MAX_DECIDED firings."""
+    """Decisions on the first schedules, up to MAX_DECIDED firings; one that cannot be computed holds up no other."""
     decisions: list[Decision] = []
     count = 0
     for due in found:
         if count >= MAX_DECIDED:
             break
-        decisions.append(decide(due))
+        try:
+            decisions.append(decide(due))
+        except Exception:
+            # As where its time zone was taken out of tzdata: the console says for how long its time has been due.
+            logger.exception("the times of a schedule cannot be computed", schedule=due.name)
+            continue
         count += len(decisions[-1].times)
     return decisions
 
@@ -193,4 +198,8 @@ async def _outcome(firing: Taken) -> str | None:
     except Refusal as refusal:
         logger.warning("a message of a schedule was refused", schedule=firing.name, reason=refusal.detail)
         return f"{refusal.code}: {refusal.detail}"[:500]
+    except Exception:
+        # A fault of ours: the firing stays, and holds up no other.
+        logger.exception("a message of a schedule could not be sent", schedule=firing.name)
+        return None
     return ""

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice, takewhile
 from typing import Any
+from zoneinfo import ZoneInfoNotFoundError
 
 import msgspec
 from django.db import IntegrityError, transaction
@@ -209,7 +210,11 @@ def next_times(row: Schedule, count: int) -> list[datetime]:
     if row.paused or row.next_at is None:
         return []
     found = times.after(row.cron, row.time_zone, row.next_at - times.MICROSECOND)
-    return list(islice(takewhile(lambda at: row.ends_at is None or at <= row.ends_at, found), count))
+    try:
+        return list(islice(takewhile(lambda at: row.ends_at is None or at <= row.ends_at, found), count))
+    except ZoneInfoNotFoundError:
+        # It was taken out of tzdata since: the schedule is shown all the same.
+        return []
 
 
 def fire(row: Schedule) -> Firing:

@@ -15,7 +15,7 @@ from embedded.folder import free_port
 from tests.broker import characters
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker
-from tests.relay.conftest import RabbitTarget, Target, relay
+from tests.relay.conftest import NatsTarget, RabbitTarget, Target, relay
 
 # MQ_RELAYED=100000 in the environment: the figure of docs/relay.md.
 RELAYED = int(os.environ.get("MQ_RELAYED", "600"))
@@ -138,6 +138,27 @@ def test_what_rabbitmq_has_no_queue_for_is_a_dead_letter_in_its_words_and_holds_
 
     assert found.body == target.queue.encode()
     assert "NO_ROUTE" in letter["reason"]
+
+
+@pytest.mark.parametrize("system", ["nats"], indirect=True)
+def test_what_has_no_subject_of_nats_is_a_dead_letter_and_holds_nothing_up(
+    broker: RunningBroker, target: NatsTarget, tmp_path: Path
+) -> None:
+    source = Source(broker)
+    source.producer.send_message(Message(source.topic, b"nowhere", max_reconsume_times=0))
+    source.producer.send_message(Message(source.topic, b"there", sharding_key=f"{target.stream}.there"))
+    lines = target.lines.replace(f'"{target.stream}.relayed"', '"{sharding_key}"')
+    program = relay(broker, tmp_path, f"{source.lines}concurrency = 1\n\n[target]\n{lines}")
+    program.start()
+    try:
+        [found] = eventually(target.received, within_seconds=60)
+        path = f"/v1/dead-letters/{source.group}"
+        [letter] = eventually(lambda: source.wire.get(path).document.get("results"), within_seconds=60)
+    finally:
+        program.stop()
+
+    assert found.body == b"there"
+    assert "NATS refused it" in letter["reason"]
 
 
 WRONG = {

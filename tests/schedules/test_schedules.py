@@ -255,6 +255,20 @@ def test_without_a_worker_web_processes_fire_each_time_once(lonely: Plan) -> Non
     assert times == [times[0] + timedelta(seconds=number) for number in range(len(times))]
 
 
+def test_a_schedule_that_cannot_be_computed_holds_up_no_other(lonely: Plan) -> None:
+    gone = Plan(lonely.operator, lonely.database_url, topic=lonely.topic, group=lonely.group)
+    gone.puts(cron=EACH_SECOND)
+    with psycopg.connect(lonely.database_url, autocommit=True) as session:
+        gone_zone = "UPDATE schedule SET time_zone = 'Europe/Atlantis' WHERE name = %s"
+        session.execute(gone_zone, [gone.name])
+    lonely.puts(cron=EACH_SECOND)
+
+    found = lonely.receives_all(4)
+
+    assert {message["properties"]["schedule"] for message in found[-3:]} == {lonely.name}
+    assert gone.shown["next_at"] is not None
+
+
 def test_changes_at_once_leave_one_schedule(plan: Plan) -> None:
     answers = []
 

@@ -104,7 +104,7 @@ def coupons_after_kills(
                 server.start()
             elif victim == "broker":
                 broker.webs[0].kill()
-                time.sleep(chosen.random())
+                time.sleep(chosen.random())  # it stays away for a moment
                 broker.webs[0].start()
             else:
                 mortal[victim].kill()

@@ -1,6 +1,6 @@
 """`python -m mqbroker_client.celery APP`: a relay of the calls of tasks to the broker of a Celery app.
 
-The broker and the key are those of MQBROKER_URL and MQBROKER_API_KEY.
+MQBROKER_URL and MQBROKER_API_KEY name the broker of mqbroker, and its key.
 """
 
 import argparse

@@ -93,7 +93,7 @@ class Taker:
     def publish(
         self, body: object, *, serializer: str | None = None, compression: str | None = None, **fields: Any
     ) -> None:
-        """Takes the message. Events that follow it are those of a task that was sent, which none is yet."""
+        """Takes the message. An event that Celery publishes behind it says that the task was sent: it is left out."""
         if self.call is not None:
             return
         content_type, content_encoding, dumped = dumps(body, serializer)

@@ -1,5 +1,6 @@
 """The relay of tasks: publishes their calls to Celery's own broker."""
 
+from amqp.exceptions import FrameSyntaxError
 from celery import Celery
 
 from mqbroker_client.celery.calls import Call
@@ -28,6 +29,9 @@ class CeleryBroker:
             raise TargetRefused(str(problem)) from problem
         try:
             call.publish(self._app, self._producers.current(), confirm_timeout=CONFIRM_SECONDS)
+        except FrameSyntaxError as problem:
+            self._producers.drop()
+            raise TargetRefused(f"it is no message of AMQP: {problem}") from problem
         except self._producers.away as problem:
             self._producers.drop()
             raise TargetAway(f"{type(problem).__name__}: {problem}") from problem

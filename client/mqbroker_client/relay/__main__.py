@@ -1,6 +1,6 @@
 """`python -m mqbroker_client.relay FILE`: relays a topic to the broker of another system, as the file describes.
 
-Our own broker and the key are those of MQBROKER_URL and MQBROKER_API_KEY.
+MQBROKER_URL and MQBROKER_API_KEY name the broker of mqbroker, and its key.
 """
 
 import argparse

@@ -3,7 +3,7 @@
 import threading
 from contextlib import suppress
 
-from amqp.exceptions import PreconditionFailed
+from amqp.exceptions import FrameSyntaxError, PreconditionFailed
 from kombu import Connection, Producer
 from kombu.exceptions import KombuError
 
@@ -32,7 +32,9 @@ class Producers:
         self._opened: set[Connection] = set()
 
     def current(self) -> Producer:
-        """The producer of this thread."""
+        """The producer of this thread, for the next message."""
+        # What an earlier message was returned for is not the next one's, also where its publish failed behind that.
+        self._own.returned = None
         found: Producer | None = getattr(self._own, "producer", None)
         if found is None:
             connection = self._connection.clone()
@@ -96,7 +98,8 @@ class Amqp:
                 headers=headers(message, self._event, "cloudEvents:"),
                 confirm_timeout=CONFIRM_SECONDS,
             )
-        except PreconditionFailed as problem:
+        except (PreconditionFailed, FrameSyntaxError) as problem:
+            # It is too large, or a name of it is too long for AMQP: it would be tried for ever.
             self._producers.drop()
             raise TargetRefused(f"RabbitMQ refused it: {problem}") from problem
         except self._producers.away as problem:

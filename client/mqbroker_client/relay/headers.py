@@ -1,4 +1,4 @@
-"""The headers of a message at a target: its own fields, or those of CloudEvents 1.0 in binary mode."""
+"""The headers of a message at a target: the fields of the message, and attributes of CloudEvents 1.0."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -15,13 +15,19 @@ from mqbroker_client.relay.targets import TargetAway, TargetRefused
 TIMEOUT_MS = 30_000
 POLL_SECONDS = 0.1
 #: What is wrong with the message itself.
-REFUSALS = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG, KafkaError.INVALID_RECORD)
+REFUSALS = (
+    KafkaError.MSG_SIZE_TOO_LARGE,
+    KafkaError.INVALID_MSG,
+    KafkaError.INVALID_RECORD,
+    KafkaError.TOPIC_EXCEPTION,
+    KafkaError._INVALID_ARG,
+)
 
 
 class Kafka:
     """A topic of Kafka, a pattern of the message's fields. The sharding key is the key, so that its order is kept.
 
-    `options` are those of librdkafka, such as `security.protocol`.
+    `options` are settings of librdkafka, such as `security.protocol`.
     """
 
     def __init__(

@@ -8,7 +8,8 @@ from typing import Any
 
 import nats
 from nats.aio.client import Client
-from nats.errors import Error, MaxPayloadError
+from nats.errors import BadSubjectError, Error, MaxPayloadError
+from nats.js.errors import BadRequestError
 
 from mqbroker_client.messages import StoredMessage
 from mqbroker_client.relay.headers import CloudEvents, headers
@@ -39,7 +40,7 @@ class Nats:
         try:
             stream = self._connected().jetstream()
             self._run(stream.publish(subject, message.body, timeout=CONFIRM_SECONDS, headers=found))
-        except MaxPayloadError as problem:
+        except (MaxPayloadError, BadSubjectError, BadRequestError) as problem:
             raise TargetRefused(f"NATS refused it: {problem}") from problem
         except (Error, OSError, TimeoutError, CancelledError) as problem:
             raise TargetAway(f"{type(problem).__name__}: {problem}") from problem
