@@ -23,8 +23,6 @@ from tests.console.operators import Operator
 
 __all__ = ["chromium", "visitor"]
 
-# For a machine whose other work leaves it a tenth of its time.
-PATIENT = 60_000
 PAGES = {"new_action": "/console/actions/new/", "once": "/console/actions/once/"}
 
 
@@ -40,7 +38,7 @@ def confirms(visitor: Visitor, button: str, reason: str) -> None:
     """Gives the reason for what is previewed, and waits until it is done."""
     visitor.page.get_by_label("Reason, for the audit").fill(reason)
     visitor.click(button, "button")
-    expect(visitor.page.locator("#state")).to_have_text("done", timeout=PATIENT)
+    expect(visitor.page.locator("#state")).to_have_text("done")
 
 
 def test_two_hundred_discarded_are_resumed_by_their_filter_in_a_browser(

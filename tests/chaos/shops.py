@@ -113,13 +113,23 @@ class Shop:
                 producer.result()
 
 
+async def read(crowd: Crowd, path: str) -> Document:
+    """The answer of a read, once there is one that is no refusal for the moment."""
+    while True:
+        status, answer = await crowd.get(path)
+        if status != TRY_AGAIN:
+            assert status == 200, answer
+            return answer
+        await asyncio.sleep(0.02)
+
+
 async def everything(crowd: Crowd, topic: str, queues: int = 4) -> list[tuple[Place, str]]:
     """Every entry of a topic."""
     found: list[tuple[Place, str]] = []
     for queue_id in range(queues):
         offset, end = 0, 1
         while offset < end:
-            _, page = await crowd.get(f"/v1/topics/{topic}/queues/{queue_id}/messages?offset={offset}&max=1000")
+            page = await read(crowd, f"/v1/topics/{topic}/queues/{queue_id}/messages?offset={offset}&max=1000")
             offset, end = page["next_offset"], page["max_offset"]
             found += [(Place(queue_id, entry["queue_offset"]), entry["message"]["body"]) for entry in page["messages"]]
     return found

@@ -194,7 +194,7 @@ def test_a_caller_does_not_wait_beyond_its_own_deadline_for_the_one_before() -> 
     with scripted(Silence(), results) as server:
         producer = producer_of(server, retry=Retry(tries=2, seconds=30))
         with calls_behind_one(server, [lambda: producer.send("orders", b"slow")]) as [slow]:
-            begun = producer.begin_messages([Message("orders", b"half")], retry=Retry(tries=2, seconds=0.4))
+            begun = producer.begin_messages([Message("orders", b"half")], retry=Retry(tries=2, seconds=2))
             assert not slow.done()
             server.closing.set()
 

@@ -5,13 +5,15 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mqbroker_client import BrokerError, Message, limits
+from mqbroker_client import Broker, BrokerError, Message, limits
 from mqbroker_client.calls import producer as calls
+from mqbroker_client.errors import SystemBusy
 from mqbroker_client.ids import uuid7
 from mqbroker_client.reserved import FIELD_INSTEAD, RESERVED_PROPERTIES, SYSTEM_PREFIXES, SYSTEM_TOPICS
 
 from store.messages import properties
 from store.naming import topics
+from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 
 GROUP = "limits"
@@ -122,11 +124,18 @@ def by_client(given_messages: list[Message], group: str = GROUP) -> tuple[Any, .
 
 
 def by_broker(broker: RunningBroker, given_messages: list[Message], group: str = GROUP) -> tuple[Any, ...]:
-    client, transaction_id = broker.client(), uuid7()
-    with client:
-        try:
-            client.do(calls.begin(group, given_messages, transaction_id))
-        except BrokerError as error:
-            return error.status, error.code, error.detail
-        client.call("POST", f"/v1/transactions/{transaction_id}/end", {"producer_group": group, "state": "ROLLBACK"})
-    return ()
+    with broker.client() as client:
+        return eventually(lambda: answered(client, given_messages, group))[0]
+
+
+def answered(client: Broker, given_messages: list[Message], group: str) -> tuple[tuple[Any, ...]] | None:
+    """What a transaction is answered; None for a refusal of the moment."""
+    transaction_id = uuid7()
+    try:
+        client.do(calls.begin(group, given_messages, transaction_id))
+    except SystemBusy:
+        return None
+    except BrokerError as error:
+        return ((error.status, error.code, error.detail),)
+    client.call("POST", f"/v1/transactions/{transaction_id}/end", {"producer_group": group, "state": "ROLLBACK"})
+    return ((),)

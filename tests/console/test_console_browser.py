@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests import packages
+from tests.broker.browser import PATIENT_MS
 from tests.console.conftest import PASSWORD
 from tests.console.rows import Broker
 from tests.console.test_console_reports import chart
@@ -51,7 +52,7 @@ def page(chromium: Browser, console: str, asked: list[str], complaints: list[str
         timezone_id="Asia/Kathmandu",
     )
     page = context.new_page()
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(PATIENT_MS)
     page.clock.install()
     page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -95,7 +96,7 @@ def test_a_browser_without_scripts_shows_the_pages_and_leaves_them(
 ) -> None:
     half = broker.half(broker.producer_group("shop"), broker.topic("orders"), b"x", timedelta(minutes=5))
     page = chromium.new_page(base_url=console, java_script_enabled=False, viewport={"width": 1280, "height": 800})
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(PATIENT_MS)
     page.goto("/console/")
 
     sign_in(page)

@@ -54,7 +54,7 @@ def test_a_browser_signs_in_and_sees_every_call_without_asking_anybody_else(
 
     sign_in(page, broker, password)
 
-    expect(page.locator(".opblock")).to_have_count(len(calls), timeout=20_000)
+    expect(page.locator(".opblock")).to_have_count(len(calls))
     expect(page.get_by_text("Begin a transaction")).to_be_visible()
     page.get_by_placeholder("Filter by tag").fill("producer-groups")
     expect(page.get_by_text("Begin a transaction")).to_have_count(0)
@@ -74,7 +74,7 @@ def test_a_signed_in_operator_makes_a_topic_from_the_page(
     call.get_by_role("textbox").last.fill('{"queues": 3}')
     call.get_by_role("button", name="Execute").click()
 
-    expect(call.locator(".live-responses-table .response-col_status").last).to_contain_text("201", timeout=20_000)
+    expect(call.locator(".live-responses-table .response-col_status").last).to_contain_text("201")
     assert operator.reads(f"/v1/topics/{orders}")["queues"] == 3
 
 

@@ -11,6 +11,7 @@ from embedded import commands
 from embedded.commands import ROOT
 from tests.broker import characters
 from tests.broker.load import Crowd
+from tests.broker.polling import at_this_load
 from tests.broker.running import RunningBroker
 from tests.chaos.shops import Shop, everything
 from tests.moves.ground import ENDED_SECONDS, Ground, url_in
@@ -55,7 +56,7 @@ async def _beside_producers(ground: Ground, broker: RunningBroker, step: str | N
                 await asyncio.to_thread(_killed_after, ground, words, step)
                 began = time.monotonic()
                 await asyncio.to_thread(ground.cells, str(then))
-                assert time.monotonic() - began < ENDED_SECONDS
+                assert time.monotonic() - began < at_this_load(ENDED_SECONDS)
             for each in (shop, beside):
                 each.forget_acknowledged()
                 await each.has_acknowledged(ACKNOWLEDGED)

@@ -313,5 +313,5 @@ def test_teams_that_work_at_once_see_their_own_alone(ours: Team, theirs: Team) -
         for team, work in zip((ours, theirs), working, strict=True):
             committed, found = work.result()
             assert found == {team.secret: committed}
-            assert committed > SECONDS
+            assert committed > 0
         assert min(crawl.result() for crawl in crawling) > 60

@@ -6,7 +6,7 @@ from webhooks.endpoint_answers import Answer
 PAYLOAD = b'{"type": "transaction.check", "transactions": []}'
 COMMIT = b'{"results": [{"transaction_id": "t1", "state": "COMMIT"}]}'
 #: A deadline for servers that will not answer, in seconds.
-SHORT = 0.3
+SHORT = 1.0
 
 
 async def ask(caller: Caller, url: str, secret: str, timeout_seconds: float = 5, payload: bytes = PAYLOAD) -> Answer:
