@@ -11,7 +11,7 @@ from tests import packages
 
 CHROMIUM = "/usr/bin/chromium"
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-# Of a page, a click or what is expected of a page, on a machine that does other work: a sign-in hashes a password at a low
+# A click, a page or what is expected of one, on a machine that does other work: a sign-in hashes a password at a low
 # priority.
 PATIENT_MS = 60_000
 expect.set_options(timeout=PATIENT_MS)

@@ -15,9 +15,8 @@ from embedded.commands import ROOT
 from embedded.servers import postgres
 from embedded.servers.standby import let_promote
 from tests.broker import characters
-from tests.broker.polling import eventually
+from tests.broker.polling import at_this_load, eventually
 from tests.broker.running import RunningBroker
-from tests.broker.polling import at_this_load
 from tests.moves.ground import ENDED_SECONDS, Ground, url_in
 
 PROMOTE_NOW = "Promote the standby of "

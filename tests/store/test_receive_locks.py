@@ -94,7 +94,7 @@ def test_a_group_that_another_session_changes_is_read_once_that_is_done(keeper: 
 
 
 def taken(keeper: Keeper, group: str, topic: str, **wishes: Any) -> list[Any] | None:
-    """What a receive is answered; None where on a busy machine its own session was taken for a stalled one, and ended."""
+    """What a receive is answered; None where its own session was taken for a stalled one, and ended."""
     try:
         return received(keeper, group, topic, **wishes)
     except SystemBusy:
