@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from uuid import UUID
 
 import psycopg
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.migrations.loader import MigrationLoader
@@ -11,7 +12,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from access.models import ApiKey
 from cells.errors import CellIllegal
-from store.db import guards, patience
+from store.db import guards, patience, pooling
 from store.db.server_url import database
 from store.models import Cell, CellIdentity, CommitLog, Topic
 from store.naming import topics
@@ -23,6 +24,7 @@ OWN_APP = "store"
 
 def require_server(name: str, url: str) -> None:
     """Raises CellIllegal unless the URL leads to a server that keeps what it acknowledges, and takes writes."""
+    require_own_sessions()
     try:
         database(url, f"The URL of the cell {name}")
         with patience.of(patience.REQUEST_SECONDS):
@@ -35,6 +37,12 @@ def require_server(name: str, url: str) -> None:
     if found.reasons or found.warnings:
         reasons = "; ".join((*found.reasons, *found.warnings))
         raise CellIllegal(f"The database of the cell {name} cannot be used: {reasons}")
+
+
+def require_own_sessions() -> None:
+    """Raises CellIllegal where a pooler shares the control's sessions: none of them can be ended for its client."""
+    if settings.DATABASE_POOLER == pooling.TRANSACTION:
+        raise CellIllegal(f"{guards.SPREAD[0].upper()}{guards.SPREAD[1:]}")
 
 
 def require_own(alias: str, cell: Cell) -> None:

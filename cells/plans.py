@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import psycopg
 from django.core.exceptions import ImproperlyConfigured
 
-from cells import homes, moves, registry
+from cells import homes, joining, moves, registry
 from cells.errors import CellIllegal
 from cells.models import Move
 from delivery.receipts.purges import COUNT_RECEIPTS_OF, FIND_RETRY_QUEUES
@@ -134,6 +134,7 @@ def _checked(move: Move, source: Cell, moving: Sequence[Topic], staying: Sequenc
 
 def _require_server(move: Move) -> None:
     name = f"The standby for the cell {move.target_name}"
+    joining.require_own_sessions()
     try:
         database(move.target_url, f"The URL of the standby for the cell {move.target_name}")
         reasons = guards.look("mqbroker-cells", move.target_url).reasons

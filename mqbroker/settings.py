@@ -32,7 +32,8 @@ from mqbroker.watching import (  # noqa: F401  # Django reads them here
     CONSOLE_READING_SECONDS,
     HISTORY_DAYS,
 )
-from store.db.server_url import database
+from store.db import pooling
+from store.db.server_url import databases
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -225,7 +226,8 @@ SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W008"]
 
 DATABASE_URL = os.environ.get("DATABASE_URL", "postgresql://mqbroker@127.0.0.1:5432/mqbroker")
 REDIS_URL = server_urls.task_broker(os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0"))
-DATABASES = {"default": database(DATABASE_URL)}
+DATABASE_POOLER = env.choice("DATABASE_POOLER", "none", "How the PgBouncer of DATABASE_URL pools.", pooling.WAYS)
+DATABASES, DIRECT_DATABASE = databases(DATABASE_URL, DATABASE_POOLER, os.environ.get("DIRECT_DATABASE_URL", ""))
 DATABASE_ROUTERS = ["store.db.databases.Router"]
 
 # The embedded servers' own, which `./mq up` gives to each process.

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,9 @@ from store.db.server_url import database
 from store.process import runtime
 from store.process.runtime import Runtime
 from tests import packages
-from tests.broker import cells, characters, databases
+from tests.broker import cells, characters, databases, poolers
 from tests.broker.endpoints import ProducerEndpoint, states
-from tests.broker.running import RunningBroker
+from tests.broker.running import QUICK, RunningBroker
 from tests.broker.wire import Wire
 
 REDIS_URL = "redis://127.0.0.1:6379/0"
@@ -87,9 +88,16 @@ def broker(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """Two web processes, a worker and beat, with every time short."""
     folder: Path = tmp_path_factory.mktemp("broker")
     with cells.installation(prepared) as database_url:
-        running = RunningBroker(folder, database_url, os.environ.get("REDIS_URL", REDIS_URL), webs=2)
-        with running:
-            yield running
+        with ExitStack() as stack:
+            settings = QUICK
+            if poolers.MODE:
+                pooler = stack.enter_context(poolers.pooler(folder / "pooler", database_url, poolers.MODE))
+                database_url, settings = pooler.url, QUICK | pooler.settings
+            running = RunningBroker(folder, database_url, os.environ.get("REDIS_URL", REDIS_URL), settings, webs=2)
+            if poolers.MODE:
+                running.prepare()
+                poolers.ready(pooler)
+            yield stack.enter_context(running)
         assert "Traceback" not in running.log(), "a process failed where it should have refused: see its log"
         assert cells.REFUSED_BY_GUARD not in running.log(), "a session worked for two cells: see the log"
 

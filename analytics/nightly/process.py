@@ -45,7 +45,7 @@ def run(day: date) -> None:
     """Runs the night of a day; its outcome is noted and logged, and raised by none."""
     signal.signal(signal.SIGTERM, _stop)
     began = time.monotonic()
-    with connections.connect(address.conninfo(settings.DATABASES["default"])) as holder:
+    with connections.connect(address.conninfo(settings.DIRECT_DATABASE)) as holder:
         holder.autocommit = True
         if not _holds(holder):
             logger.info("another nightly export is under way", day=str(day))

@@ -15,7 +15,11 @@ from analytics.readers.driver import CLASS
 APPLICATION = "mqbroker-export"
 # A slow disk under the Parquet files must not end the reading session: the server's own limits are for requests.
 # No workers: they would run on the processors that an export leaves to the broker, at its priority.
-SESSION = "-c statement_timeout=0 -c idle_in_transaction_session_timeout=0 -c max_parallel_workers_per_gather=0"
+# What a role has by default where there is a pooler is for the message path.
+SESSION = (
+    "-c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0 -c enable_seqscan=on "
+    "-c plan_cache_mode=auto -c max_parallel_workers_per_gather=0"
+)
 # Options with the same name in libpq and JDBC.
 SHARED_OPTIONS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 

@@ -18,7 +18,6 @@ from store.commit.pending import Pending, PendingQueue, resolve
 from store.db import connections, patience, routing
 from store.db.connections import Connection
 from store.db.patience import Unanswered
-from store.db.pipeline import bound_transactions
 from store.errors import KeyTooLong, OutcomeUnknown, Refusal, SystemBusy
 from store.notices import notifier
 from store.segments import log
@@ -34,8 +33,6 @@ MAX_ATTEMPTS = 4
 MAX_ATTEMPTS_ALONE = 16
 # An end whose transaction another session has locked comes again after this; the others do not wait for it.
 PUT_OFF_SECONDS = 0.5
-# The server ends a transaction whose client is stopped between two steps: until then its locks stop other processes.
-IDLE_TIMEOUT = b"SET idle_in_transaction_session_timeout = '500ms'"
 # A database that is there but does not answer is given up after this; its own statement time-out is shorter.
 WRITE_SECONDS = 20.0
 COMMIT_LOST = (
@@ -236,8 +233,7 @@ class StepwiseWriter:
     async def _connected(self, pending: Sequence[Pending]) -> Connection:
         if self._connection is None or self._connection.closed:
             self._connection = await routing.connect("mqbroker-writer")
-            await self._connection.execute(IDLE_TIMEOUT)
-            await bound_transactions(self._connection, int(WRITE_SECONDS))
+            await self._connection.bound_transactions(int(WRITE_SECONDS))
         return moved.open_to(pending, self._connection)
 
     async def _disconnect(self) -> None:

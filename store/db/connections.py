@@ -17,8 +17,8 @@ from psycopg.rows import namedtuple_row
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from store.db import disk, fences, patience
-from store.db.conninfo import conninfo
+from store.db import disk, fences, patience, pooling
+from store.db.conninfo import conninfo, is_pooled
 from store.db.patience import RECONNECT_SECONDS, PatientAsyncConnection, Unanswered
 from store.db.statements import RowType, Statement
 from store.errors import CellAway, SystemBusy
@@ -40,25 +40,31 @@ class AnotherCell(psycopg.OperationalError):
     """A database is not the cell that its URL stands for: nothing is read or written there."""
 
 
-async def connect(application: str) -> Connection:
-    """A new connection to the cell of this task, in autocommit; the caller closes it."""
+async def connect(application: str, *, direct: bool = False) -> Connection:
+    """A new connection to the cell of this task, in autocommit; the caller closes it.
+
+    A `direct` one goes past a pooler: it listens, or keeps what it sets and locks.
+    """
     connection = await PatientAsyncConnection.connect(
-        conninfo(application, runtime.here().url), autocommit=True, row_factory=namedtuple_row
+        conninfo(application, runtime.here().url, direct=direct), autocommit=True, row_factory=namedtuple_row
     )
     try:
-        await _prepare(connection, runtime.here())
+        await _prepare(connection, runtime.here(), direct=direct)
     except BaseException:
         await connection.close()
         raise
     return connection
 
 
-async def _prepare(connection: Connection, cell: Runtime) -> None:
+async def _prepare(connection: Connection, cell: Runtime, *, direct: bool = False) -> None:
     """Makes a new connection ready. Raises AnotherCell."""
+    connection.is_shared = settings.DATABASE_POOLER == pooling.TRANSACTION and is_pooled(cell.url, direct=direct)
     # Every int goes as int8, so that a statement is prepared once and not once per width of its numbers.
     connection.adapters.register_dumper(int, Int8BinaryDumper)
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.prepare_threshold = 0
+    # A pooler knows a statement by its text, and forgets it by rules of its own.
+    connection.prepared_max = None if connection.is_shared else connection.prepared_max
     [identity] = await execute(connection, fences.IDENTIFY_CELL)
     if identity.cell_id != cell.cell:
         logger.error("a database is another cell's", wanted=cell.name, found=identity.cell_id)

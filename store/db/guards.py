@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import psycopg
+from django.conf import settings
 
-from store.db import patience
-from store.db.conninfo import conninfo
+from store.db import patience, pooling
+from store.db.conninfo import conninfo, is_pooled
 from store.db.patience import PatientConnection
 from store.db.statements import Statement
+from store.process import runtime
 
 
 class ServerState(NamedTuple):
@@ -20,6 +22,7 @@ class ServerState(NamedTuple):
     enable_seqscan: str
     read_only: str
     pid: int
+    server: str
     citus: bool
 
 
@@ -27,17 +30,35 @@ LOOK_AT_SERVER = Statement(__file__, "look_at_server", ServerState)
 
 OFF = "{} is off on the database server: a crash could lose what was acknowledged. Turn it on there."
 POOLED = (
-    "a proxy in front of the database gives one session to several clients by turns (transaction pooling): prepared "
-    "statements, locks and notices do not survive that. Let DATABASE_URL name the server itself, or pool by session."
+    "a proxy in front of the database gives one session to several clients by turns (transaction pooling): let "
+    "DATABASE_URL name the server itself, or say MQBROKER_DATABASE_POOLER=transaction."
 )
 STRIPPED = (
-    "a proxy in front of the database drops the broker's session settings: let DATABASE_URL name the server itself."
+    "a proxy in front of the database drops the broker's session settings: let DATABASE_URL name the server itself, or "
+    "say by MQBROKER_DATABASE_POOLER how the proxy pools."
+)
+UNSET = (
+    "the pooler has sessions without the settings that the broker's role has by default: run `manage.py prepare`, then "
+    "RECONNECT on the pooler's console."
+)
+UNPREPARED = (
+    "the pooler does not know prepared statements again in another session: PgBouncer does since 1.22, where "
+    "max_prepared_statements is above 0."
+)
+DIRECT = "DIRECT_DATABASE_URL leads to a pooler, too, or to another server: let it name the server behind the pooler."
+SPREAD = (
+    "several cells take no pooling by transaction, because a move of topics ends the sessions of a cell: pool by "
+    "session, or let DATABASE_URL name the server itself."
 )
 CITUS = (
     "the database has the extension citus, through which acknowledged messages are lost: "
     "docs/decisions/0041-cells-of-plain-postgresql.md has the figures. Use a database without it."
 )
 READ_ONLY = "the database is read-only: it answers reads and refuses every write. Writes need the primary."
+
+
+# Of a session that is to be given away, while another one holds the server's.
+PROBE = "SELECT 1 AS probe"
 
 
 class Unfit(Exception):
@@ -51,17 +72,20 @@ class Look(NamedTuple):
     warnings: Sequence[str]
 
 
-def look(application: str, url: str = "") -> Look:
-    """What speaks against the database of the settings, or of a URL, by connections of its own.
+def look(application: str, url: str = "", *, direct: bool = False) -> Look:
+    """What speaks against the database of the settings, or of a URL, by connections of its own; `direct` past a pooler.
 
     Raises psycopg's OperationalError when it is away, or does not answer in time (`patience`).
     """
     try:
-        with PatientConnection.connect(conninfo(application, url), autocommit=True) as session:
+        with PatientConnection.connect(conninfo(application, url, direct=direct), autocommit=True) as session:
             state = _state_of(session)
-            reasons = _reasons(state)
+            pooled = is_pooled(url, direct=direct)
+            reasons = _reasons(state, pooled=pooled)
+            if pooled and settings.DATABASE_POOLER == pooling.TRANSACTION:
+                reasons += _reasons_of_sharing(application, session)
             # A proxy makes up the number that its client would cancel by.
-            if session.info.backend_pid != state.pid and _is_shared(application, url, state.pid):
+            elif session.info.backend_pid != state.pid and _is_shared(application, url, state.pid, direct):
                 reasons.append(POOLED)
     except psycopg.OperationalError as problem:
         if "unsupported startup parameter" not in str(problem):
@@ -71,28 +95,54 @@ def look(application: str, url: str = "") -> Look:
 
 
 @patience.of(patience.REQUEST_SECONDS)
-def require_fit(application: str) -> None:
+def require_fit(application: str, *, direct: bool = False) -> None:
     """Raises Unfit with every reason; a database that is away now may be fit when it comes."""
     try:
-        reasons = look(application).reasons
+        reasons = look(application, direct=direct).reasons
     except psycopg.OperationalError:
         return
     if reasons:
         raise Unfit(f"The database cannot be used: {'; '.join(reasons)}")
 
 
-def _reasons(state: ServerState) -> list[str]:
+def require_own_sessions(cells: int) -> None:
+    """Raises Unfit where there are several cells, and a pooler shares the control's sessions."""
+    if cells > 1 and settings.DATABASE_POOLER == pooling.TRANSACTION:
+        raise Unfit(f"The database cannot be used: {SPREAD}")
+
+
+def _reasons_of_sharing(application: str, session: psycopg.Connection) -> list[str]:
+    """What speaks against pooling by transaction, as the proxy does it."""
+    reasons = []
+    with PatientConnection.connect(conninfo(application, direct=True)) as direct:
+        own = _state_of(direct)
+        if own.pid != direct.info.backend_pid or own.server != _state_of(session).server:
+            reasons.append(DIRECT)
+    session.execute(PROBE, prepare=True)
+    with PatientConnection.connect(conninfo(application)) as other:
+        # Within a transaction it has the session that the first one had.
+        other.execute(PROBE)
+        try:
+            session.execute(PROBE, prepare=True)
+        except (psycopg.errors.InvalidSqlStatementName, psycopg.errors.DuplicatePreparedStatement):
+            reasons.append(UNPREPARED)
+    if runtime.several:
+        reasons.append(SPREAD)
+    return reasons
+
+
+def _reasons(state: ServerState, *, pooled: bool) -> list[str]:
     reasons = [OFF.format(name) for name in ("fsync", "full_page_writes") if getattr(state, name) == "off"]
     if state.enable_seqscan != "off" or state.synchronous_commit != "on":
-        reasons.append(STRIPPED)
+        reasons.append(UNSET if pooled else STRIPPED)
     if state.citus:
         reasons.append(CITUS)
     return reasons
 
 
-def _is_shared(application: str, url: str, pid: int) -> bool:
+def _is_shared(application: str, url: str, pid: int, direct: bool) -> bool:
     """Whether another session, in a transaction, is given the same process while the first one is open."""
-    with PatientConnection.connect(conninfo(application, url)) as other:
+    with PatientConnection.connect(conninfo(application, url, direct=direct)) as other:
         return _state_of(other).pid == pid
 
 

@@ -10,7 +10,7 @@ A request that has waited in vain does not wait for its next statements, until t
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -27,7 +27,7 @@ REQUEST_SECONDS = 4.0
 WORK_SECONDS = 20.0
 # Of every session: the server ends that of a process which is gone without a word, its locks and its snapshot with it.
 # The system's own limits are hours.
-KEEPALIVES = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3"
+KEEPALIVES = {"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3"}
 # A pool tries again by itself after 1, 2, 4, … seconds, until so many are over; then requests make it try. By psycopg's
 # default of 300 a database that comes back after a minute would not be asked for another.
 RECONNECT_SECONDS = 1.0
@@ -37,10 +37,18 @@ INTERVAL_SECONDS = 0.1
 # time of the request that gave it up.
 CANCEL_SECONDS = 0.5
 
+# Of PostgreSQL.
+TRANSACTION_TIMEOUT_SINCE = 170000
+
 # What a wait gets after one in vain: the answer may be here already.
 LEAST_SECONDS = 0.01
 # What a wait gets at least where the database answers: a slow one is no silent one.
 SLOW_SECONDS = 0.7
+
+
+def as_options(values: Mapping[str, str]) -> str:
+    """Settings of a session, as libpq takes them."""
+    return " ".join(f"-c {name}={value.replace(' ', chr(92) + ' ')}" for name, value in values.items())
 
 
 class Unanswered(psycopg.OperationalError):
@@ -139,6 +147,8 @@ class PatientAsyncConnection(psycopg.AsyncConnection[Any]):
     """
 
     is_patient = False
+    # Each transaction may have another session: a pooler stands between.
+    is_shared = False
     # Of the cell as it was opened, and of the map from topics to cells by then; 0 where there is one cell.
     epoch = 0
     map_version = 0
@@ -153,6 +163,14 @@ class PatientAsyncConnection(psycopg.AsyncConnection[Any]):
             except asyncio.CancelledError:
                 await self._give_up(gen)
                 raise
+
+    async def bound_transactions(self, seconds: int) -> None:
+        """Has the server end the session when a transaction takes longer; only PostgreSQL 17 and later can.
+
+        A client that is stopped in the middle of a pipeline counts as active: no other time-out of the server ends it.
+        """
+        if self.pgconn.server_version >= TRANSACTION_TIMEOUT_SINCE and not self.is_shared:
+            await self.execute(f"SET transaction_timeout = '{seconds}s'".encode())
 
     async def _give_up(self, gen: PQGen[Any]) -> None:
         """Has the server end a statement whose wait was cancelled; closes the connection where it does not at once."""

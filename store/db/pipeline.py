@@ -26,7 +26,7 @@ from psycopg import pq
 from psycopg.adapt import Transformer
 from psycopg.pq.abc import PGconn, PGresult
 
-from store.db import routing
+from store.db import pooling, routing
 from store.db.connections import Connection
 from store.db.outcomes import Failed, Lost, NotBegun, NotSent, failure_of
 from store.db.statements import RowType, Statement
@@ -35,9 +35,9 @@ logger = structlog.stdlib.get_logger(__name__)
 
 # lock_timeout of a batch. A lock held longer belongs to a stuck session; what needs it is written stepwise.
 LOCK_TIMEOUT = "100ms"
+OWN = {"lock_timeout": LOCK_TIMEOUT.encode()}
 # Ends a transaction whose client stopped in the middle of sending it.
 TRANSACTION_SECONDS = 5
-TRANSACTION_TIMEOUT_SINCE = 170000
 
 BINARY = pq.Format.BINARY
 Results = Mapping[Statement[Any], PGresult]
@@ -82,6 +82,7 @@ class Pipeline:
         self._loop = asyncio.get_running_loop()
         self._under_way: deque[Exchange] = deque()
         self._prepared: set[Statement[Any]] = set()
+        self._limits = (Call(pooling.SET_LOCK_TIMEOUT, OWN),) if connection.is_shared else ()
         self._unsent = False
         # With what the server ended the session.
         self._end: Failed | None = None
@@ -109,6 +110,7 @@ class Pipeline:
 
     def send(self, calls: Sequence[Call], done: Done) -> None:
         """As `run`; `done` is called as soon as the outcome is read, in the same turn of the event loop."""
+        calls = (*self._limits, *calls)
         exchange = Exchange((call.statement for call in calls), done)
         if not self.is_open:
             exchange.fail(NotSent("the connection is closed"))
@@ -278,21 +280,13 @@ async def open_pipeline(application: str) -> Pipeline:
     """A connection for pipelines, with short waits for locks; raises psycopg's OperationalError."""
     connection = await routing.connect(application)
     try:
-        await connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT}'".encode())
-        await bound_transactions(connection, TRANSACTION_SECONDS)
+        if not connection.is_shared:
+            await connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT}'".encode())
+        await connection.bound_transactions(TRANSACTION_SECONDS)
         return Pipeline(connection)
     except BaseException:
         await connection.close()
         raise
-
-
-async def bound_transactions(connection: Connection, seconds: int) -> None:
-    """Has the server end the session when a transaction takes longer; only PostgreSQL 17 and later can.
-
-    A client that is stopped in the middle of a pipeline counts as active: no other time-out of the server ends it.
-    """
-    if connection.pgconn.server_version >= TRANSACTION_TIMEOUT_SINCE:
-        await connection.execute(f"SET transaction_timeout = '{seconds}s'".encode())
 
 
 def _log_notice(notice: PGresult) -> None:

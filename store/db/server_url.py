@@ -4,12 +4,16 @@ from typing import Any
 
 import psycopg
 from django.core.exceptions import ImproperlyConfigured
+from django.db import DEFAULT_DB_ALIAS
 from psycopg.conninfo import conninfo_to_dict
 
-from store.db.patience import KEEPALIVES, RECONNECT_SECONDS, PatientConnection
+from store.db import pooling
+from store.db.patience import KEEPALIVES, RECONNECT_SECONDS, PatientConnection, as_options
 
 # A URL must not take the durability of what operators decide.
-SESSION = f"-c synchronous_commit=on -c idle_in_transaction_session_timeout=60s {KEEPALIVES}"
+SESSION = f"-c synchronous_commit=on -c idle_in_transaction_session_timeout=60s {as_options(KEEPALIVES)}"
+# What the role has by default where there is a pooler is for the message path.
+AS_WITHOUT_POOLER = "-c statement_timeout=0 -c lock_timeout=0 -c enable_seqscan=on -c plan_cache_mode=auto"
 
 FORM = "give postgresql://user:password@host:port/database"
 HOSTS = f"{FORM}, or several servers as host1:port1,host2:port2"
@@ -40,7 +44,7 @@ def database(url: str, called: str = "DATABASE_URL") -> dict[str, Any]:
             # Milliseconds after which a cut network breaks a connection; the system's limit is a quarter of an hour.
             "tcp_user_timeout": 3000,
             "application_name": "mqbroker-orm",
-            "options": f"{given.pop('options', '')} {SESSION}".strip(),
+            "options": f"{given.pop('options', '')} {SESSION} {AS_WITHOUT_POOLER}".strip(),
             "pool": {
                 "min_size": 1,
                 "max_size": 4,
@@ -51,6 +55,26 @@ def database(url: str, called: str = "DATABASE_URL") -> dict[str, Any]:
             **given,
         },
     }
+
+
+def databases(url: str, pooler: str, direct_url: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Django's databases, and that of the server itself, which is the same one without a pooler.
+
+    Raises ImproperlyConfigured as `database`, and where what needs a session of its own would go through the pooler.
+    """
+    default = database(url)
+    if pooler == pooling.NONE:
+        return {DEFAULT_DB_ALIAS: default}, default
+    if not direct_url:
+        raise ImproperlyConfigured(
+            f"MQBROKER_DATABASE_POOLER={pooler} needs DIRECT_DATABASE_URL, which names the server behind the pooler: "
+            "notices, maintenance, migrations and exports need sessions of their own."
+        )
+    # It passes no settings of a session on.
+    del default["OPTIONS"]["options"]
+    # A cursor of the server may outlast its transaction, whose session is another client's by then.
+    default["DISABLE_SERVER_SIDE_CURSORS"] = True
+    return {DEFAULT_DB_ALIAS: default}, database(direct_url, "DIRECT_DATABASE_URL")
 
 
 def _require_place(name: str, host: str, ports: str, called: str) -> None:

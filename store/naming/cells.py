@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 import structlog
 
-from store.db import connections, databases, sealing, sync
+from store.db import connections, databases, guards, sealing, sync
 from store.db.statements import Statement
 from store.db.ttl_cache import Key, TtlCache, Value
 from store.errors import CellAway, SystemBusy
@@ -40,7 +40,6 @@ class CellFacts(NamedTuple):
 
 # It, and all configuration, is read from the control.
 LIST_CELLS = Statement(__file__, "list_cells", CellFacts)
-
 
 # Less than what is left of a cached value when it is looked up again.
 CONTROL_SECONDS = 0.4
@@ -86,6 +85,7 @@ async def learn() -> None:
     """Has this process serve the cells that the control lists, and no other. Raises SystemBusy while that is away."""
     found, learnt = await connections.read_control(LIST_CELLS), runtime.control(Learnt)
     learnt.at = time.monotonic()
+    guards.require_own_sessions(len(found))
     if found == learnt.found:
         return  # to open the URLs of ten cells took a third of what these cost an idle process
     served = runtime.current().cells

@@ -140,7 +140,7 @@ class Wakeups:
     async def _receive_notices(self) -> None:
         while True:
             try:
-                connection = await connections.connect("mqbroker-listener")
+                connection = await connections.connect("mqbroker-listener", direct=True)
                 async with connection:
                     await self._begin_listening(connection)
                     while True:

@@ -97,7 +97,7 @@ async def _attempt(name: str, step: Awaitable[object]) -> object:
 
 async def maintain(lock_timeout: str = LOCK_TIMEOUT) -> Connection | None:
     """A connection that maintains the segments until it is closed; None while another session does."""
-    connection = await connections.connect("mqbroker-segments")
+    connection = await connections.connect("mqbroker-segments", direct=True)
     connection.is_patient = True
     taken = False
     try:

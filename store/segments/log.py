@@ -59,6 +59,8 @@ APPENDERS_LOCK = 0x6D71_6C6F_6700
 # Of a stepwise transaction, for all other locks: those behind it wait, too. Longer than that of a pipelined one, which
 # gives up first when the two wait for each other.
 LOCK_TIMEOUT = "250ms"
+# The server ends a transaction whose client is stopped between two steps: until then its locks stop other processes.
+IDLE_TIMEOUT = "500ms"
 # The parameters of HOLD_LOG. New writers queue behind a session that waits for the batches under way, which take
 # milliseconds.
 EXCLUSIVE = {"lock_timeout": "500 ms", "key": APPENDERS_LOCK}
@@ -66,9 +68,10 @@ EXCLUSIVE = {"lock_timeout": "500 ms", "key": APPENDERS_LOCK}
 
 # Without parameters: the server takes a transaction's first statements in one message. A roll or an export holds the
 # log for half a second at most.
-JOIN = f"BEGIN; SET LOCAL lock_timeout = '1s'; {JOIN_WRITERS.text}; SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'" % {
-    "key": APPENDERS_LOCK
-}
+JOIN = (
+    f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = '{IDLE_TIMEOUT}'; SET LOCAL lock_timeout = '1s'; "
+    f"{JOIN_WRITERS.text}; SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"
+) % {"key": APPENDERS_LOCK}
 
 
 async def join(connection: Connection, locks: Iterable[int] = ()) -> tuple[int, datetime]:

@@ -2,39 +2,22 @@
 
 import os
 import secrets
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 
 from embedded import commands
 from embedded.folder import free_port
-from embedded.processes.child import Child
 from embedded.servers import postgres
 from store.db import guards
-from tests import packages
-from tests.broker import databases
+from tests.broker import databases, poolers
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.wire import Answer, Wire, problem
-
-POOLER = """
-[databases]
-* = host=127.0.0.1 port={port}
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = {own_port}
-unix_socket_dir =
-auth_type = plain
-auth_file = {folder}/users
-pool_mode = {mode}
-ignore_startup_parameters = extra_float_digits{ignored}
-"""
 
 
 class Careless(postgres.Server):
@@ -120,27 +103,6 @@ def test_a_server_that_does_not_keep_commits_is_refused_and_named(
     assert ready(running).status == 200
 
 
-@contextmanager
-def pooler(folder: Path, database_url: str, mode: str, ignored: str) -> Iterator[str]:
-    """PgBouncer in front of a database; the database's URL by way of it."""
-    program = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
-    if not Path(program).exists():
-        packages.skip_for_want_of("pgbouncer", "PgBouncer")
-    url, own_port = urlsplit(database_url), free_port()
-    folder.chmod(0o755)
-    (folder / "users").write_text(f'"{url.username}" "{url.password}"\n')
-    (folder / "ini").write_text(
-        POOLER.format(port=url.port, own_port=own_port, folder=folder, mode=mode, ignored=ignored)
-    )
-    user = ["--user", "nobody"] if os.getuid() == 0 else []
-    child = Child("pgbouncer", [program, *user, str(folder / "ini")], dict(os.environ), folder / "log", folder)
-    child.start()
-    try:
-        yield url._replace(netloc=f"{url.username}:{url.password}@127.0.0.1:{own_port}").geturl()
-    finally:
-        child.stop()
-
-
 @pytest.mark.parametrize(
     ("mode", "ignored", "reason"),
     [
@@ -152,22 +114,15 @@ def pooler(folder: Path, database_url: str, mode: str, ignored: str) -> Iterator
 def test_a_proxy_that_does_not_work_is_refused_and_named(
     running: RunningBroker, tmp_path: Path, mode: str, ignored: str, reason: str
 ) -> None:
-    with pooler(tmp_path, running.database_url, mode, ignored) as url:
-        behind = RunningBroker(tmp_path / "behind", url, os.environ["REDIS_URL"], tasks=False)
-        eventually(lambda: listens(url), within_seconds=10)
+    program = poolers.debians()
+    with poolers.pooler(tmp_path, running.database_url, mode, program=program, ignored=ignored) as pooler:
+        behind = RunningBroker(tmp_path / "behind", pooler.url, os.environ["REDIS_URL"], tasks=False)
+        poolers.ready(pooler)
 
         for said in refused_starts(behind):
             assert reason in said
             if ignored:
                 assert guards.POOLED in said
-
-
-def listens(url: str) -> bool:
-    try:
-        psycopg.connect(url).close()
-    except psycopg.OperationalError:
-        return False
-    return True
 
 
 def test_a_full_disk_is_named_by_the_refusal_and_by_readiness(

@@ -2,7 +2,7 @@
 
 FILES = {
     "wire/connection.py": 319,
-    "store/db/pipeline.py": 299,
+    "store/db/pipeline.py": 293,
     "bench/export.py": 295,
     "transactions/checks/checker.py": 279,
     "delivery/push/pusher.py": 268,

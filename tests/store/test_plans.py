@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from store.db.conninfo import SESSION
+from store.db.patience import as_options
 from tests.broker import databases
 from tests.house.sources import sources
 
@@ -49,7 +50,7 @@ def planner(prepared: str, request: pytest.FixtureRequest) -> Iterator[psycopg.C
     """A session like those of the message path; its tables were empty when it last looked at them, if it did."""
     with (
         databases.copied(prepared) as database_url,
-        psycopg.connect(database_url, autocommit=True, options=SESSION) as connection,
+        psycopg.connect(database_url, autocommit=True, options=as_options(SESSION)) as connection,
     ):
         if request.param == "looked at":
             connection.execute("VACUUM ANALYZE")

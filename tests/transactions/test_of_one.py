@@ -14,6 +14,7 @@ from psycopg import pq
 
 from store.db import arrays
 from store.db.conninfo import SESSION
+from store.db.patience import as_options
 from store.db.pipeline import Call
 from store.messages import Message, Record
 from store.messages.accept import Accepted
@@ -69,7 +70,7 @@ class Place:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.connection = psycopg.connect(url, options=SESSION)
+        self.connection = psycopg.connect(url, options=as_options(SESSION))
         self.topic_id = self.value("INSERT INTO topic (name, queues, permission) VALUES ('t', 2, 'rw') RETURNING id")
         self.group_id = self.value(
             "INSERT INTO producer_group (name, reject_transaction_message, checks_paused, created_at)"

@@ -85,7 +85,7 @@ class Command(BaseCommand):
         from analytics.readers import address, opening
 
         with opening.reached(place, os.environ, spark.cluster(options)) as reached:
-            installation.verify(address.conninfo(settings.DATABASES["default"]), reached, self.stdout.write)
+            installation.verify(address.conninfo(settings.DIRECT_DATABASE), reached, self.stdout.write)
         return "Verified"
 
     def _export(self, target: Path | str, options: Mapping[str, Any]) -> str:
@@ -118,7 +118,7 @@ class Command(BaseCommand):
             format=options["format"],
             say=self._say if options["progress"] or sys.stdout.isatty() else None,
         )
-        control = address.conninfo(settings.DATABASES["default"])
+        control = address.conninfo(settings.DIRECT_DATABASE)
         for reason in installation.export(control, target, os.environ, wishes, announce):
             self.stdout.write(f"Retention that waits for exports does not know of this one: {reason}.")
         return "Exported to"

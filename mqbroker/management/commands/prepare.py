@@ -15,8 +15,8 @@ from access.audit import Signature
 from access.models import ApiKey
 from cells import registry
 from mqbroker import sealed_secrets
-from store.db import guards
-from store.db.conninfo import conninfo
+from store.db import guards, pooling
+from store.db.conninfo import SESSION, conninfo
 from store.errors import CellAway, Refusal
 
 FIRST_KEY = "first key"
@@ -53,6 +53,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, api_key: str | None, cells: int, **options: Any) -> None:
         require_database()
         call_command("migrate", interactive=False, verbosity=0)
+        set_session_defaults()
         prepare_cells(cells)
         seal_plain_secrets()
         made = {"api_key": first_key(api_key), "console_user": None, "console_password": console_password()}
@@ -64,12 +65,20 @@ class Command(BaseCommand):
 def require_database() -> None:
     """Raises CommandError with PostgreSQL's reason when no connection opens: the pool's own error is a time-out."""
     try:
-        guards.require_fit("mqbroker-prepare")
-        psycopg.connect(conninfo("mqbroker-prepare")).close()
+        guards.require_fit("mqbroker-prepare", direct=True)
+        psycopg.connect(conninfo("mqbroker-prepare", direct=True)).close()
     except guards.Unfit as problem:
         raise CommandError(str(problem)) from None
     except psycopg.OperationalError as problem:
-        raise CommandError(f"DATABASE_URL leads into no database: {' '.join(str(problem).split())}") from None
+        called = "DATABASE_URL" if settings.DATABASE_POOLER == pooling.NONE else "DIRECT_DATABASE_URL"
+        raise CommandError(f"{called} leads into no database: {' '.join(str(problem).split())}") from None
+
+
+def set_session_defaults() -> None:
+    """Has the sessions behind a pooler begin with the broker's settings, which the pooler would not pass on."""
+    if settings.DATABASE_POOLER != pooling.NONE:
+        with psycopg.connect(conninfo("mqbroker-prepare", direct=True), autocommit=True) as session:
+            pooling.set_defaults(session, SESSION)
 
 
 def prepare_cells(count: int) -> None:
