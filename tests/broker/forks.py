@@ -20,8 +20,15 @@ PROGRAM = Path(__file__).with_name("fork_server.py")
 # What the settings of the broker and of the tests' programs are read from, and what pytest notes for itself. A
 # difference in any other variable may concern Python, the loader of programs or an installed package: that process is
 # started anew.
-OWN = ("MQBROKER_", "DATABASE_URL", "REDIS_URL", "API_KEY", "DJANGO_SETTINGS_MODULE", "PYTEST_")
-PATH = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "client")])}
+OWN = ("MQBROKER_", "DATABASE_URL", "DIRECT_DATABASE_URL", "REDIS_URL", "API_KEY", "DJANGO_SETTINGS_MODULE", "PYTEST_")
+
+
+def path_of(checkout: Path) -> dict[str, str]:
+    """The variable by which Python finds the modules of a checkout."""
+    return {"PYTHONPATH": os.pathsep.join([str(checkout), str(checkout / "client")])}
+
+
+PATH = path_of(ROOT)
 POLL_SECONDS = 0.01
 
 
@@ -137,10 +144,12 @@ def server() -> ForkServer:
     return _servers[variables]
 
 
-def run(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """Runs a command in the checkout to its end, as `subprocess.run` with captured output does."""
+def run(
+    command: Sequence[str], environment: Mapping[str, str], checkout: Path = ROOT
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command in a checkout to its end, as `subprocess.run` with captured output does."""
     if not server().forks(command, environment):
-        return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
+        return subprocess.run(command, env=environment, cwd=checkout, capture_output=True, text=True)
     with tempfile.TemporaryDirectory() as folder:
         stdout, stderr = Path(folder, "stdout"), Path(folder, "stderr")
         status = server().fork(command, environment, ROOT, stdout, stderr).wait()

@@ -1,7 +1,7 @@
 """A running broker: web, worker and beat as real processes on a database of its own."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -34,7 +34,7 @@ class RunningBroker:
     """The processes of one broker. Within `with` they run; afterwards exactly these have ended.
 
     `webs` are separate web processes: they share nothing but the database. Each may have several `processes` on its
-    port, as the option says.
+    port, as the option says. `ports` are theirs where they are given. `checkout` may be that of another version.
     """
 
     def __init__(
@@ -45,16 +45,19 @@ class RunningBroker:
         settings: Mapping[str, str] = QUICK,
         *,
         webs: int = 1,
+        ports: Sequence[int] = (),
         processes: int | str = 1,
         tasks: bool = True,
+        checkout: Path = ROOT,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
+        self.checkout = checkout
         self.database_url = database_url
         theirs = {name: value for name, value in os.environ.items() if not name.startswith("MQBROKER_")}
         places = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
-        self.environment = theirs | forks.PATH | dict(settings) | places
-        ports = [free_port() for _ in range(webs)]
+        self.environment = theirs | forks.path_of(checkout) | dict(settings) | places
+        ports = list(ports) or [free_port() for _ in range(webs)]
         self.urls = [f"http://127.0.0.1:{port}" for port in ports]
         self.webs = [self._child(f"web-{port}", commands.web(port, processes, False)) for port in ports]
         self.worker = self._child("worker", commands.worker())
@@ -77,7 +80,7 @@ class RunningBroker:
     def prepare(self) -> None:
         """Makes the tables and the API key."""
         words = commands.manage("prepare", "--api-key", API_KEY)
-        done = forks.run(words, self.environment)
+        done = forks.run(words, self.environment, self.checkout)
         assert done.returncode == 0, done.stderr[-1000:]
 
     def database_of(self, topic: str) -> str:
@@ -92,7 +95,11 @@ class RunningBroker:
     def wait_until_ready(self) -> None:
         """Returns when every web process answers."""
         for web in range(len(self.webs)):
-            eventually(partial(self._answers, web), within_seconds=60)
+            self.wait_until_answers(web)
+
+    def wait_until_answers(self, web: int) -> None:
+        """Returns when one of the web processes answers."""
+        eventually(partial(self._answers, web), within_seconds=60)
 
     def log(self) -> str:
         """What the processes said; nothing when all went well."""
@@ -121,7 +128,7 @@ class RunningBroker:
             child.stop()
 
     def _child(self, name: str, command: list[str]) -> Child:
-        return forks.ForkedChild(name, command, self.environment, self.folder / f"{name}.log", ROOT)
+        return forks.ForkedChild(name, command, self.environment, self.folder / f"{name}.log", self.checkout)
 
     def _answers(self, web: int) -> bool:
         assert self.webs[web].is_running(), self.webs[web].last_lines()
