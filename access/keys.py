@@ -46,12 +46,14 @@ FIELDS = fields.of(
     fields.Words(
         "scopes",
         "Scopes",
-        help="Such as produce:orders, read:orders or consume:coupons",
+        help="Tick those of the whole broker, or type narrower ones such as produce:orders, read:orders-* or "
+        "consume:coupons",
         needed=True,
         pattern=SCOPE,
         rule=SCOPE_RULE,
         most=MAX_SCOPES,
         between=" ",
+        offered=("manage", "metrics", "produce:*", "consume:*", "read:*"),
     ),
     fields.Text(
         "namespace",

@@ -58,8 +58,8 @@ def given_by(request: HttpRequest) -> QueryDict:
 
 
 def texts_of(given: QueryDict) -> dict[str, str]:
-    """The texts of a form or an address, the last of several of one name."""
-    return {name: str(given[name]) for name in given}
+    """The texts of a form or an address; several of one name are a list of words."""
+    return {name: " ".join(filter(None, map(str, texts))) for name, texts in given.lists()}
 
 
 def targets_of(kind: Stepwise, given: QueryDict) -> list[str]:

@@ -18,6 +18,8 @@ from store.messages.fields import Time
 
 MAX_CHARACTERS = 4000
 YES_NO = (("no", "no"), ("yes", "yes"))
+WITHOUT_SECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
+WITHOUT_ZONE = re.compile(rf"{WITHOUT_SECONDS.pattern}:\d\d(\.\d+)?")
 OUT_OF_RANGE = ("invalid", "min_value", "max_value")
 
 
@@ -25,6 +27,26 @@ class Wide(forms.TextInput):
     """An input that fills a line of its form."""
 
     is_wide = True
+
+
+class Offered(Wide):
+    """A list of words: a box to tick for each of those that are offered, and an input for others. All have one name."""
+
+    template_name = "console/offered.html"
+
+    def __init__(self, offered: Sequence[str]) -> None:
+        super().__init__({"aria-label": "Others", "placeholder": "others"})
+        self.offered = offered
+
+    def use_required_attribute(self, initial: Any) -> bool:
+        """No: a box that is ticked is enough."""
+        return False
+
+    def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
+        words = str(value or "").replace(",", " ").split()
+        rest = " ".join(word for word in words if word not in self.offered)
+        context = super().get_context(name, rest, attrs)
+        return {**context, "offers": [(word, word in words) for word in self.offered]}
 
 
 class Written(forms.Field):
@@ -71,7 +93,7 @@ class Words(Written):
     widget = Wide
 
     def __init__(self, declared: fields.Words, **options: Any) -> None:
-        super().__init__(**options)
+        super().__init__(widget=Offered(declared.offered) if declared.offered else None, **options)
         self.declared = declared
         self.help_text += f" Apart by {'commas' if declared.between == ',' else 'blanks'}."
 
@@ -89,16 +111,38 @@ class Words(Written):
 
 
 class Moment(Written):
-    """A time with its zone, kept as ISO 8601 in UTC: the parameters of an action are JSON."""
+    """A time of UTC, or with its zone, kept as ISO 8601 in UTC: the parameters of an action are JSON."""
+
+    # The browser shows a calendar, and gives a time without a zone.
+    widget = forms.DateTimeInput(attrs={"type": "datetime-local", "step": "1"})
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.help_text = f"{self.help_text} In UTC.".strip()
 
     def read(self, text: str) -> str:
+        zoned = (
+            f"{text}:00Z" if WITHOUT_SECONDS.fullmatch(text) else f"{text}Z" if WITHOUT_ZONE.fullmatch(text) else text
+        )
         try:
-            return msgspec.convert(text, Time).astimezone(UTC).isoformat()
+            return msgspec.convert(zoned, Time).astimezone(UTC).isoformat()
         except (msgspec.ValidationError, OverflowError) as problem:
-            raise ValidationError("It is no time with its zone, such as 2027-01-31T12:00:00Z.") from problem
+            raise ValidationError(
+                "It is no time, such as 2027-01-31T12:00:00, which is UTC's without a zone."
+            ) from problem
+
+    def prepare_value(self, value: Any) -> Any:
+        """As the browser's calendar takes it; what is no time stays as it was typed."""
+        if value in (None, ""):
+            return value
+        try:
+            moment = value if isinstance(value, datetime) else datetime.fromisoformat(self.read(str(value).strip()))
+        except ValidationError:
+            return value
+        return self.write(moment)
 
     def write(self, value: datetime) -> str:
-        return value.astimezone(UTC).isoformat()
+        return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds")
 
 
 class Json(Written):

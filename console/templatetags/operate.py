@@ -1,5 +1,6 @@
 """Links and buttons that lead to actions, for those who may do them."""
 
+import uuid
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlencode
 
@@ -16,6 +17,20 @@ from actions.shapes import Kind
 from transactions.models import Endpoint
 
 register = template.Library()
+
+# The page of what an action's name begins with.
+PAGES_OF_TARGETS = {
+    "action": "action",
+    "consumer_group": "consumer_group",
+    "dead_letter": "message",
+    "discarded": "transaction",
+    "message": "message",
+    "producer_group": "producer_group",
+    "subscription": "subscription",
+    "topic": "topic",
+    "transaction": "transaction",
+}
+OF_IDS = frozenset(("action", "message", "transaction"))
 
 
 @register.simple_tag(takes_context=True)
@@ -49,6 +64,24 @@ def action_on_selected(context: Context, name: str, form: str) -> SafeString | s
         '<button type="submit" form="{}" name="action" value="{}" class="mq-button mq-quiet{}">{} selected</button>'
     )
     return format_html(button, form, name, _grave(kind), kind.button.removesuffix(" now")) if kind else ""
+
+
+@register.simple_tag
+def target_link(action: str, target: str) -> SafeString | str:
+    """The target of an action, as a link to its page where it has one of its own."""
+    route = PAGES_OF_TARGETS.get(action.partition(".")[0])
+    if route is None or not target or (route in OF_IDS and not is_uuid(target)):
+        return target
+    return format_html('<a href="{}">{}</a>', reverse(f"admin:{route}", args=(target,)), target)
+
+
+def is_uuid(text: str) -> bool:
+    """Whether a text is an id."""
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True
 
 
 @register.simple_tag(takes_context=True)

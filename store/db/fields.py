@@ -89,13 +89,16 @@ class Text(Field):
 
 @dataclass(frozen=True, slots=True)
 class Words(Field):
-    """A list of words of a pattern, which `rule` says in words. `between` parts them where they are one text."""
+    """A list of words of a pattern, which `rule` says in words. `between` parts them where they are one text; a form has
+    those that are `offered` as boxes to tick.
+    """
 
     _: KW_ONLY
     pattern: str
     rule: str
     most: int
     between: str
+    offered: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
