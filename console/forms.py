@@ -121,15 +121,12 @@ class Moment(Written):
         self.help_text = f"{self.help_text} In UTC.".strip()
 
     def read(self, text: str) -> str:
-        zoned = (
-            f"{text}:00Z" if WITHOUT_SECONDS.fullmatch(text) else f"{text}Z" if WITHOUT_ZONE.fullmatch(text) else text
-        )
+        whole = f"{text}:00" if WITHOUT_SECONDS.fullmatch(text) else text
+        zoned = f"{whole}Z" if WITHOUT_ZONE.fullmatch(whole) else whole
         try:
             return msgspec.convert(zoned, Time).astimezone(UTC).isoformat()
         except (msgspec.ValidationError, OverflowError) as problem:
-            raise ValidationError(
-                "It is no time, such as 2027-01-31T12:00:00, which is UTC's without a zone."
-            ) from problem
+            raise ValidationError("It is no time, such as 2027-01-31T12:00:00Z.") from problem
 
     def prepare_value(self, value: Any) -> Any:
         """As the browser's calendar takes it; what is no time stays as it was typed."""

@@ -89,8 +89,9 @@ class Text(Field):
 
 @dataclass(frozen=True, slots=True)
 class Words(Field):
-    """A list of words of a pattern, which `rule` says in words. `between` parts them where they are one text; a form has
-    those that are `offered` as boxes to tick.
+    """A list of words of a pattern, which `rule` says in words. `between` parts them where they are one text.
+
+    A form has those that are `offered` as boxes to tick.
     """
 
     _: KW_ONLY
