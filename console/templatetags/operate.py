@@ -1,12 +1,11 @@
 """Links and buttons that lead to actions, for those who may do them."""
 
-import uuid
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlencode
 
 from django import template
 from django.template import Context
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
@@ -30,7 +29,6 @@ PAGES_OF_TARGETS = {
     "topic": "topic",
     "transaction": "transaction",
 }
-OF_IDS = frozenset(("action", "message", "transaction"))
 
 
 @register.simple_tag(takes_context=True)
@@ -70,18 +68,11 @@ def action_on_selected(context: Context, name: str, form: str) -> SafeString | s
 def target_link(action: str, target: str) -> SafeString | str:
     """The target of an action, as a link to its page where it has one of its own."""
     route = PAGES_OF_TARGETS.get(action.partition(".")[0])
-    if route is None or not target or (route in OF_IDS and not is_uuid(target)):
-        return target
-    return format_html('<a href="{}">{}</a>', reverse(f"admin:{route}", args=(target,)), target)
-
-
-def is_uuid(text: str) -> bool:
-    """Whether a text is an id."""
     try:
-        uuid.UUID(text)
-    except ValueError:
-        return False
-    return True
+        page = reverse(f"admin:{route}", args=(target,))
+    except NoReverseMatch:  # it is no id, or no name that anything can have
+        return target
+    return format_html('<a href="{}">{}</a>', page, target)
 
 
 @register.simple_tag(takes_context=True)

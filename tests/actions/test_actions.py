@@ -30,6 +30,7 @@ def test_a_pending_transaction_is_committed_with_a_reason(
     done = oda.posts("actions/new/", {"action": "transaction.commit", "target": pending, "reason": DONE[0][1]})
 
     assert done.table("results")[0][:2] == [pending, "done"]
+    assert oda.follows(done, pending).address.endswith(f"/transactions/{pending}/")
     assert told(wire, pending)["state"] == "COMMITTED"
     assert bodies(consumer.receive(orders)) == [b"order 4711"]
     assert "COMMIT by operator ( user oda )" in oda.sees(f"transactions/{pending}/").text
