@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from tests.actions.test_configuring import Form, secret_of
+from tests.actions.test_configuring import Form
+from tests.actions.test_shown_once import secret_of
 from tests.broker import characters
 from tests.broker.wire import Wire
 from tests.console.operators import Operator
