@@ -17,7 +17,7 @@ from typing import Any
 import psycopg
 from psycopg import waiting
 from psycopg.abc import PQGen
-from psycopg.errors import QueryCanceled, _WaitTimeout
+from psycopg.errors import QueryCanceled, ReadOnlySqlTransaction, _WaitTimeout
 from psycopg.pq import TransactionStatus
 from psycopg.pq.abc import PGconn
 
@@ -193,10 +193,15 @@ class PatientConnection(psycopg.Connection[Any]):
     def wait(self, gen: PQGen[Any], interval: float = INTERVAL_SECONDS, timeout: float | None = None) -> Any:
         """As psycopg's; raises Unanswered."""
         patience = _current.get()
-        if timeout is not None or patience is None:
-            return super().wait(gen, interval, timeout)
-        with patience.waiting(self.pgconn) as left_seconds:
-            return super().wait(gen, interval, left_seconds)
+        try:
+            if timeout is not None or patience is None:
+                return super().wait(gen, interval, timeout)
+            with patience.waiting(self.pgconn) as left_seconds:
+                return super().wait(gen, interval, left_seconds)
+        except ReadOnlySqlTransaction:
+            # It may have begun behind a fence: it would take no write for good, and a pool would hand it on.
+            self.close()
+            raise
 
     def commit(self) -> None:
         """As psycopg's. The transaction counts as committed from here on, unless the server refuses that."""

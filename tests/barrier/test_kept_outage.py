@@ -133,6 +133,8 @@ def test_the_transaction_after_the_first_answer_is_stored_at_once(place: Place, 
         scripted(HangUp(), HangUp(), HangUp(), PREPARED, COMMITTED) as server,
         BINDINGS[binding](place, Broker(server.url, API_KEY)) as shop,
     ):
+        now = time.monotonic()
+        shop.outbox.steps.outage.clock = lambda: now
         for _ in range(3):
             buy(shop)
         assert (len(server.asked), len(keeping.kept(place))) == (3, 3)

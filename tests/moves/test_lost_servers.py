@@ -35,6 +35,10 @@ def _sends(broker: RunningBroker, topic: str) -> bool:
     return broker.wire().post("/v1/messages", {"topic": topic, "body": "x"}).status == 201
 
 
+def _changes(broker: RunningBroker, topic: str) -> bool:
+    return broker.wire().call("PUT", f"/v1/topics/{topic}", b'{"queues": 4}').status == 200
+
+
 def test_a_split_whose_standby_is_gone_is_refused_and_the_topic_stays(
     ground: Ground, broker: RunningBroker, home: str
 ) -> None:
@@ -63,9 +67,12 @@ def test_a_fence_whose_run_has_died_is_ended_by_a_process_behind_its_time(
     ground.sql("c1", "UPDATE cell_identity SET epoch = epoch + 1, fenced_until = now() + interval '1 s'")
     ground.sql("c1", "ALTER DATABASE mqbroker_c1 SET default_transaction_read_only = on")
     _end_sessions(ground)
+    # By sessions that begin behind the fence, and would take no write for good.
+    _changes(broker, home)
 
     eventually(partial(_sends, broker, home), within_seconds=20)
 
+    eventually(partial(_changes, broker, home), within_seconds=5)
     assert ground.sql("c1", "SELECT fenced_until FROM cell_identity") == [(None,)]
 
 
