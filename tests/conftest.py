@@ -26,9 +26,15 @@ SLOW_FIXTURES = {"browser": {"browser", "chromium"}, "spark": {"spark", "exporte
 SLOW_FOLDERS = {"chaos": {"chaos", "moves"}}
 
 
+# Before a release, and after a change of what they are about.
+SKIP_LONG = pytest.mark.skip(reason="it takes minutes: MQ_LONG=1 runs it")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the slow kinds: `-m "not browser and not spark and not chaos"` leaves them out."""
+    """Marks the slow kinds: `-m "not browser and not spark and not chaos"` leaves them out. Skips the long ones."""
     for item in items:
+        if item.get_closest_marker("long") and "MQ_LONG" not in os.environ:
+            item.add_marker(SKIP_LONG)
         fixtures = set(getattr(item, "fixturenames", ()))
         for marker, names in SLOW_FIXTURES.items():
             if names & fixtures:

@@ -13,6 +13,7 @@ from tests.analytics.conftest import ROOT
 BENCH = (sys.executable, "-m", "embedded.cli", "bench", "export")
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.timeout(900)
 def test_each_reader_is_measured_beside_the_limit(jdbc: Path, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from tests.analytics.parquet import ordered, rows
 from tests.analytics.past import Past
 
 # Up to eight processes of Java on a machine that may have other work.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 PAGES = ("environment/", "executors/", "jobs/", "SQL/", "stages/")
 ANSWERS = ("environment", "sql?details=true&planDescription=true&length=1000", "stages?details=true", "allexecutors")
@@ -31,8 +31,6 @@ ANSWERS = ("environment", "sql?details=true&planDescription=true&length=1000", "
 SECRETS = (PASSWORD, PASSWORD[:6], quote(PASSWORD, safe="")[:8])
 BY_COMMAND = (sys.executable, "-m", "embedded.cli", "export")
 SUBMIT = str(ROOT / "analytics" / "submit.py")
-# MQ_LONG=1 in the environment: reports by spark-submit as well, which take a minute.
-LONG = "MQ_LONG" in os.environ
 BY_SUBMIT = (str(SPARK / "bin" / "spark-submit"),)
 
 
@@ -168,9 +166,8 @@ def test_a_cluster_makes_the_reports_that_one_machine_makes(
     commands = {
         "command": [*report, *where],
         "alone": report,
+        "submitted": [*BY_SUBMIT, *where, "--driver-java-options", JAVA_OPTIONS, SUBMIT, "report"],
     }
-    if LONG:
-        commands["submitted"] = [*BY_SUBMIT, *where, "--driver-java-options", JAVA_OPTIONS, SUBMIT, "report"]
 
     for name, command in commands.items():
         target = tmp_path / name

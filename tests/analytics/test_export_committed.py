@@ -130,6 +130,7 @@ def test_a_stream_begins_where_its_options_say_and_tells_how_far_it_is_behind(
     assert batches[0]["sources"][0]["latestOffset"] == batches[-1]["sources"][0]["endOffset"]
 
 
+@pytest.mark.long
 def test_what_is_committed_joins_the_outcomes_as_streams(
     spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path
 ) -> None:

@@ -28,6 +28,7 @@ def environ(database: str) -> dict[str, str]:
     return left | {"PATH": path, "DATABASE_URL": database}
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_the_lines_of_the_page_run_in_a_spark_of_the_users_own(
     database: str, past: Past, broker: RunningBroker, consumer: Consumer, tmp_path: Path

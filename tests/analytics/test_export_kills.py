@@ -84,6 +84,7 @@ def stored(connection: Connection) -> list[int]:
     return [offset for (offset,) in found]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.timeout(1800)
 def test_a_stream_that_is_killed_within_batches_has_each_message_once(

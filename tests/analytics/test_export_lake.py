@@ -184,6 +184,7 @@ def test_tables_of_a_folder_that_was_moved_begin_anew(
     assert [offsets(read(tmp_path / "new export", format)) for format in COUNTS] == [list(range(4))] * 2
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_an_export_that_is_killed_before_its_commit_leaves_tables_that_are_whole(
     spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path

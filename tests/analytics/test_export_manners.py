@@ -79,6 +79,7 @@ def test_all_of_an_export_gives_way_and_ctrl_c_ends_it(busy_database: str, tmp_p
     assert psutil.wait_procs(others, timeout=WAIT_SECONDS)[1] == []
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not MAY_MAKE_GROUPS, reason="this user may make no group of the processors' controller")
 def test_all_of_an_export_is_in_a_group_of_the_idle_class_where_it_may_make_one(
     busy_database: str, tmp_path: Path
@@ -104,6 +105,7 @@ def test_all_of_an_export_ends_within_seconds_of_sigterm(busy_database: str, tmp
     assert not (tmp_path / "export").exists()
 
 
+@pytest.mark.long
 def test_all_of_an_export_ends_when_the_process_that_was_started_is_killed(busy_database: str, tmp_path: Path) -> None:
     export, others = begun(busy_database, tmp_path / "export")
     with export:

@@ -171,6 +171,7 @@ def test_a_failing_export_leaves_the_earlier_one_as_it_was(
     assert problems(busy_database, place) == []
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("target", ["file"], indirect=True)
 def test_what_killed_exports_left_is_no_part_of_the_export_and_goes_with_the_next(

@@ -68,6 +68,7 @@ def test_the_reports_of_an_export_count_what_happened_and_replace_earlier_ones(
     assert printed == {name: f"{len(rows(reports, name)):,}" for name in NAMES}
 
 
+@pytest.mark.long
 def test_reports_of_a_url_go_to_a_url_and_replace_earlier_ones(exported: Exported, tmp_path: Path) -> None:
     shutil.copytree(exported.folder, tmp_path / "disk" / "export")
     (tmp_path / "disk" / "notes").mkdir()

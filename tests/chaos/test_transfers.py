@@ -82,6 +82,7 @@ def balance(url: str) -> int:
     return total
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_the_sum_stands_and_each_transfer_is_applied_once(broker: RunningBroker) -> None:
     topic, group, consumers = name("transfers"), name("paying-bank"), name("booking-bank")

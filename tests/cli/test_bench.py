@@ -96,6 +96,7 @@ def test_a_broker_that_is_measured_ends_with_its_benchmark(
     eventually(lambda: not [one for one in started if runs(one)])
 
 
+@pytest.mark.long
 def test_one_process_on_several_cells_is_measured_beside_one_cell(run_python: Run, tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     short = ("--case", "load per cell", "--rounds", "1", "--seconds", "0.3", "--json", str(file))

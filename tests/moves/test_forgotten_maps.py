@@ -77,6 +77,7 @@ def test_what_the_sdk_sends_by_an_old_map_is_stored_once(tmp_path: Path) -> None
     assert _run(tmp_path, None) == ([], [])
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_broker_that_compares_with_the_newest_map_is_caught(tmp_path: Path) -> None:
     """In one of several runs: where a split takes longer than a process believes what it knows, it asks the control."""

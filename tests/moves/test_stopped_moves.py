@@ -72,12 +72,28 @@ async def test_a_split_beside_producers_loses_nothing_and_doubles_nothing(
     assert await _beside_producers(ground, broker, None, None) == []
 
 
-@pytest.mark.parametrize("step", ["fenced", "replayed", "promoting", "promoted", "divided", "opened"])
+# Some stand for all.
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param("fenced", marks=LONG),
+        pytest.param("replayed", marks=LONG),
+        "promoting",
+        pytest.param("promoted", marks=LONG),
+        pytest.param("divided", marks=LONG),
+        "opened",
+    ],
+)
 async def test_a_split_that_was_killed_is_finished(ground: Ground, broker: RunningBroker, step: str) -> None:
     assert await _beside_producers(ground, broker, step, "resume") == []
 
 
-@pytest.mark.parametrize("step", ["fenced", "promoting", "promoted"])
+@pytest.mark.parametrize(
+    "step", [pytest.param("fenced", marks=LONG), pytest.param("promoting", marks=LONG), "promoted"]
+)
 async def test_a_split_that_was_killed_before_the_map_changed_is_taken_back(
     ground: Ground, broker: RunningBroker, step: str
 ) -> None:

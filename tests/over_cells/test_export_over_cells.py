@@ -145,6 +145,7 @@ def test_each_cell_is_verified_and_what_is_wrong_is_named_with_its_cell(copied: 
     assert found.stderr.endswith(" (export_incomplete)\n")
 
 
+@pytest.mark.long
 def test_a_cell_that_is_away_is_named_and_the_others_have_a_new_export(
     copied: Path, cells: Cells, broker: RunningBroker, exported: Exported
 ) -> None:
@@ -225,6 +226,7 @@ def test_a_folder_with_other_files_is_refused(cells: Cells, copied: Path) -> Non
     assert done.stderr.startswith(f"CommandError: {copied} holds notes.txt beside an earlier export: ")
 
 
+@pytest.mark.long
 def test_the_export_of_cells_goes_behind_a_url_too(cells: Cells, exported: Exported, tmp_path: Path) -> None:
     url = (tmp_path / "export").as_uri()
     of_one = Path(shutil.copytree(exported.folder / "cell=c0", tmp_path / "one"))
@@ -243,6 +245,7 @@ def test_the_export_of_cells_goes_behind_a_url_too(cells: Cells, exported: Expor
     assert "move its contents to cell=c0 in it, from which the next export goes on" in refused.stderr
 
 
+@pytest.mark.long
 def test_a_nightly_run_exports_all_cells_and_lists_each_report_by_cell(
     cells: Cells, exported: Exported, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import psycopg
+import pytest
 
 from tests.broker.burdens import IS_STRICT, MEBIBYTE
 from tests.broker.cells import joined
@@ -36,6 +37,7 @@ class Idle:
     sessions: list[int]
 
 
+@pytest.mark.long
 def test_ten_idle_cells_take_little_of_a_process(prepared: str, tmp_path: Path) -> None:
     one, many = (idle(prepared, tmp_path / str(cells), cells) for cells in (1, 1 + CELLS))
     cpu, memory = many.cpu - one.cpu, (many.memory - one.memory) / CELLS

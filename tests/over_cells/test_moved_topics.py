@@ -25,6 +25,7 @@ def _send(wire: Wire, topic: str, body: str = "x", **fields: object) -> Answer:
     return wire.post("/v1/messages", {"topic": topic, "body": body, **fields})
 
 
+@pytest.mark.long
 def test_without_the_guard_a_process_with_an_old_map_stores_at_the_old_cell(
     broker: RunningBroker, cells: Cells, spread: Sequence[str]
 ) -> None:
