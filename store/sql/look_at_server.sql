@@ -7,5 +7,5 @@ SELECT
     current_setting('enable_seqscan') AS enable_seqscan,
     current_setting('transaction_read_only') AS read_only,
     pg_backend_pid() AS pid,
-    (SELECT c.system_identifier FROM pg_control_system() AS c)::text || '/' || current_database() AS server,
+    concat_ws(' ', pg_postmaster_start_time(), current_setting('port'), current_database()) AS server,
     EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus') AS citus
