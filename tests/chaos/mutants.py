@@ -62,7 +62,7 @@ DECIDES_ONCE = "DROP INDEX operation_decides_once"
 
 ASYNCHRONOUS = Mutant(
     (
-        ("store.db.conninfo", "synchronous_commit=on", "synchronous_commit=off"),
+        ("store.db.conninfo", '"synchronous_commit": "on"', '"synchronous_commit": "off"'),
         ("store.db.guards", 'or state.synchronous_commit != "on"', ""),
     )
 )

@@ -55,7 +55,7 @@ def test_messages_that_were_received_for_a_subscription_that_cannot_be_read_are_
         eventually(lambda: operator.in_flight(name) == 1)
 
         # The read of the subscription waits for its lock for 3 s.
-        [delivery] = Consumer(broker.client(), name).receive(topic, wait_seconds=9)
+        [delivery] = eventually(lambda: Consumer(broker.client(), name).receive(topic, wait_seconds=9))
 
     assert (delivery.message.body, delivery.delivery_attempt) == (b"order 1", 1)
 
