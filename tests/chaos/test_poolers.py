@@ -117,7 +117,7 @@ def refused_start(settings: dict[str, str], url: str, broker: RunningBroker) -> 
     """What a web process says that does not start."""
     words = commands.python("-m", "mqbroker.web", "--port", str(free_port()))
     environment = broker.environment | settings | {"DATABASE_URL": url}
-    done = subprocess.run(words, env=environment, cwd=commands.ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, env=environment, cwd=commands.ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode
     return done.stderr + done.stdout
 
@@ -167,7 +167,7 @@ def test_no_cell_joins_where_sessions_are_shared(bare: str, broker: RunningBroke
         cwd=commands.ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
 
     assert done.returncode

@@ -83,7 +83,7 @@ def refused_starts(running: RunningBroker) -> list[str]:
         )
         for words in (web, commands.worker(), commands.manage("prepare"))
     ]
-    said = [one.communicate(timeout=60)[0] for one in started]
+    said = [one.communicate(timeout=300)[0] for one in started]
     assert all(one.returncode for one in started), [one.returncode for one in started]
     return said
 

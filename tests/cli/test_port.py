@@ -44,7 +44,7 @@ def test_no_other_program_can_take_the_port_beside_the_broker(running: RunningBr
 def test_a_web_process_refuses_a_port_that_a_broker_has(running: RunningBroker, run_python: Run) -> None:
     web = run_python("-m", "mqbroker.web", "--port", str(port_of(running)), DATABASE_URL=running.database_url)
 
-    out, err = web.communicate(timeout=60)
+    out, err = web.communicate(timeout=300)
 
     assert (web.returncode, out) == (1, "")
     assert err == (
@@ -62,7 +62,7 @@ def test_a_web_process_refuses_a_port_that_its_holder_would_share(run_python: Ru
 
         web = run_python("-m", "mqbroker.web", "--port", str(port))
 
-        _, err = web.communicate(timeout=60)
+        _, err = web.communicate(timeout=300)
         assert web.returncode == 1
         assert f"Port {port} of 127.0.0.1 cannot be used (Address already in use)" in err
 
@@ -74,14 +74,14 @@ def test_of_two_brokers_that_start_at_once_one_has_the_port(run_python: Run, tmp
 
     refused, served = sorted(both, key=until_it_serves)
 
-    _, err = refused.communicate(timeout=60)
+    _, err = refused.communicate(timeout=300)
     assert refused.returncode == 1
     assert err.splitlines()[-1] == (
         f"mq: Port {port} of 127.0.0.1 cannot be used (Address already in use): "
         "stop what uses it, or give another --port."
     )
     served.send_signal(signal.SIGTERM)
-    served.communicate(timeout=60)
+    served.communicate(timeout=300)
     assert served.returncode == 0
 
 

@@ -98,7 +98,7 @@ def test_the_callers_database_is_never_used_and_nothing_is_left(run_python: Run)
     assert url != theirs
 
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
 
     assert process.returncode == 128 + signal.SIGTERM
     assert identity.of(int(postgres)) is None
@@ -129,7 +129,7 @@ def test_what_a_killed_run_left_in_memory_is_removed_by_the_next_and_no_other_fo
 def test_a_signal_that_comes_as_the_command_starts_ends_it_too(run_python: Run, number: signal.Signals) -> None:
     process = run_python("-c", AT_ONCE, str(int(number)))
 
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
 
     assert (out, err) == (f"{128 + number}\n", "")
 

@@ -61,7 +61,7 @@ class Up:
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         assert self.process
         self.process.send_signal(number)
-        self.process.communicate(timeout=30)
+        self.process.communicate(timeout=300)
         return self.process.returncode
 
     def cpu_seconds(self) -> float:

@@ -12,7 +12,7 @@ from tests.cli.conftest import Run
 
 def refusal(run_python: Run, *options: str, **variables: str) -> tuple[int, str, str]:
     process = run_python("-m", "embedded.cli", "up", *options, **{"DATABASE_URL": "", "REDIS_URL": "", **variables})
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     return process.returncode, out, err
 
 

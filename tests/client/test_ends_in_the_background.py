@@ -73,6 +73,6 @@ def test_close_waits_no_longer_than_its_time() -> None:
 
 def test_the_end_of_a_program_sends_what_it_left() -> None:
     with scripted(COMMITTED) as server:
-        subprocess.run([sys.executable, "-c", PROGRAM, server.url], env=environment(), check=True, timeout=30)
+        subprocess.run([sys.executable, "-c", PROGRAM, server.url], env=environment(), check=True, timeout=300)
 
     assert server.asked[0].body["state"] == "COMMIT"

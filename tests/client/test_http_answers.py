@@ -174,6 +174,6 @@ def test_a_certificate_is_verified(tmp_path: Path, is_trusted: bool) -> None:
         trusted = {"SSL_CERT_FILE": str(tmp_path / "certificate")} if is_trusted else {}
         url = f"https://localhost:{server.server_address[1]}"
         words = [sys.executable, "-c", ASK_BY_TLS, url]
-        found = subprocess.run(words, capture_output=True, text=True, env=os.environ | trusted, timeout=30, check=True)
+        found = subprocess.run(words, capture_output=True, text=True, env=os.environ | trusted, timeout=300, check=True)
 
     assert ("{'place': 'there'}" if is_trusted else "CERTIFICATE_VERIFY_FAILED") in found.stdout

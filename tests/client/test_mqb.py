@@ -37,7 +37,7 @@ class Mqb:
     def starts(self, *words: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
         """What became of it as a process of its own."""
         return subprocess.run(
-            self.command(*words), env=self.environment, capture_output=True, text=True, timeout=60, input=given
+            self.command(*words), env=self.environment, capture_output=True, text=True, timeout=300, input=given
         )
 
     def run(self, *words: str, code: int = 0) -> tuple[str, str]:
@@ -205,7 +205,9 @@ def test_a_reader_that_has_gone_ends_it_quietly(mqb: Mqb, broker: RunningBroker,
     for words in (mqb.command("tail", orders, "--from", "earliest"), mqb.command("--help")):
         reading, writing = os.pipe()
         os.close(reading)
-        done = subprocess.run(words, env=mqb.environment, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60)
+        done = subprocess.run(
+            words, env=mqb.environment, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=300
+        )
         os.close(writing)
 
         # As of a program that SIGPIPE has ended.
@@ -226,7 +228,7 @@ def test_a_stream_that_takes_nothing_makes_no_traceback(
 ) -> None:
     command = shlex.join(mqb.command(*words.format(orders=orders).split()))
     done = subprocess.run(
-        ["sh", "-c", f"{command} {closed}"], env=mqb.environment, capture_output=True, text=True, timeout=60
+        ["sh", "-c", f"{command} {closed}"], env=mqb.environment, capture_output=True, text=True, timeout=300
     )
 
     assert (done.returncode, done.stdout, done.stderr) == (code, "", said)

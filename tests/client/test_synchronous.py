@@ -23,7 +23,7 @@ def checkout(tmp_path: Path) -> Path:
 def run(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """What `python client/synchronous.py` says there."""
     command = [sys.executable, "client/synchronous.py", *words]
-    return subprocess.run(command, cwd=checkout, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=checkout, capture_output=True, text=True, timeout=300)
 
 
 def replace(path: Path, old: str, new: str) -> None:

@@ -15,7 +15,7 @@ HEAVY = {"aiohttp", "django", "sqlalchemy", "fastapi", "opentelemetry-api", "msg
 def said(python: Path, words: list[str], folder: Path) -> str:
     """What a program of the environment prints."""
     environment = pages.Reader(folder, python).environment() | {"MQBROKER_API_KEY": API_KEY}
-    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

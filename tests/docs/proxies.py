@@ -93,7 +93,7 @@ def _running(words: list[str], port: int, environment: dict[str, str] | None = N
         yield Proxy(f"http://127.0.0.1:{port}")
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=300)
 
 
 def _listens(port: int) -> bool:

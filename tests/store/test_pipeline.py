@@ -136,7 +136,7 @@ def test_a_transaction_that_had_not_left_is_known_not_to_be_stored(keeper: Keepe
 def test_an_answer_that_this_process_cannot_read_leaves_the_outcome_unknown(keeper: Keeper) -> None:
     process = keeper.start("tests.store.exhausted", "unread")
     try:
-        printed, _ = process.communicate(timeout=60)
+        printed, _ = process.communicate(timeout=300)
     finally:
         process.kill()
         process.wait()

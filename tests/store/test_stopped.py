@@ -69,7 +69,7 @@ def test_a_process_that_stops_within_a_stepwise_write_does_not_stop_the_sends_of
         ours = keeper.send("payments", "ours", queue_id=0)
         seconds = time.monotonic() - began
         os.kill(other.pid, signal.SIGCONT)
-        printed, _ = other.communicate(timeout=30)
+        printed, _ = other.communicate(timeout=300)
     finally:
         other.kill()
         other.wait()
