@@ -107,8 +107,13 @@ def differs(one: Example, other: Example) -> list[str]:
 
 
 def _shape(value: Any, beside: Any) -> Any:
-    """The names of fields, as deep as both have them; what is null or empty in one may be anything in the other."""
+    """The names of fields, as deep as both have them; what is null or empty in one may be anything in the other.
+
+    What comes in several kinds, as a retry policy does, has the fields of its kind, and other tests make the first one.
+    """
     if isinstance(value, dict) and isinstance(beside, dict):
+        if value.get("kind") != beside.get("kind"):
+            return None
         return {name: _shape(one, beside.get(name)) for name, one in value.items()}
     if isinstance(value, list) and isinstance(beside, list) and value and beside:
         return [_shape(value[0], beside[0])]
