@@ -226,7 +226,7 @@ SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W008"]
 
 DATABASE_URL = os.environ.get("DATABASE_URL", "postgresql://mqbroker@127.0.0.1:5432/mqbroker")
 REDIS_URL = server_urls.task_broker(os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0"))
-DATABASE_POOLER = env.choice("DATABASE_POOLER", "none", "How the PgBouncer of DATABASE_URL pools.", pooling.WAYS)
+DATABASE_POOLER = env.choice("DATABASE_POOLER", "none", "How a PgBouncer in DATABASE_URL pools.", pooling.WAYS)
 DATABASES, DIRECT_DATABASE = databases(DATABASE_URL, DATABASE_POOLER, os.environ.get("DIRECT_DATABASE_URL", ""))
 DATABASE_ROUTERS = ["store.db.databases.Router"]
 
