@@ -4,16 +4,20 @@ import os
 import statistics
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from embedded.commands import ROOT, beat, python
 from tests.broker import cells, forks
+from tests.broker.polling import eventually
 from tests.broker.running import QUICK, RunningBroker
 from tests.broker.tellings import visible_at
 from tests.scheduling.test_levels import due, send
 
 # Longer than a process that stores a delay sets an alarm for; the second delay level, and a timer.
 DELAYS = ({"delay_level": 2}, {"delay_seconds": 5})
+# A worker's heartbeat is a task that beat sends: by the first of them, both have started.
+HEARTBEAT = "SELECT EXISTS (SELECT 1 FROM heartbeat WHERE kind = 'worker')"
 
 
 def lateness_seconds(prepared: str, folder: Path, command: list[str]) -> list[float]:
@@ -27,6 +31,8 @@ def lateness_seconds(prepared: str, folder: Path, command: list[str]) -> list[fl
         for child in tasks:
             child.start()
         try:
+            with psycopg.connect(url, autocommit=True) as connection:
+                eventually(lambda: connection.execute(HEARTBEAT).fetchone() == (True,), within_seconds=60)
             wire = web.wire()
             sent = [send(wire, "orders", queue=0, **delay) for delay in DELAYS for _ in range(4)]
             return [(visible_at(wire, one["message_id"]) - due(one)).total_seconds() for one in sent]
