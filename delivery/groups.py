@@ -33,6 +33,7 @@ class HeldGroup(NamedTuple):
     id: int
     paused: bool
     ordered: bool
+    fair_by: str | None
 
 
 HOLD_CONSUMER_GROUPS = Statement(__file__, "hold_consumer_groups", HeldGroup)

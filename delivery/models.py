@@ -1,5 +1,6 @@
 """The tables of delivery: consumer groups, what they have in flight, and their subscriptions."""
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
@@ -15,6 +16,8 @@ class ConsumerGroup(models.Model):
     start_at = models.TextField(default="earliest")
     ordered = models.BooleanField(default=False)
     queue_order = models.TextField(default="turns", db_default="turns")
+    # What parts the messages whose keys take turns; null: messages come as their queues have them.
+    fair_by = models.TextField(null=True)
     max_reconsume_times = models.IntegerField(null=True)
     retry_policy = models.JSONField(default=dict)
     paused = models.BooleanField(default=False)
@@ -95,6 +98,33 @@ class Receipt(models.Model):
                 name="receipt_waiting",
             ),
         )
+
+
+class Waiting(models.Model):
+    """A run of entries that a fair group has read ahead: of one key and one queue, in the order of the queue.
+
+    `offsets` are those of the entries; the first `taken` of them are handed out. The row goes with the last one. The
+    runs of a key come in the order of the log, in which the first entry has a place.
+    """
+
+    pk = models.CompositePrimaryKey(
+        *("group_id", "topic_id", "fair_key", "log_segment", "log_offset"),
+        *("queue_topic_id", "queue_id", "first_offset"),
+    )
+    group_id = models.IntegerField()
+    # The topic that is received; the queue is one of it, or that of the group's retries of it.
+    topic_id = models.IntegerField()
+    fair_key = CText()
+    log_segment = models.IntegerField()
+    log_offset = models.BigIntegerField()
+    queue_topic_id = models.IntegerField()
+    queue_id = models.IntegerField()
+    first_offset = models.BigIntegerField()
+    offsets = ArrayField(models.BigIntegerField())
+    taken = models.IntegerField()
+
+    class Meta:
+        db_table = "waiting"
 
 
 class Redrive(models.Model):

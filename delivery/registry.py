@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from django.conf import settings
+from django.db.models import QuerySet
 
 from delivery import groups
-from delivery.models import ConsumerGroup, Receipt, RetryQueue
+from delivery.models import ConsumerGroup, Receipt, RetryQueue, Waiting
+from delivery.receive import turns
 from delivery.retries import policies
 from store import registry
 from store.db import connections, fields
@@ -33,10 +35,12 @@ class GroupId(NamedTuple):
 
 FIND_GROUPS = Statement(__file__, "find_groups", GroupId)
 DELETE_LEFT_RECEIPTS = Statement(__file__, "delete_left_receipts", DeletedReceipt)
+DELETE_LEFT_WAITING = Statement(__file__, "delete_left_waiting")
 
 MAX_RECEIPTS_AT_ONCE = 1000
 MAX_STEPS = 100
 
+EITHER = "A consumer group is ordered or fair: with ordered, fair_by must be null."
 STARTS = ("earliest", "latest")
 QUEUE_ORDERS = ("turns", "priority")
 FIELDS = fields.of(
@@ -50,6 +54,13 @@ FIELDS = fields.of(
         "and lower ones wait as long as those have messages",
         component="QueueOrder",
         choices=QUEUE_ORDERS,
+    ),
+    fields.Text(
+        "fair_by",
+        "Fair by",
+        help="sharding_key, or property: and a name: messages are handed out by turns over these keys, so that one "
+        "with many messages does not hold up the others; not with ordered",
+        unset="messages come as their queues have them",
     ),
     fields.Whole(
         "max_reconsume_times",
@@ -101,17 +112,32 @@ def put(name: str, changes: Mapping[str, object]) -> tuple[ConsumerGroup, bool]:
     groups.validate_name(name)
     if "retry_policy" in changes:
         changes = {**changes, "retry_policy": policies.parse(changes["retry_policy"])}
+    if changes.get("fair_by") is not None:
+        turns.validate(changes["fair_by"])
+        if changes.get("ordered"):
+            raise MessageIllegal(EITHER)
     defaults = {"retry_policy": policies.parse({"kind": "table"})}
     return registry.put_row(ConsumerGroup, name, changes, defaults, _require_settled)
 
 
 def _require_settled(group: ConsumerGroup, changes: Mapping[str, object]) -> None:
-    """Raises MessageIllegal for another `ordered` while messages are held or parked: an unordered receive does not read
-    such receipts.
+    """Raises MessageIllegal for both `ordered` and `fair_by`, for another `ordered` while messages are held or parked,
+    and for no `fair_by` any more while messages wait for their turns: another receive does not read such receipts.
     """
-    changed = changes.get("ordered", group.ordered) != group.ordered
-    if changed and any(cells.each(lambda: Receipt.objects.filter(group_id=group.id).exclude(state="flight").exists())):
-        raise MessageIllegal(f"ordered of {group.name} cannot change while messages wait in order: reset its offsets.")
+    ordered, fair_by = (changes.get(name, getattr(group, name)) for name in ("ordered", "fair_by"))
+    if ordered and fair_by is not None:
+        raise MessageIllegal(EITHER)
+    if ordered != group.ordered:
+        in_order = Receipt.objects.filter(group_id=group.id).exclude(state="flight")
+        _require_none_waits(in_order, f"ordered of {group.name} cannot change while messages wait in order")
+    if fair_by is None and group.fair_by is not None:
+        ahead = Waiting.objects.filter(group_id=group.id)
+        _require_none_waits(ahead, f"fair_by of {group.name} cannot end while messages wait for their turns")
+
+
+def _require_none_waits(rows: QuerySet[Receipt] | QuerySet[Waiting], what: str) -> None:
+    if any(cells.each(rows.exists)):
+        raise MessageIllegal(f"{what}: reset its offsets.")
 
 
 def remove(name: str) -> None:
@@ -124,6 +150,7 @@ def remove(name: str) -> None:
         group = find(name)
         ConsumerGroup.objects.filter(id=group.id).delete()
         cells.each(lambda: Receipt.objects.filter(group_id=group.id).delete())
+        cells.each(lambda: Waiting.objects.filter(group_id=group.id).delete())
         queues = RetryQueue.objects.filter(group_id=group.id)
         keys = list(queues.values_list("pk", flat=True))
         queues.delete()
@@ -157,6 +184,8 @@ def named(name: str) -> ConsumerGroup | None:
 async def clean_up() -> set[int]:
     """Deletes the receipts, then the progress of deleted groups, within limits; returns the groups' ids.
 
+    What a fair group has read ahead of a deleted topic goes, too.
+
     A process that hears nothing of the others may have such a group cached for seconds, and hand out messages to it.
     Each such receive also moves the group in the ledger, and there the group is found.
     """
@@ -166,6 +195,7 @@ async def clean_up() -> set[int]:
     deleted = readers - existing
     if deleted:
         await _delete(list(deleted))
+    await connections.read(DELETE_LEFT_WAITING, {"group_ids": list(deleted)})
     return deleted
 
 

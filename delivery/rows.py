@@ -15,6 +15,7 @@ class GroupFacts(NamedTuple):
     start_at: str
     ordered: bool
     queue_order: str
+    fair_by: str | None
     max_reconsume_times: int | None
     retry_policy: Any
     paused: bool

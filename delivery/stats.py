@@ -10,6 +10,7 @@ from django.db.models import Count, QuerySet
 from django.db.models.functions import Now
 
 from delivery.models import ConsumerGroup, Receipt
+from delivery.receive.turns import COUNT_WAITING, Waiting
 from store.db import databases, sync
 from store.db.statements import Statement
 from store.naming import cells
@@ -31,6 +32,8 @@ FIND_OLDEST_RECEIPTS = Statement(__file__, "find_oldest_receipts", OldestReceipt
 
 # 200 groups of 4 queues each take some 30 ms.
 MAX_GROUPS = 1000
+# A queue that a group reads: the id of the group, and the queue.
+Place = tuple[int, Queue]
 LAST = datetime.max.replace(tzinfo=UTC)
 
 
@@ -66,26 +69,36 @@ def _queues_of(groups: Sequence[ConsumerGroup]) -> dict[int, list[QueueLag]]:
 
 
 def _queues_in_cell(groups: Sequence[ConsumerGroup]) -> dict[int, list[QueueLag]]:
-    """By two statements."""
+    """By two statements, and a third where groups are fair."""
     lags = progress.lags([group.id for group in groups])
     oldest = _oldest_receipts([row for rows in lags.values() for row in rows])
-    return {group_id: [_queue(row, oldest) for row in rows] for group_id, rows in lags.items()}
+    waiting = _waiting([group.id for group in groups if group.fair_by is not None])
+    return {group_id: [_queue(row, oldest, waiting) for row in rows] for group_id, rows in lags.items()}
 
 
-def _queue(row: Lag, oldest: Mapping[tuple[int, Queue], datetime]) -> QueueLag:
+def _queue(row: Lag, oldest: Mapping[Place, datetime], waiting: Mapping[Place, Waiting]) -> QueueLag:
+    place = (row.reader_id, (row.topic_id, row.queue_id))
+    ahead = waiting.get(place)
+    # Messages with a receipt, and those that were read ahead, became visible before those that are still to be read.
+    times = (oldest.get(place), ahead and ahead.oldest_at)
     return QueueLag(
         topic=row.topic,
         queue_id=row.queue_id,
         next_offset=row.next_offset,
         max_offset=row.max_offset,
-        lag=row.lag,
+        lag=row.lag + (ahead.waiting if ahead else 0),
         moved_at=row.moved_at,
-        # Messages with a receipt became visible before those that are still to be handed out.
-        oldest_unacked_at=oldest.get((row.reader_id, (row.topic_id, row.queue_id)), row.next_entered_at),
+        oldest_unacked_at=min((time for time in times if time is not None), default=row.next_entered_at),
     )
 
 
-def _oldest_receipts(rows: Sequence[Lag]) -> dict[tuple[int, Queue], datetime]:
+def _waiting(group_ids: Sequence[int]) -> dict[Place, Waiting]:
+    """What these groups have read ahead and not handed out, by group and queue."""
+    rows = sync.read(COUNT_WAITING, {"group_ids": list(group_ids)}) if group_ids else ()
+    return {(row.group_id, (row.topic_id, row.queue_id)): row for row in rows}
+
+
+def _oldest_receipts(rows: Sequence[Lag]) -> dict[Place, datetime]:
     """By group and queue."""
     parameters = {
         "group_id": [row.reader_id for row in rows],

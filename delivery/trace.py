@@ -31,7 +31,7 @@ class GroupAtEntry(NamedTuple):
     """
 
     group_name: str
-    ordered: bool
+    takes_turns: bool
     topic_id: int
     queue_id: int
     queue_offset: int
@@ -68,10 +68,10 @@ RECEIPT_STATES: dict[str, State] = {"flight": "IN_FLIGHT", "held": "RETRYING", "
 class TraceGroup(msgspec.Struct):
     """How a consumer group stands with a message. No row is left of an ack.
 
-    WAITING: not read yet. IN_FLIGHT: handed out, and hidden until `expires_at`. RETRYING: not acked, and offered again
-    at `next_attempt_at`. PARKED: behind a failing message of its sharding key. DEAD_LETTER: given up; REDRIVEN: sent
-    again since. PASSED: acked, passed over by a filter, or skipped by a reset; `passed_at` is null when that is too
-    long ago.
+    WAITING: not handed out yet. IN_FLIGHT: handed out, and hidden until `expires_at`. RETRYING: not acked, and offered
+    again at `next_attempt_at`. PARKED: behind a failing message of its sharding key. DEAD_LETTER: given up; REDRIVEN:
+    sent again since. PASSED: acked, passed over by a filter, or skipped by a reset; `passed_at` is null when that is
+    too long ago.
     """
 
     group: str
@@ -233,8 +233,8 @@ def events(standing: Standing) -> list[dict[str, Any]]:
         if row.state == "flight" and row.received_at is not None:
             found.append(_event("received", row.received_at, standing, step, row.reconsume_times or 0))
         elif row.state is None and row.passed_at is not None:
-            # An ordered group may have parked it then, and handed it out later.
-            is_proven = not row.ordered and _was_not_acked(standing, following)
+            # An ordered group may have parked it then, a fair one read it ahead, and handed it out later.
+            is_proven = not row.takes_turns and _was_not_acked(standing, following)
             name: GroupEventName = "received" if is_proven else "passed"
             found.append(_event(name, row.passed_at, standing, step, step.entry.reconsume_times))
     return found

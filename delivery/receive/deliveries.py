@@ -61,8 +61,17 @@ class Receiver:
     @property
     def is_plain(self) -> bool:
         """Whether it is handed every entry, whatever it is, and the retries of one topic only."""
-        of_retries = self.topic.name.startswith(RETRY_PREFIX)
-        return not (self.group.ordered or self.filter is not None or self.of_others or of_retries)
+        return self.is_of_own_topic and self.filter is None and not (self.group.ordered or self.is_fair)
+
+    @property
+    def is_fair(self) -> bool:
+        """Whether it is handed messages by turns over their keys."""
+        return self.is_of_own_topic and self.group.fair_by is not None
+
+    @property
+    def is_of_own_topic(self) -> bool:
+        """Whether it reads what was sent to a topic, and the retries of that one only."""
+        return not (self.of_others or self.topic.name.startswith(RETRY_PREFIX))
 
     @property
     def of_others(self) -> bool:

@@ -1,7 +1,7 @@
-"""Offsets: how far a consumer group has come in its topics, and the reset of its progress to another offset."""
+"""Offsets: the reset of a consumer group's progress to another offset."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -10,7 +10,7 @@ import msgspec
 from access.audit import Outcome
 from delivery import groups
 from delivery.groups import QueueProgress, locks_of
-from delivery.receive import pull
+from delivery.receive import positions, pull
 from delivery.rows import GroupFacts
 from store.commit import writer
 from store.commit.batch import Batch
@@ -26,6 +26,14 @@ from store.reading import holders, progress
 from store.rows import PositionRow
 
 
+class Read(Protocol):
+    """Reads the rows of a statement: on a connection of the pool, or within a batch's transaction."""
+
+    def __call__(
+        self, statement: Statement[RowType], parameters: dict[str, object], /
+    ) -> Awaitable[Sequence[RowType]]: ...
+
+
 class OffsetAtTime(NamedTuple):
     """The first offset of a queue whose entry became visible at a time or after it."""
 
@@ -34,29 +42,11 @@ class OffsetAtTime(NamedTuple):
 
 
 DROP_RECEIPTS = Statement(__file__, "drop_receipts")
+DROP_WAITING = Statement(__file__, "drop_waiting")
 OFFSETS_AT_TIME = Statement(__file__, "offsets_at_time", OffsetAtTime)
 
 # `earliest`, `latest`, an offset or a time.
 Target = str | int | datetime
-
-
-class QueuePosition(msgspec.Struct):
-    """Where a group stands in a queue; `max_offset` is the next to be written."""
-
-    topic: str
-    queue_id: int
-    next_offset: int
-    min_offset: int
-    max_offset: int
-    lag: int
-
-
-class Offsets(msgspec.Struct):
-    """Where a group stands, in one topic or in all that it reads."""
-
-    group: str
-    results: list[QueuePosition]
-    lag: int
 
 
 class ResetOffsets(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -90,46 +80,6 @@ class OffsetsReset(msgspec.Struct):
     skipped: int
 
 
-async def of(group_name: str, topic_name: str | None, shows: Callable[[str], bool], cell: str | None = None) -> Offsets:
-    """Where a group stands in each queue of a topic, or of every topic that it has begun to read and `shows` takes.
-
-    Offsets are dense, so the lag is not counted. Raises GroupNotExist or TopicNotExist.
-    """
-    group = await groups.existing(group_name)
-    if topic_name is None:
-        found = [queue for queue in await _in_all_topics(group) if shows(queue.topic)]
-    else:
-        found = await _in_topic(group, topic_name, cell)
-    return Offsets(group.name, found, sum(queue.lag for queue in found))
-
-
-async def _in_topic(group: GroupFacts, topic_name: str, cell: str | None) -> list[QueuePosition]:
-    topic = await topics.for_reading(topic_name)
-    with runtime.in_cell(holders.of_queues(topic, cell)):
-        rows = await _read_progress(group, topic, range(topic.queues))
-    reached = [QueueProgress.of(row, group) for row in rows]
-    return [
-        QueuePosition(topic.name, row.queue_id, at.next_offset, row.min_offset, row.max_offset, at.lag)
-        for row, at in zip(rows, reached, strict=True)
-    ]
-
-
-async def _in_all_topics(group: GroupFacts) -> list[QueuePosition]:
-    limits = {"reader_ids": [group.id], "max_queues": progress.MAX_QUEUES}
-    rows = await connections.read_everywhere(progress.FIND_LAGS, limits)
-    return [
-        QueuePosition(row.topic, row.queue_id, row.next_offset, row.min_offset, row.max_offset, row.lag) for row in rows
-    ]
-
-
-async def _read_progress(group: GroupFacts, topic: TopicFacts, queue_ids: Sequence[int]) -> Sequence[PositionRow]:
-    """The group's progress as of now, without the locks that a move needs."""
-    return await connections.read(
-        progress.FIND_POSITIONS,
-        {"reader_id": group.id, "topic_id": [topic.id] * len(queue_ids), "queue_id": list(queue_ids)},
-    )
-
-
 async def reset(group_name: str, request: ResetOffsets, note: Note | None = None) -> OffsetsReset:
     """Moves a group to another offset in the queues of a topic, and drops its deliveries in flight there.
 
@@ -142,7 +92,7 @@ async def reset(group_name: str, request: ResetOffsets, note: Note | None = None
     wanted = Reset(group, topic, queue_ids, _target(request.to))
     with runtime.in_cell(holders.of_queues(topic, request.cell)):
         if request.dry_run:
-            moves = await _moves(connections.read, wanted, await _read_progress(group, topic, queue_ids))
+            moves = await _moves(connections.read, wanted, await positions.of_queues(group, topic, queue_ids))
         else:
             moves = await writer.run(wanted, note)
             notifier.notify(Counter({topic.id: len(moves)}))
@@ -207,9 +157,9 @@ async def _reset(batch: Batch, wanted: Reset) -> list[QueueMove]:
     await _start_elsewhere(batch, wanted, rows)
     for row, move in zip(rows, moves, strict=True):
         progress.move(batch, wanted.group.id, (row.topic_id, row.queue_id), (row.move or 0) + 1, move.to)
-    await batch.read(
-        DROP_RECEIPTS, {"group_id": wanted.group.id, "topic_id": wanted.topic.id, "queue_ids": wanted.queue_ids}
-    )
+    dropped = {"group_id": wanted.group.id, "topic_id": wanted.topic.id, "queue_ids": wanted.queue_ids}
+    await batch.read(DROP_RECEIPTS, dropped)
+    await batch.read(DROP_WAITING, dropped)
     return moves
 
 
@@ -222,14 +172,6 @@ async def _start_elsewhere(batch: Batch, wanted: Reset, rows: Sequence[PositionR
         others = [(wanted.topic.id, queue) for queue in range(wanted.topic.queues) if queue not in wanted.queue_ids]
         for row in await progress.positions(batch, wanted.group.id, others):
             progress.move(batch, wanted.group.id, (row.topic_id, row.queue_id), 1, row.max_offset)
-
-
-class Read(Protocol):
-    """Reads the rows of a statement: on a connection of the pool, or within a batch's transaction."""
-
-    def __call__(
-        self, statement: Statement[RowType], parameters: dict[str, object], /
-    ) -> Awaitable[Sequence[RowType]]: ...
 
 
 async def _moves(read: Read, wanted: Reset, rows: Sequence[PositionRow]) -> list[QueueMove]:

@@ -35,7 +35,7 @@ async def by_head(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Qu
         async for head in _wanted(its_filter, handout.receiver, entries, reached, room):
             taken += 0 if hold.is_small else head.body_bytes
             handout.entries.append(_chosen(batch, handout.receiver, head))
-        handout.more = not handout.entries and (hold.is_large or _has_moved(handout, reached))
+        handout.more = not handout.entries and (hold.is_large or has_moved(handout, reached))
 
 
 async def _heads(
@@ -112,7 +112,7 @@ async def in_order(
                 handout.entries = await _choose_from_queue(batch, receiver, its_filter, *at)
                 if handout.entries:
                     free.remove(queue)
-        handout.more = not handout.entries and _has_moved(handout, reached)
+        handout.more = not handout.entries and has_moved(handout, reached)
 
 
 async def _choose_from_queue(
@@ -200,5 +200,5 @@ def _receipt(receiver: Receiver, head: Head, state: str, nonce: int) -> dict[str
     }
 
 
-def _has_moved(handout: Handout, reached: Mapping[Queue, QueueProgress]) -> bool:
+def has_moved(handout: Handout, reached: Mapping[Queue, QueueProgress]) -> bool:
     return any(reached[queue].moved for queue in handout.receiver.queues)

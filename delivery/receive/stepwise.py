@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from delivery import groups
 from delivery.groups import QueueProgress
-from delivery.receive import selection
+from delivery.receive import selection, turns
 from delivery.receive.deliveries import Handout, Receiver
 from store.commit.batch import Batch
 from store.reading import progress
@@ -16,7 +16,7 @@ async def hand_out(batch: Batch, receivers: Sequence[Receiver]) -> list[Handout]
 
     1. The group's progress in the queues that are read is locked for the whole transaction.
     2. A group that is paused is handed nothing; nor is any while answers are short of room. A receive that knows its
-       group as ordered reads again when it is not, and the other way round.
+       group as ordered or fair reads again when it is not, and the other way round.
     3. The entries are chosen by their heads, and their receipts inserted.
     4. The group's progress moves beyond every entry that was handed out, parked or passed over.
 
@@ -32,7 +32,8 @@ async def hand_out(batch: Batch, receivers: Sequence[Receiver]) -> list[Handout]
         current: list[Handout] = []
         for handout in by_group[group_id]:
             group = handout.receiver.group
-            is_current = group.ordered == held[group_id].ordered
+            now = held[group_id]
+            is_current = (group.ordered, group.fair_by) == (now.ordered, now.fair_by)
             is_short = handout.receiver.hold.is_short
             # It waits for room before it reads again.
             handout.more = is_short or not is_current
@@ -55,7 +56,12 @@ async def _hand_out_to_group(batch: Batch, group_id: int, handouts: Sequence[Han
     if group.ordered:
         await selection.in_order(batch, group_id, handouts, reached)
     else:
-        await selection.by_head(batch, handouts, reached)
+        by_topic: dict[int, list[Handout]] = {}
+        for handout in handouts:
+            by_topic.setdefault(handout.receiver.topic.id if handout.receiver.is_fair else 0, []).append(handout)
+        await selection.by_head(batch, by_topic.pop(0, ()), reached)
+        for of_topic in by_topic.values():
+            await turns.by_key(batch, of_topic, reached)
     for queue, at in reached.items():
         if at.moved:
             progress.move(batch, group_id, queue, at.move + 1, at.next_offset)

@@ -4,17 +4,21 @@
 -- group that was reset passed it more than once: one of these moves is found.
 WITH RECURSIVE standing AS (
     SELECT
-        g.id AS group_id, g.name AS group_name, g.ordered, e.topic_id, e.queue_id, e.queue_offset,
+        g.id AS group_id, g.name AS group_name, g.takes_turns, g.fair, e.topic_id, e.queue_id, e.queue_offset,
         oldest.move AS oldest_move, newest.move AS newest_move,
         coalesce(newest.next_offset > e.queue_offset, false) AS passed
     FROM unnest(
         %(topic_id)s::integer [], %(queue_id)s::integer [], %(queue_offset)s::bigint [], %(group_name)s::text []
     ) AS e (topic_id, queue_id, queue_offset, group_name)
     CROSS JOIN LATERAL (
-        (SELECT c.id, c.name, c.ordered FROM consumer_group AS c WHERE c.name = e.group_name)
+        (
+            SELECT c.id, c.name, c.ordered OR c.fair_by IS NOT NULL AS takes_turns, c.fair_by IS NOT NULL AS fair
+            FROM consumer_group AS c
+            WHERE c.name = e.group_name
+        )
         UNION ALL
         (
-            SELECT c.id, c.name, c.ordered
+            SELECT c.id, c.name, c.ordered OR c.fair_by IS NOT NULL AS takes_turns, c.fair_by IS NOT NULL AS fair
             FROM consumer_group AS c
             WHERE
                 e.group_name IS NULL
@@ -61,7 +65,17 @@ halving AS (
 )
 
 SELECT
-    s.group_name, s.ordered, s.topic_id, s.queue_id, s.queue_offset, s.passed,
+    s.group_name, s.takes_turns, s.topic_id, s.queue_id, s.queue_offset,
+    -- What a fair group has read ahead waits as if it were not read.
+    s.passed AND NOT (
+        s.fair AND EXISTS (
+            SELECT 1
+            FROM waiting AS w
+            WHERE
+                w.group_id = s.group_id AND w.queue_topic_id = s.topic_id AND w.queue_id = s.queue_id
+                AND w.first_offset <= s.queue_offset AND s.queue_offset = any(w.offsets[w.taken + 1:])
+        )
+    ) AS passed,
     -- NULL: it was passed before the oldest move that is kept.
     CASE WHEN h.low > s.oldest_move OR s.oldest_move = 1 THEN passing.moved_at END AS passed_at,
     r.state, r.received_at, r.expires_at, r.reconsume_times

@@ -1,6 +1,6 @@
 -- Find the subscriptions that may be pushed now and have something to push: an entry that their group was not handed yet in
--- one of the topic's queues or of its retries, or a held message of an ordered group that is due. It takes two probes by
--- index per queue and no lock, so that an idle subscription costs next to nothing.
+-- one of the topic's queues or of its retries, a held message of an ordered group that is due, or one that a fair group has
+-- read ahead. It takes two probes by index per queue and no lock, so that an idle subscription costs next to nothing.
 -- With late_seconds only what has waited for so long, and for a whole call beyond it, in a queue without a move meanwhile:
 -- another process that pushes would have moved its group.
 SELECT s.id
@@ -52,6 +52,24 @@ WHERE
             WHERE
                 g.ordered AND h.group_id = g.id AND h.origin_topic_id = t.id
                 AND h.state IN ('held', 'parked') AND h.expires_at <= late.since
+        )
+        OR EXISTS (
+            SELECT 1
+            FROM (
+                SELECT w.queue_topic_id, w.queue_id, w.offsets[w.taken + 1] AS queue_offset
+                FROM waiting AS w
+                WHERE g.fair_by IS NOT NULL AND w.group_id = g.id AND w.topic_id = t.id
+                ORDER BY w.fair_key, w.log_segment, w.log_offset
+                LIMIT 1
+            ) AS w
+            CROSS JOIN LATERAL (
+                SELECT c.entered_at
+                FROM consume_queue AS c
+                WHERE c.topic_id = w.queue_topic_id AND c.queue_id = w.queue_id AND c.queue_offset >= w.queue_offset
+                ORDER BY c.queue_offset
+                LIMIT 1
+            ) AS first
+            WHERE first.entered_at <= late.since
         )
     )
 ORDER BY s.id

@@ -1,5 +1,5 @@
 -- Lock the progress of groups in the topics that a batch reads, each with one lock for the topic and one for its retries,
--- and the groups that are neither paused nor ordered: an update that pauses one of them waits for the end of the transaction,
+-- and the groups that are neither paused, ordered nor fair: an update that pauses one of them waits for the end of the transaction,
 -- so what is handed out was handed out before the pause was answered. Advisory locks are taken in sorted order, then rows in
 -- id order, so no two transactions deadlock. With `only_free` a lock that another session holds is passed over instead of waited
 -- for; a row always is. The register `mq.readings` hands on the numbers of the readings that have all of their locks.
@@ -31,7 +31,7 @@ held AS MATERIALIZED (
 running AS MATERIALIZED (
     SELECT g.id
     FROM consumer_group AS g
-    WHERE g.id = any(array(SELECT h.group_id FROM held AS h)) AND NOT g.paused AND NOT g.ordered
+    WHERE g.id = any(array(SELECT h.group_id FROM held AS h)) AND NOT g.paused AND NOT g.ordered AND g.fair_by IS NULL
     ORDER BY g.id
     FOR SHARE SKIP LOCKED
 )

@@ -39,7 +39,7 @@ CROSS JOIN LATERAL (
     )
     UNION ALL
     (
-        WITH RECURSIVE waiting AS (
+        WITH RECURSIVE first_of_key AS (
             (
                 SELECT
                     t.queue_offset, t.state, t.expires_at, t.sharding_key, t.log_segment, t.log_offset, t.tags_code,
@@ -55,7 +55,7 @@ CROSS JOIN LATERAL (
             SELECT
                 next.queue_offset, next.state, next.expires_at, next.sharding_key, next.log_segment, next.log_offset,
                 next.tags_code, next.reconsume_times
-            FROM waiting AS w
+            FROM first_of_key AS w
             CROSS JOIN LATERAL (
                 SELECT t.*
                 FROM receipt AS t
@@ -70,7 +70,7 @@ CROSS JOIN LATERAL (
         SELECT
             w.queue_offset, w.state, w.expires_at, w.sharding_key, w.log_segment, w.log_offset, w.tags_code,
             w.reconsume_times
-        FROM waiting AS w
+        FROM first_of_key AS w
         LIMIT %(max_receipts)s
     )
 ) AS r

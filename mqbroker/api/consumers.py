@@ -10,8 +10,8 @@ from delivery.dead_letters.resending import Letter
 from delivery.receipts import settling
 from delivery.receipts.settling import Ack
 from delivery.receive import offsets as delivery_offsets
+from delivery.receive import positions, receives
 from delivery.receive import pull as delivery_pull
-from delivery.receive import receives
 from delivery.receive.deliveries import Entry
 from delivery.receive.offsets import ResetOffsets
 from delivery.receive.receives import Receive
@@ -76,7 +76,7 @@ async def offsets(request: DataRequest, group: str) -> Answer:
     topic, cell = (query.get(name, [None])[-1] for name in ("topic", "cell"))
     if topic is not None:
         require_offsets(request.caller, topic)
-    return answer(await delivery_offsets.of(group, topic, partial(_may_see_offsets, request.caller, group), cell))
+    return answer(await positions.of(group, topic, partial(_may_see_offsets, request.caller, group), cell))
 
 
 async def reset(request: DataRequest, group: str) -> Answer:

@@ -5,7 +5,8 @@ from typing import Any
 
 from delivery.dead_letters.letters import DEFAULT_LISTED, MAX_LISTED, DeadLetters
 from delivery.dead_letters.redrive import RedriveDeadLetters
-from delivery.receive.offsets import Offsets, OffsetsReset, ResetOffsets
+from delivery.receive.offsets import OffsetsReset, ResetOffsets
+from delivery.receive.positions import Offsets
 from delivery.receive.pull import DEFAULT_MESSAGES, MAX_MESSAGES
 from delivery.receive.receives import Receive
 from monitoring import trace as monitoring_trace
@@ -93,10 +94,7 @@ CALLS: dict[View, Call] = {
         "Without: entries of the topic that became visible within that time.",
     ),
     lookup.message: Call(
-        "Look a message up by its id",
-        answers={200: lookup.FoundMessage},
-        problems=(404,),
-        description=SIGHT,
+        "Look a message up by its id", answers={200: lookup.FoundMessage}, problems=(404,), description=SIGHT
     ),
     lookup.trace: Call(
         "Trace a message",

@@ -40,6 +40,7 @@ OF_EACH_CELL = frozenset(
         "redrive",
         "segment",
         "timer",
+        "waiting",
     )
 )
 

@@ -8,7 +8,7 @@ from store.db import sync
 from store.db.statements import Statement
 
 # The tables in which rows come and go: their dead rows slow the message path down.
-HOT_TABLES = ("half_message", "receipt", "timer", "recall", "endpoint", "subscription", "queue_floor")
+HOT_TABLES = ("half_message", "receipt", "timer", "recall", "endpoint", "subscription", "queue_floor", "waiting")
 MAX_ROWS = 50
 
 

@@ -185,6 +185,7 @@ VALUES = {
     "start_at": "latest",
     "ordered": "yes",
     "queue_order": "priority",
+    "fair_by": "property:tenant",
     "max_reconsume_times": "3",
     "retry_policy": '{"kind": "none"}',
     "paused": "yes",

@@ -23,6 +23,7 @@ def test_put_makes_a_group_and_changes_what_is_given(operator: Operator, coupon_
         "start_at": "latest",
         "ordered": True,
         "queue_order": "turns",
+        "fair_by": None,
         "max_reconsume_times": 3,
         "retry_policy": {"kind": "table"},
         "paused": True,
@@ -76,7 +77,7 @@ POLICY = " Its kind is table (delay_seconds?), exponential (initial_seconds?, ma
         (
             {"start": "latest"},
             "There is no field start here: "
-            "the fields are start_at, ordered, queue_order, max_reconsume_times, retry_policy, paused.",
+            "the fields are start_at, ordered, queue_order, fair_by, max_reconsume_times, retry_policy, paused.",
         ),
     ],
 )

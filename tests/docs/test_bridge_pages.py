@@ -1,4 +1,4 @@
-"""The pages on schedules and relays: their commands and files do what the pages say."""
+"""The pages on schedules, relays and fairness: their commands and files do what the pages say."""
 
 import json
 import os
@@ -15,6 +15,7 @@ from tests.docs import stories
 from tests.docs.pages import page
 
 SCHEDULES, RELAY = page("docs/schedules.md"), page("docs/relay.md")
+FAIRNESS = page("docs/fairness.md")
 FIELD = re.compile(r"^\| ((?:`\w+`(?:, )?)+) \|", re.MULTILINE)
 
 
@@ -39,6 +40,17 @@ def test_the_page_names_each_field_of_a_schedule(broker: RunningBroker) -> None:
     schema = Operator(broker.url, API_KEY).reads("/v1/schema")
 
     assert named == set(schema["components"]["schemas"]["ScheduleSettings"]["properties"])
+
+
+def test_the_command_of_the_page_makes_a_group_fair(broker: RunningBroker, tmp_path: Path) -> None:
+    [command] = FAIRNESS.blocks_of("sh")
+    own = {"MQBROKER_URL": broker.url, "MQBROKER_API_KEY": API_KEY}
+
+    [printed] = stories.run([command.replace("curl", "curl -sS")], tmp_path, os.environ | own)
+    Operator(broker.url, API_KEY).delete("/v1/consumer-groups/mail-service")
+
+    made = json.loads(printed)
+    assert (made["name"], made["fair_by"]) == ("mail-service", "property:customer")
 
 
 def test_the_file_of_the_page_is_a_relay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,6 @@ FILES = {
     "transactions/checks/checker.py": 279,
     "delivery/push/pusher.py": 268,
     "monitoring/metrics.py": 265,
-    "delivery/receive/offsets.py": 264,
     "delivery/trace.py": 259,
     "client/mqbroker_client/limits.py": 252,
     "delivery/receipts/settling.py": 252,

@@ -28,7 +28,7 @@ FIRST_RELEASE = {
     "actions": "0002_right",
     "analytics": "0001_initial",
     "cells": "0001_move",
-    "delivery": "0006_queue_order",
+    "delivery": "0007_fair_by",
     "monitoring": "0001_history",
     "mqbroker": "0002_keys_move_to_access",
     "outboxes": "0001_outbox",

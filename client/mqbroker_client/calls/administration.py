@@ -32,6 +32,7 @@ class ConsumerGroupSettings(TypedDict, total=False):
     start_at: Literal["earliest", "latest"]
     ordered: bool
     queue_order: Literal["turns", "priority"]
+    fair_by: str | None
     max_reconsume_times: int | None
     retry_policy: Mapping[str, object]
     paused: bool

@@ -1,0 +1,244 @@
+"""Turns: a fair group is handed its messages by turns over the keys that wait, whatever number waits behind each.
+
+A receive reads ahead, and what it reads waits by key: in runs, a row each, so that a hundred messages of one tenant
+cost one row. Handed out is the first message that waits of each key, then the second of each, from the key on that is
+behind the last one served. So a tenant with a million messages delays one with ten by one message a turn.
+"""
+
+import re
+import secrets
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import accumulate
+from typing import NamedTuple
+
+import msgspec
+
+from delivery.groups import QueueProgress
+from delivery.receive import filtering, packed, selection
+from delivery.receive.deliveries import Handout, Receiver
+from delivery.receive.filtering import Filtering
+from store.commit.batch import Batch
+from store.db.statements import Statement
+from store.errors import MessageIllegal
+from store.process import runtime
+from store.queues import Queue
+from store.reading import progress
+
+SHARDING_KEY = "sharding_key"
+PROPERTY = "property:"
+# Stands before all keys.
+NO_KEY = ""
+# Of a key; those that begin alike take turns as one. An index entry has 2,704 bytes at most.
+MAX_KEY = 128
+
+# Entries that one batch reads ahead, over the queues of a topic: some 10 ms, while the locks of the group are held.
+MAX_READ_AHEAD = 2048
+# Of a run: 1 kB.
+MAX_OFFSETS = 128
+# What a group may have waiting of one topic: 10 MB where keys are few, 250 MB where each message has its own. Beyond it
+# new entries are read as the others are handed out. Processes that read at the same time may each go over it by what
+# they read in COUNTED_SECONDS.
+MAX_WAITING = 1_000_000
+COUNTED_SECONDS = 30.0
+# Groups and topics that a process knows of.
+MAX_KNOWN = 10_000
+
+
+class Waiting(NamedTuple):
+    """What a group has read ahead in a queue and not handed out, and when the first of it became visible."""
+
+    group_id: int
+    topic_id: int
+    queue_id: int
+    waiting: int
+    oldest_at: datetime | None
+
+
+class HandedByTurns(NamedTuple):
+    """What was taken in the order of turns: how many messages, whether for want of room no more, and the last key.
+
+    `handed` is packed, as `packed.HANDED` has it.
+    """
+
+    taken: int
+    cut: bool
+    last_key: str | None
+    handed: bytes | None
+
+
+READ_AHEAD = Statement(__file__, "read_ahead")
+HAND_OUT_BY_TURNS = Statement(__file__, "hand_out_by_turns", HandedByTurns)
+COUNT_WAITING = Statement(__file__, "count_waiting", Waiting)
+
+
+class Turn:
+    """What a process knows of a group and a topic: the key that it served last, and about how many messages wait.
+
+    Each process goes round by itself, and so all of them together are fair. What is lost costs a key one turn.
+    """
+
+    def __init__(self) -> None:
+        self.key = NO_KEY
+        self.waiting = 0
+        # By time.monotonic().
+        self.counted_at: float | None = None
+
+    async def is_full(self, batch: Batch, group_id: int) -> bool:
+        """Whether so many messages wait that none is to be read ahead."""
+        now = time.monotonic()
+        if self.counted_at is None or (self.waiting > MAX_WAITING / 10 and now - self.counted_at > COUNTED_SECONDS):
+            rows = await batch.read(COUNT_WAITING, {"group_ids": [group_id]})
+            self.waiting, self.counted_at = sum(row.waiting for row in rows), now
+        return self.waiting >= MAX_WAITING
+
+    def move_on(self, batch: Batch, key: str, more: int) -> None:
+        """Behind the commit: the last key that was served, and how many messages more wait."""
+
+        def move() -> None:
+            self.key = key
+            self.waiting += more
+
+        batch.after_commit(move)
+
+
+class Turns:
+    """The turns of a process, by group and topic."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], Turn] = {}
+
+    def of(self, receiver: Receiver) -> Turn:
+        """That of the group and the topic which a receive reads."""
+        if len(self._known) >= MAX_KNOWN:
+            self._known.clear()
+        return self._known.setdefault((receiver.group.id, receiver.topic.id), Turn())
+
+
+def validate(fair_by: object) -> None:
+    """Raises MessageIllegal unless messages can be parted by this."""
+    name = fair_by.removeprefix(PROPERTY) if isinstance(fair_by, str) else ""
+    if fair_by != SHARDING_KEY and (name == fair_by or not name):
+        raise MessageIllegal(f"fair_by is {SHARDING_KEY}, or {PROPERTY} and the name of a property, or null.")
+
+
+async def by_key(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Queue, QueueProgress]) -> None:
+    """Hands receives of one fair group and one topic what waits, by turns over the keys.
+
+    1. Entries are read ahead; the filter of the first receive passes over those that it does not want.
+    2. What waits is handed out. A receive with a page out of the reserve has it for itself, the others share one.
+    """
+    present = [handout for handout in handouts if not handout.receiver.is_gone]
+    if not present:
+        return
+    receiver = present[0].receiver
+    turn = runtime.part(Turns).of(receiver)
+    is_full = await turn.is_full(batch, receiver.group.id)
+    more = 0 if is_full else await _read_ahead(batch, receiver, reached)
+    shares = [[handout for handout in present if not handout.receiver.hold.is_small]]
+    shares += [[handout] for handout in present if handout.receiver.hold.is_small]
+    key = turn.key
+    for share in filter(None, shares):
+        found = await _hand_out(batch, share, key)
+        key, more = found.last_key or key, more - found.taken
+        for handout in share:
+            hold = handout.receiver.hold
+            hold.is_large = hold.is_large or (hold.is_small and found.cut and not found.taken)
+            is_left = hold.is_large or found.cut or found.taken > 0 or selection.has_moved(handout, reached)
+            handout.more = not handout.entries and is_left
+    turn.move_on(batch, key, more)
+
+
+async def _read_ahead(batch: Batch, receiver: Receiver, reached: Mapping[Queue, QueueProgress]) -> int:
+    """Has the next entries of the queues wait that the filter wants; gives their number."""
+    queues = [queue for queue in receiver.queues if reached[queue].lag > 0]
+    if not queues:
+        return 0
+    most = max(MAX_READ_AHEAD // len(queues), 1)
+    if receiver.filter is None:
+        ranges = [(queue, reached[queue].next_offset, reached[queue].next_offset + most) for queue in queues]
+        ranges = [(queue, start, min(end, reached[queue].max_offset)) for queue, start, end in ranges]
+        for queue, _, end in ranges:
+            reached[queue].pass_over(end - 1)
+    else:
+        ranges = list(_ranges(await _wanted(batch, receiver, queues, most, reached)))
+    if ranges:
+        parameters = {
+            "group_id": receiver.group.id,
+            "topic_id": receiver.topic.id,
+            "queue_topic_id": [topic_id for (topic_id, _), _, _ in ranges],
+            "queue_id": [queue_id for (_, queue_id), _, _ in ranges],
+            "from_offset": [start for _, start, _ in ranges],
+            "to_offset": [end for _, _, end in ranges],
+            "property": pattern(receiver.group.fair_by or SHARDING_KEY),
+            "max_key": MAX_KEY,
+            "max_offsets": MAX_OFFSETS,
+        }
+        await batch.read(READ_AHEAD, parameters)
+    return sum(end - start for _, start, end in ranges)
+
+
+async def _wanted(
+    batch: Batch, receiver: Receiver, queues: Sequence[Queue], most: int, reached: Mapping[Queue, QueueProgress]
+) -> list[tuple[Queue, int]]:
+    """The next entries that a receive's filter takes, queue by queue, while there is time to look at them."""
+    starts, counts = (
+        [reached[queue].next_offset for queue in queues],
+        [min(reached[queue].lag, most) for queue in queues],
+    )
+    its_filter = Filtering(receiver, filtering.BATCH_SECONDS)
+    found: list[tuple[Queue, int]] = []
+    for head in await progress.heads(batch, queues, starts, counts):
+        if not await its_filter.goes_on():
+            break
+        queue = (head.entry_topic_id, head.entry_queue_id)
+        reached[queue].pass_over(head.queue_offset)
+        if its_filter.takes(head):
+            found.append((queue, head.queue_offset))
+    return found
+
+
+def _ranges(entries: Sequence[tuple[Queue, int]]) -> Iterator[tuple[Queue, int, int]]:
+    """Entries as ranges of their queues: from an offset, to another that is not in it."""
+    start = 0
+    for number, (queue, offset) in enumerate(entries, 1):
+        if number == len(entries) or entries[number] != (queue, offset + 1):
+            yield queue, entries[start][1], offset + 1
+            start = number
+
+
+def pattern(fair_by: str) -> str | None:
+    """By what PostgreSQL finds the value of a property in the JSON bytes that the broker writes; None: by sharding key.
+
+    A quotation mark within a name or a value is escaped there, so nothing else looks like the name.
+    """
+    if fair_by == SHARDING_KEY:
+        return None
+    name = msgspec.json.encode(fair_by.removeprefix(PROPERTY)).decode()
+    return f'[{{,]{re.escape(name)}:"((?:[^"\\\\]|\\\\.)*)"'
+
+
+async def _hand_out(batch: Batch, handouts: Sequence[Handout], after: str) -> HandedByTurns:
+    receivers = [handout.receiver for handout in handouts]
+    nonces = [secrets.randbits(62) for _ in receivers]
+    queues = receivers[0].queues
+    ends = list(accumulate(receiver.max_messages for receiver in receivers))
+    parameters = {
+        "group_id": receivers[0].group.id,
+        "topic_id": receivers[0].topic.id,
+        "after": after,
+        "wanted": ends[-1],
+        "wanted_end": ends,
+        "nonce": nonces,
+        "invisible_seconds": [receiver.invisible_seconds for receiver in receivers],
+        "only_whole": receivers[0].hold.is_small,
+        "max_bytes": max(min(receiver.hold.page_bytes for receiver in receivers), 1),
+        "queue_topic_id": [topic_id for topic_id, _ in queues],
+        "queue_id": [queue_id for _, queue_id in queues],
+    }
+    [found] = await batch.read(HAND_OUT_BY_TURNS, parameters)
+    entries = packed.entries(nonces, queues, found.handed or b"")
+    for handout, its_entries in zip(handouts, entries, strict=True):
+        handout.entries = its_entries
+    return found

@@ -1,0 +1,156 @@
+-- Hand out what a fair group has read ahead of a topic, in the order of turns: the first message of each key behind `after`,
+-- round to that key again, then the second of each; and hide it until it is acked or its time is over by the database's clock.
+-- By index from key to key, however many wait behind each; of a key at most four times its share of the messages wanted. The
+-- caller holds the lock of the group's progress there. The messages form one line, and so do the receives, each as long as the
+-- number of messages that it asks for: a receive is handed the messages beside it. No more is handed out than max_bytes of
+-- bodies, but the first one, unless `only_whole`. A message that is gone with its segment is taken, and handed to none.
+WITH RECURSIVE beyond AS (
+    (
+        SELECT w.fair_key
+        FROM waiting AS w
+        WHERE w.group_id = %(group_id)s AND w.topic_id = %(topic_id)s AND w.fair_key > %(after)s
+        ORDER BY w.fair_key
+        LIMIT 1
+    )
+    UNION ALL
+    SELECT next.fair_key
+    FROM beyond AS b
+    CROSS JOIN LATERAL (
+        SELECT w.fair_key
+        FROM waiting AS w
+        WHERE w.group_id = %(group_id)s AND w.topic_id = %(topic_id)s AND w.fair_key > b.fair_key
+        ORDER BY w.fair_key
+        LIMIT 1
+    ) AS next
+),
+
+before AS (
+    (
+        SELECT w.fair_key
+        FROM waiting AS w
+        WHERE w.group_id = %(group_id)s AND w.topic_id = %(topic_id)s AND w.fair_key <= %(after)s
+        ORDER BY w.fair_key
+        LIMIT 1
+    )
+    UNION ALL
+    SELECT next.fair_key
+    FROM before AS b
+    CROSS JOIN LATERAL (
+        SELECT w.fair_key
+        FROM waiting AS w
+        WHERE
+            w.group_id = %(group_id)s AND w.topic_id = %(topic_id)s AND w.fair_key > b.fair_key
+            AND w.fair_key <= %(after)s
+        ORDER BY w.fair_key
+        LIMIT 1
+    ) AS next
+),
+
+turn AS MATERIALIZED (
+    SELECT
+        k.fair_key, row_number() OVER () AS number,
+        least(%(wanted)s::bigint, 4 * (%(wanted)s::bigint / count(*) OVER () + 1)) AS share
+    FROM (
+        (SELECT b.fair_key FROM beyond AS b LIMIT %(wanted)s)
+        UNION ALL
+        (SELECT b.fair_key FROM before AS b LIMIT %(wanted)s)
+        LIMIT %(wanted)s
+    ) AS k
+),
+
+line AS MATERIALIZED (
+    SELECT
+        t.number, r.tid, r.fair_key, r.queue_topic_id, r.queue_id, e.queue_offset, r.waits_before + e.place AS round
+    FROM turn AS t
+    CROSS JOIN LATERAL (
+        SELECT
+            w.*, sum(w.waits) OVER (
+                ORDER BY w.log_segment, w.log_offset, w.queue_topic_id, w.queue_id, w.first_offset
+            ) - w.waits AS waits_before
+        FROM (
+            SELECT s.*, s.ctid AS tid, cardinality(s.offsets) - s.taken AS waits
+            FROM waiting AS s
+            WHERE s.group_id = %(group_id)s AND s.topic_id = %(topic_id)s AND s.fair_key = t.fair_key
+            ORDER BY s.log_segment, s.log_offset, s.queue_topic_id, s.queue_id, s.first_offset
+            LIMIT t.share
+        ) AS w
+    ) AS r
+    CROSS JOIN LATERAL unnest(
+        r.offsets[r.taken + 1:r.taken + (t.share - r.waits_before)::integer]
+    ) WITH ORDINALITY AS e (queue_offset, place)
+    WHERE r.waits_before < t.share
+    ORDER BY round, t.number
+    LIMIT %(wanted)s
+),
+
+found AS MATERIALIZED (
+    SELECT
+        l.tid, l.fair_key, l.queue_topic_id, l.queue_id, l.queue_offset, q.queue, e.tags_code, e.reconsume_times,
+        e.log_segment, e.log_offset, m.body_bytes, row_number() OVER turns AS place,
+        coalesce(sum(m.body_bytes) OVER (turns ROWS UNBOUNDED PRECEDING), 0) AS bytes
+    FROM line AS l
+    INNER JOIN unnest(
+        %(queue_topic_id)s::integer [], %(queue_id)s::integer []
+    ) WITH ORDINALITY AS q (queue_topic_id, queue_id, queue)
+        ON l.queue_topic_id = q.queue_topic_id AND l.queue_id = q.queue_id
+    LEFT JOIN LATERAL (
+        SELECT c.tags_code, c.reconsume_times, c.log_segment, c.log_offset
+        FROM consume_queue AS c
+        WHERE c.topic_id = l.queue_topic_id AND c.queue_id = l.queue_id AND c.queue_offset = l.queue_offset
+        LIMIT 1
+    ) AS e ON true
+    LEFT JOIN LATERAL (
+        SELECT octet_length(c.body) AS body_bytes FROM commit_log AS c
+        WHERE c.segment_id = e.log_segment AND c.log_offset = e.log_offset
+        LIMIT 1
+    ) AS m ON true
+    WINDOW turns AS (ORDER BY l.round, l.number)
+),
+
+taken AS MATERIALIZED (
+    SELECT f.*, width_bucket(f.place - 1, %(wanted_end)s::bigint []) + 1 AS receive
+    FROM found AS f
+    WHERE f.bytes - CASE WHEN %(only_whole)s THEN 1 ELSE coalesce(f.body_bytes, 0) END < %(max_bytes)s
+),
+
+run AS MATERIALIZED (
+    SELECT t.tid, count(*) AS messages FROM taken AS t
+    GROUP BY t.tid
+),
+
+hidden AS (
+    INSERT INTO receipt (
+        group_id, topic_id, queue_id, queue_offset, nonce, expires_at, received_at, log_segment, log_offset, tags_code,
+        reconsume_times, origin_topic_id, state
+    )
+    SELECT
+        %(group_id)s, t.queue_topic_id, t.queue_id, t.queue_offset, (%(nonce)s::bigint [])[t.receive],
+        now() + make_interval(secs => (%(invisible_seconds)s::double precision [])[t.receive]), now(), t.log_segment,
+        t.log_offset, t.tags_code, t.reconsume_times, %(topic_id)s, 'flight'
+    FROM taken AS t
+    WHERE t.body_bytes IS NOT NULL
+),
+
+shortened AS (
+    UPDATE waiting AS w
+    SET taken = w.taken + r.messages
+    FROM run AS r
+    WHERE w.ctid = r.tid AND w.taken + r.messages < cardinality(w.offsets)
+),
+
+emptied AS (
+    DELETE FROM waiting AS w
+    USING run AS r
+    WHERE w.ctid = r.tid AND w.taken + r.messages = cardinality(w.offsets)
+)
+
+SELECT
+    count(*) AS taken,
+    count(*) < (SELECT count(*) FROM line) AS cut,
+    (array_agg(t.fair_key ORDER BY t.place DESC))[1] AS last_key,
+    string_agg(
+        int4send(t.receive) || int4send(t.queue::integer) || int8send(t.queue_offset) || int4send(t.log_segment)
+        || int8send(t.log_offset) || int4send(t.reconsume_times::integer) || int4send(t.body_bytes),
+        ''::bytea ORDER BY t.place
+    ) FILTER (WHERE t.body_bytes IS NOT NULL) AS handed
+FROM taken AS t
