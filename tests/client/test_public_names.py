@@ -20,6 +20,7 @@ MODULES = (
     ".errors",
     ".administration",
     ".fastapi",
+    ".faststream",
 )
 
 

@@ -1,0 +1,40 @@
+"""docs/faststream.md: its program and its test do what the page says."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.broker.polling import eventually
+from tests.broker.running import API_KEY, RunningBroker
+from tests.docs.pages import page
+
+PROGRAM, TEST = page("docs/faststream.md").blocks_of("python")
+
+
+def test_the_program_of_the_page_prints_its_coupon(broker: RunningBroker, tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(PROGRAM)
+    own = {"MQBROKER_URL": broker.url, "MQBROKER_API_KEY": API_KEY}
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        shop = subprocess.Popen(
+            [sys.executable, "shop.py"], cwd=tmp_path, env=os.environ | own, stdout=output, stderr=output
+        )
+        try:
+            eventually(lambda: "coupon for tea" in log.read_text(), within_seconds=60)
+        finally:
+            shop.terminate()
+    assert shop.wait(60) == 0, log.read_text()
+
+
+def test_the_test_of_the_page_passes(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(PROGRAM)
+    run = "import asyncio, test_shop; asyncio.run(test_shop.test_an_order_brings_a_coupon())"
+    (tmp_path / "test_shop.py").write_text(TEST)
+    own = {"MQBROKER_URL": "http://127.0.0.1:1", "MQBROKER_API_KEY": "mq_none"}
+
+    done = subprocess.run(
+        [sys.executable, "-c", run], cwd=tmp_path, env=os.environ | own, capture_output=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr.decode()
