@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -16,8 +15,7 @@ from tests.broker.receiving import Receiving
 from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.wire import Document
 from tests.control.operators import Operator
-
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "sql.md"
+from tests.outboxes.roles import PAGE, Roles
 
 
 def table() -> str:
@@ -80,3 +78,11 @@ def shop(broker: RunningBroker, source: str) -> Iterator[Shop]:
     made.prepare()
     yield made
     made.operator.delete(f"/v1/outboxes/{made.name}")
+
+
+@pytest.fixture
+def roles(shop: Shop) -> Iterator[Roles]:
+    """The roles of the shop's database."""
+    with Roles(shop.url) as made:
+        shop.register(url=made.url(made.drain))
+        yield made
