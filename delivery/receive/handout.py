@@ -36,8 +36,6 @@ class HeldReadings(NamedTuple):
 LOCK_READINGS = Statement(__file__, "lock_readings", HeldReadings)
 
 ONLY_FREE = b"\x01"
-# Bodies that are read behind the commit of a batch; a receive reads the others by itself, in steps.
-MAX_READ_BYTES = 1024 * 1024
 
 
 async def hand_out(receiver: Receiver) -> Handout:
@@ -218,7 +216,7 @@ def _columns(readings: Sequence[Reading]) -> dict[str, bytes]:
         "nonce": arrays.int8s([receive.nonce for receive in receives]),
         "invisible_seconds": arrays.float8s([receive.receiver.invisible_seconds for receive in receives]),
         "max_bytes": arrays.int8(max(page_bytes // len(readings), 1)),
-        "max_read_bytes": arrays.int8(MAX_READ_BYTES // len(readings)),
+        "max_read_bytes": arrays.int8(packed.MAX_READ_BYTES // len(readings)),
     }
 
 

@@ -10,6 +10,8 @@ from store.queues import Queue
 
 # Receive, queue, queue offset, segment, log offset, retries, bytes of the body; receive and queue count from 1.
 HANDED = struct.Struct("!iiqiqii")
+# Bodies that are read with a batch; a receive reads the others by itself, in steps.
+MAX_READ_BYTES = 1024 * 1024
 NUMBER = struct.Struct("!i")
 
 

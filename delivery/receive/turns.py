@@ -10,7 +10,8 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import accumulate
+from functools import partial
+from itertools import accumulate, takewhile
 from typing import NamedTuple
 
 import msgspec
@@ -25,6 +26,7 @@ from store.errors import MessageIllegal
 from store.process import runtime
 from store.queues import Queue
 from store.reading import progress
+from store.segments import log
 
 SHARDING_KEY = "sharding_key"
 PROPERTY = "property:"
@@ -37,9 +39,8 @@ MAX_KEY = 128
 MAX_READ_AHEAD = 2048
 # Of a run: 1 kB.
 MAX_OFFSETS = 128
-# What a group may have waiting of one topic: 10 MB where keys are few, 250 MB where each message has its own. Beyond it
-# new entries are read as the others are handed out. Processes that read at the same time may each go over it by what
-# they read in COUNTED_SECONDS.
+# What a group may have waiting: 10 MB where keys are few, 250 MB where each message has its own. Beyond it new entries
+# are read as the others are handed out. Each process may go over it by what it reads in COUNTED_SECONDS.
 MAX_WAITING = 1_000_000
 COUNTED_SECONDS = 30.0
 # Groups and topics that a process knows of.
@@ -57,10 +58,7 @@ class Waiting(NamedTuple):
 
 
 class HandedByTurns(NamedTuple):
-    """What was taken in the order of turns: how many messages, whether for want of room no more, and the last key.
-
-    `handed` is packed, as `packed.HANDED` has it.
-    """
+    """What was taken by turns: how many messages, whether more found no room, the last key, and `packed.HANDED`."""
 
     taken: int
     cut: bool
@@ -93,14 +91,10 @@ class Turn:
             self.waiting, self.counted_at = sum(row.waiting for row in rows), now
         return self.waiting >= MAX_WAITING
 
-    def move_on(self, batch: Batch, key: str, more: int) -> None:
+    def move_on(self, key: str, more: int) -> None:
         """Behind the commit: the last key that was served, and how many messages more wait."""
-
-        def move() -> None:
-            self.key = key
-            self.waiting += more
-
-        batch.after_commit(move)
+        self.key = key
+        self.waiting += more
 
 
 class Turns:
@@ -147,7 +141,8 @@ async def by_key(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Que
             hold.is_large = hold.is_large or (hold.is_small and found.cut and not found.taken)
             is_left = hold.is_large or found.cut or found.taken > 0 or selection.has_moved(handout, reached)
             handout.more = not handout.entries and is_left
-    turn.move_on(batch, key, more)
+    batch.after_commit(partial(turn.move_on, key, more))
+    await _read_bodies(batch, present)
 
 
 async def _read_ahead(batch: Batch, receiver: Receiver, reached: Mapping[Queue, QueueProgress]) -> int:
@@ -157,8 +152,8 @@ async def _read_ahead(batch: Batch, receiver: Receiver, reached: Mapping[Queue, 
         return 0
     most = max(MAX_READ_AHEAD // len(queues), 1)
     if receiver.filter is None:
-        ranges = [(queue, reached[queue].next_offset, reached[queue].next_offset + most) for queue in queues]
-        ranges = [(queue, start, min(end, reached[queue].max_offset)) for queue, start, end in ranges]
+        starts = {queue: reached[queue].next_offset for queue in queues}
+        ranges = [(queue, start, min(start + most, reached[queue].max_offset)) for queue, start in starts.items()]
         for queue, _, end in ranges:
             reached[queue].pass_over(end - 1)
     else:
@@ -217,6 +212,17 @@ def pattern(fair_by: str) -> str | None:
         return None
     name = msgspec.json.encode(fair_by.removeprefix(PROPERTY)).decode()
     return f'[{{,]{re.escape(name)}:"((?:[^"\\\\]|\\\\.)*)"'
+
+
+async def _read_bodies(batch: Batch, handouts: Sequence[Handout]) -> None:
+    """Reads the first messages that were handed out, for all receives at once; each reads the others by itself."""
+    entries = [handed for handout in handouts for handed in handout.entries]
+    room = takewhile(lambda size: size <= packed.MAX_READ_BYTES, accumulate(handed.body_bytes for handed in entries))
+    if places := [handed.position for handed, _ in zip(entries, room, strict=False)]:
+        rows = await batch.read(log.READ_MESSAGES, log.at(places))
+        read = {(row.segment_id, row.log_offset): row for row in rows}
+        for handout in handouts:
+            handout.messages = read
 
 
 async def _hand_out(batch: Batch, handouts: Sequence[Handout], after: str) -> HandedByTurns:

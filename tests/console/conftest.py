@@ -40,6 +40,7 @@ FORGOTTEN = (
     *(
         "timer",
         "receipt",
+        "waiting",
         "redrive",
         "nack",
         "subscription",

@@ -136,6 +136,7 @@ def test_what_waits_for_its_time_is_dropped_where_it_would_be_released() -> None
             "IS NOT NULL",
         ),
         (lambda statement: purges(statement, "receipt"), "purge_receipts", "origin_topic_id", "queue_id"),
+        (lambda statement: purges(statement, "waiting"), "purge_receipts", "WHERE topic_id", "WHERE queue_id"),
         (lambda statement: written(statement) == {"commit_log"}, "append_messages", "commit_log", "commit_log_1"),
         (
             lambda statement: inserted(statement) == ENTERS["send_messages"],
