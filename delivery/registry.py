@@ -40,7 +40,7 @@ DELETE_LEFT_WAITING = Statement(__file__, "delete_left_waiting")
 MAX_RECEIPTS_AT_ONCE = 1000
 MAX_STEPS = 100
 
-EITHER = "A consumer group is ordered or fair: with ordered, fair_by must be null."
+EITHER = "An ordered group keeps the order of sharding keys: its fair_by is sharding_key, or null."
 STARTS = ("earliest", "latest")
 QUEUE_ORDERS = ("turns", "priority")
 FIELDS = fields.of(
@@ -59,7 +59,7 @@ FIELDS = fields.of(
         "fair_by",
         "Fair by",
         help="sharding_key, or property: and a name: messages are handed out by turns over these keys, so that one "
-        "with many messages does not hold up the others; not with ordered",
+        "with many messages does not hold up the others; with ordered only sharding_key",
         unset="messages come as their queues have them",
     ),
     fields.Whole(
@@ -114,24 +114,25 @@ def put(name: str, changes: Mapping[str, object]) -> tuple[ConsumerGroup, bool]:
         changes = {**changes, "retry_policy": policies.parse(changes["retry_policy"])}
     if changes.get("fair_by") is not None:
         turns.validate(changes["fair_by"])
-        if changes.get("ordered"):
+        if changes.get("ordered") and changes["fair_by"] != turns.SHARDING_KEY:
             raise MessageIllegal(EITHER)
     defaults = {"retry_policy": policies.parse({"kind": "table"})}
     return registry.put_row(ConsumerGroup, name, changes, defaults, _require_settled)
 
 
 def _require_settled(group: ConsumerGroup, changes: Mapping[str, object]) -> None:
-    """Raises MessageIllegal for both `ordered` and `fair_by`, for another `ordered` while messages are held or parked,
-    and for no `fair_by` any more while messages wait for their turns: another receive does not read such receipts.
+    """Raises MessageIllegal for `ordered` with a `fair_by` that is no order, for another `ordered` while messages are
+    held or parked, or wait for their turns, and for no `fair_by` any more while they wait: nothing else reads those.
     """
     ordered, fair_by = (changes.get(name, getattr(group, name)) for name in ("ordered", "fair_by"))
-    if ordered and fair_by is not None:
+    if ordered and fair_by not in (None, turns.SHARDING_KEY):
         raise MessageIllegal(EITHER)
+    ahead = Waiting.objects.filter(group_id=group.id)
     if ordered != group.ordered:
+        _require_none_waits(ahead, f"ordered of {group.name} cannot change while messages wait for their turns")
         in_order = Receipt.objects.filter(group_id=group.id).exclude(state="flight")
         _require_none_waits(in_order, f"ordered of {group.name} cannot change while messages wait in order")
     if fair_by is None and group.fair_by is not None:
-        ahead = Waiting.objects.filter(group_id=group.id)
         _require_none_waits(ahead, f"fair_by of {group.name} cannot end while messages wait for their turns")
 
 

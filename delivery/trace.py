@@ -69,7 +69,7 @@ class TraceGroup(msgspec.Struct):
     """How a consumer group stands with a message. No row is left of an ack.
 
     WAITING: not handed out yet. IN_FLIGHT: handed out, and hidden until `expires_at`. RETRYING: not acked, and offered
-    again at `next_attempt_at`. PARKED: behind a failing message of its sharding key. DEAD_LETTER: given up; REDRIVEN:
+    again at `next_attempt_at`. PARKED: behind another message of its sharding key. DEAD_LETTER: given up; REDRIVEN:
     sent again since. PASSED: acked, passed over by a filter, or skipped by a reset; `passed_at` is null when that is
     too long ago.
     """

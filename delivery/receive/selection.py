@@ -2,7 +2,7 @@
 
 import secrets
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
 from delivery.groups import MAX_ENTRIES_READ, QueueProgress
 from delivery.receive import filtering
@@ -19,6 +19,9 @@ from store.rows import Head
 
 INSERT_RECEIPTS = Statement(__file__, "insert_receipts")
 
+# Chooses what a receive is handed of one queue of an ordered group.
+Choose = Callable[[Batch, Receiver, Filtering, Queue, OrderedQueue, QueueProgress], Awaitable[list[HandedOut]]]
+
 # Entries that one batch reads for all its receives; `progress.heads` bounds their bytes.
 MAX_HEADS = 4 * MAX_ENTRIES_READ
 
@@ -34,7 +37,7 @@ async def by_head(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Qu
         its_filter = Filtering(handout.receiver, filtering.BATCH_SECONDS / len(handouts))
         async for head in _wanted(its_filter, handout.receiver, entries, reached, room):
             taken += 0 if hold.is_small else head.body_bytes
-            handout.entries.append(_chosen(batch, handout.receiver, head))
+            handout.entries.append(handed_out(batch, handout.receiver, head))
         handout.more = not handout.entries and (hold.is_large or has_moved(handout, reached))
 
 
@@ -98,7 +101,11 @@ async def _wanted(
 
 
 async def in_order(
-    batch: Batch, group_id: int, handouts: Sequence[Handout], reached: Mapping[Queue, QueueProgress]
+    batch: Batch,
+    group_id: int,
+    handouts: Sequence[Handout],
+    reached: Mapping[Queue, QueueProgress],
+    choose: Choose,
 ) -> None:
     """Hands each receive of an ordered group messages of one queue that has none in flight."""
     queues = await ordered.read_queues(batch, group_id, reached)
@@ -109,13 +116,13 @@ async def in_order(
         for queue in receiver.queues:
             if queue in free and not (handout.entries or its_filter.is_over or receiver.is_gone):
                 at = (queue, queues[queue], reached[queue])
-                handout.entries = await _choose_from_queue(batch, receiver, its_filter, *at)
+                handout.entries = await choose(batch, receiver, its_filter, *at)
                 if handout.entries:
                     free.remove(queue)
         handout.more = not handout.entries and has_moved(handout, reached)
 
 
-async def _choose_from_queue(
+async def from_queue_in_order(
     batch: Batch,
     receiver: Receiver,
     its_filter: Filtering,
@@ -125,7 +132,7 @@ async def _choose_from_queue(
 ) -> list[HandedOut]:
     """Of one queue: what is due again, then new entries; entries of a blocked key are parked."""
     await ordered.choose_again(batch, receiver.group.id, queue, from_queue, receiver.max_messages)
-    chosen = [_chosen_again(batch, receiver, queue, receipt) for receipt in from_queue.again]
+    chosen = [chosen_again(batch, receiver, queue, receipt) for receipt in from_queue.again]
     wanted, room = receiver.max_messages - len(chosen), receiver.hold.page_bytes
     count = max(wanted, MAX_ENTRIES_READ) if receiver.filter is not None and wanted > 0 else wanted
     heads = await ordered.new_entries(batch, queue, from_queue, reached, min(count, reached.lag))
@@ -137,14 +144,15 @@ async def _choose_from_queue(
         if not its_filter.takes(head):
             continue
         if from_queue.is_blocked(head.sharding_key):
-            batch.insert(INSERT_RECEIPTS, _receipt(receiver, head, "parked", 0))
+            batch.insert(INSERT_RECEIPTS, receipt_of(receiver, head, "parked", 0))
             continue
         room -= head.body_bytes
-        chosen.append(_chosen(batch, receiver, head))
+        chosen.append(handed_out(batch, receiver, head))
     return chosen
 
 
-def _chosen_again(batch: Batch, receiver: Receiver, queue: Queue, receipt: OrderedReceipt) -> HandedOut:
+def chosen_again(batch: Batch, receiver: Receiver, queue: Queue, receipt: OrderedReceipt) -> HandedOut:
+    """What was held or parked, and is handed out again."""
     return HandedOut(
         segment_id=receipt.segment_id,
         log_offset=receipt.log_offset,
@@ -157,10 +165,10 @@ def _chosen_again(batch: Batch, receiver: Receiver, queue: Queue, receipt: Order
     )
 
 
-def _chosen(batch: Batch, receiver: Receiver, head: Head) -> HandedOut:
+def handed_out(batch: Batch, receiver: Receiver, head: Head) -> HandedOut:
     """An entry that is handed out for the first time from its queue."""
     nonce = secrets.randbits(62)
-    batch.insert(INSERT_RECEIPTS, _receipt(receiver, head, "flight", nonce))
+    batch.insert(INSERT_RECEIPTS, receipt_of(receiver, head, "flight", nonce))
     return HandedOut(
         segment_id=head.segment_id,
         log_offset=head.log_offset,
@@ -182,7 +190,8 @@ def _retries(receiver: Receiver, head: Head) -> int:
     return 0 if _is_of_other_group(receiver, head) else head.reconsume_times
 
 
-def _receipt(receiver: Receiver, head: Head, state: str, nonce: int) -> dict[str, object]:
+def receipt_of(receiver: Receiver, head: Head, state: str, nonce: int) -> dict[str, object]:
+    """The row of an entry's receipt."""
     return {
         "group_id": receiver.group.id,
         "topic_id": head.entry_topic_id,

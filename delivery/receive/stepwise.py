@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from delivery import groups
 from delivery.groups import QueueProgress
-from delivery.receive import selection, turns
+from delivery.receive import ordered_turns, selection, turns
 from delivery.receive.deliveries import Handout, Receiver
 from store.commit.batch import Batch
 from store.reading import progress
@@ -54,7 +54,9 @@ async def _hand_out_to_group(batch: Batch, group_id: int, handouts: Sequence[Han
     rows: Sequence[PositionRow] = await progress.positions(batch, group_id, queues)
     reached = {(row.topic_id, row.queue_id): QueueProgress.of(row, group) for row in rows}
     if group.ordered:
-        await selection.in_order(batch, group_id, handouts, reached)
+        is_fair = group.fair_by is not None
+        choose = ordered_turns.from_queue_by_turns if is_fair else selection.from_queue_in_order
+        await selection.in_order(batch, group_id, handouts, reached, choose)
     else:
         by_topic: dict[int, list[Handout]] = {}
         for handout in handouts:

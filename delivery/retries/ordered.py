@@ -14,6 +14,7 @@ from typing import NamedTuple
 from delivery.groups import MAX_ENTRIES_READ, QueueProgress
 from delivery.retries import redelivery
 from delivery.retries.redelivery import Failed
+from delivery.retries.rounds import by_turns
 from delivery.rows import FailedReceipt, OrderedReceipt
 from scheduling.publish import publish
 from store.commit.batch import Batch
@@ -78,14 +79,17 @@ class OrderedQueue:
         """Whether a message of this sharding key has to wait."""
         return self.all_blocked or key in self.blocked_keys
 
-    def choose_again(self, receipts: Iterable[OrderedReceipt], wanted: int) -> None:
-        """Chooses, in order, the receipts that are due or follow one that is chosen; every other blocks its key."""
+    def choose_again(self, receipts: Iterable[OrderedReceipt], wanted: int, *, is_fair: bool) -> None:
+        """Chooses, in order, the receipts that are due or follow one that is chosen; every other blocks its key.
+
+        In a fair group a message without a key that waits for its turn holds up none of a key.
+        """
         for receipt in receipts:
             if self.is_blocked(receipt.sharding_key):
                 continue
             if _is_due(receipt) and len(self.again) < wanted:
                 self.again.append(receipt)
-            elif receipt.sharding_key == NO_KEY:
+            elif receipt.sharding_key == NO_KEY and not (is_fair and receipt.state == "parked"):
                 self.all_blocked = True
             else:
                 self.blocked_keys.add(receipt.sharding_key)
@@ -115,12 +119,16 @@ async def read_queues(batch: Batch, group_id: int, reached: Mapping[Queue, Queue
     return found
 
 
-async def choose_again(batch: Batch, group_id: int, queue: Queue, ordered: OrderedQueue, wanted: int) -> None:
+async def choose_again(
+    batch: Batch, group_id: int, queue: Queue, ordered: OrderedQueue, wanted: int, after: str | None = None
+) -> None:
     """Chooses what is handed out again: of each key whose first receipt is due, the ones that follow it, too.
 
-    At most `wanted` keys are read, and one receipt more of each than may be handed out: that one blocks its key.
+    At most `wanted` keys are read, and one receipt more of each than may be handed out: that one blocks its key. In a
+    fair group they come by turns, from the key behind `after` on.
     """
-    due = [receipt for receipt in ordered.receipts if _is_due(receipt)][:wanted]
+    firsts = ordered.receipts if after is None else by_turns(ordered.receipts, _key, after)
+    due = [receipt for receipt in firsts if _is_due(receipt)][:wanted]
     following: Sequence[OrderedReceipt] = ()
     if due:
         parameters = {
@@ -132,7 +140,14 @@ async def choose_again(batch: Batch, group_id: int, queue: Queue, ordered: Order
             "max_receipts": wanted,
         }
         following = await batch.read(READ_RECEIPTS_OF_KEYS, parameters)
-    ordered.choose_again(sorted([*ordered.receipts, *following], key=attrgetter("queue_offset")), wanted)
+    receipts = sorted([*ordered.receipts, *following], key=attrgetter("queue_offset"))
+    if after is not None:
+        receipts = by_turns(receipts, _key, after)
+    ordered.choose_again(receipts, wanted, is_fair=after is not None)
+
+
+def _key(receipt: OrderedReceipt) -> str:
+    return receipt.sharding_key
 
 
 async def new_entries(

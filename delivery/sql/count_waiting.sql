@@ -1,5 +1,6 @@
 -- Count what fair groups have read ahead and not handed out, by queue, and find since when the first of it is visible. One pass
--- over the rows of each group: a thousand for a hundred thousand entries of a few keys.
+-- over the rows of each group: a thousand for a hundred thousand entries of a few keys. Ordered ones park a row for each,
+-- and the index of those is one of what is held, too.
 SELECT
     w.group_id, w.queue_topic_id AS topic_id, w.queue_id, w.waiting,
     (
@@ -16,4 +17,9 @@ FROM (
     FROM waiting AS r
     WHERE r.group_id = any(%(group_ids)s::integer [])
     GROUP BY r.group_id, r.queue_topic_id, r.queue_id
+    UNION ALL
+    SELECT p.group_id, p.topic_id, p.queue_id, count(*), min(p.queue_offset)
+    FROM receipt AS p
+    WHERE p.group_id = any(%(group_ids)s::integer []) AND p.state IN ('held', 'parked') AND p.state = 'parked'
+    GROUP BY p.group_id, p.topic_id, p.queue_id
 ) AS w

@@ -26,11 +26,12 @@ def broker(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @pytest.mark.chaos
+@pytest.mark.parametrize("fair_by", [None, "sharding_key"], ids=["by queue", "by turns"])
 def test_eight_consumers_that_are_killed_at_random_finish_every_message_once_and_in_time(
-    broker: RunningBroker, orders: str, tmp_path: Path
+    broker: RunningBroker, orders: str, tmp_path: Path, fair_by: str | None
 ) -> None:
     crowd = MortalCrowd(broker, orders, name("coupon-service"), tmp_path)
-    policy = {"max_reconsume_times": 6, "retry_policy": {"kind": "table", "delay_seconds": [0]}}
+    policy = {"max_reconsume_times": 6, "retry_policy": {"kind": "table", "delay_seconds": [0]}, "fair_by": fair_by}
     broker.client().call("PUT", f"/v1/consumer-groups/{crowd.group}", policy)
 
     with crowd.at_work():
