@@ -22,7 +22,8 @@ class MqPublisherConfig(PublisherUsecaseConfig):
 
     _outer_config: MqBrokerConfig
     topic: str
-    headers: dict[str, Any] = field(default_factory=dict)
+    # They may hold a secret.
+    headers: dict[str, Any] = field(default_factory=dict, repr=False)
     fields: dict[str, Any] = field(default_factory=dict)
 
 
