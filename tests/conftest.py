@@ -15,7 +15,7 @@ from store.process.runtime import Runtime
 from tests import packages
 from tests.broker import cells, characters, databases, poolers
 from tests.broker.endpoints import ProducerEndpoint, states
-from tests.broker.running import QUICK, RunningBroker
+from tests.broker.running import POOLED, RunningBroker
 from tests.broker.wire import Wire
 
 REDIS_URL = "redis://127.0.0.1:6379/0"
@@ -95,11 +95,11 @@ def broker(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     folder: Path = tmp_path_factory.mktemp("broker")
     with cells.installation(prepared) as database_url:
         with ExitStack() as stack:
-            settings = QUICK
             if poolers.MODE:
                 pooler = stack.enter_context(poolers.pooler(folder / "pooler", database_url, poolers.MODE))
-                database_url, settings = pooler.url, QUICK | pooler.settings
-            running = RunningBroker(folder, database_url, os.environ.get("REDIS_URL", REDIS_URL), settings, webs=2)
+                database_url = pooler.url
+                POOLED[database_url] = pooler.settings
+            running = RunningBroker(folder, database_url, os.environ.get("REDIS_URL", REDIS_URL), webs=2)
             if poolers.MODE:
                 running.prepare()
                 poolers.ready(pooler)

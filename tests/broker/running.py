@@ -30,6 +30,10 @@ QUICK = {
 }
 
 
+# What each broker behind a pooler is set to, by the URL of that.
+POOLED: dict[str, Mapping[str, str]] = {}
+
+
 class RunningBroker:
     """The processes of one broker. Within `with` they run; afterwards exactly these have ended.
 
@@ -56,7 +60,8 @@ class RunningBroker:
         self.database_url = database_url
         theirs = {name: value for name, value in os.environ.items() if not name.startswith("MQBROKER_")}
         places = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
-        self.environment = theirs | forks.path_of(checkout) | dict(settings) | places
+        pooled = POOLED.get(database_url, {})
+        self.environment = theirs | forks.path_of(checkout) | dict(settings) | places | dict(pooled)
         ports = list(ports) or [free_port() for _ in range(webs)]
         self.urls = [f"http://127.0.0.1:{port}" for port in ports]
         self.webs = [self._child(f"web-{port}", commands.web(port, processes, False)) for port in ports]
