@@ -93,6 +93,11 @@ class RunningBroker:
         return cells.database_of(self.database_url, topic)
 
     @property
+    def direct_url(self) -> str:
+        """The URL of the database itself, for what a session keeps: a pooler may stand before it."""
+        return POOLED.get(self.database_url, {}).get("DIRECT_DATABASE_URL", self.database_url)
+
+    @property
     def databases(self) -> list[str]:
         """The URLs of the databases of all cells, the control's first."""
         return cells.databases_of(self.database_url)

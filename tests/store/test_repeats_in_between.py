@@ -19,7 +19,7 @@ TABLES = ("half_message", "commit_log")
 @pytest.fixture
 def other(broker: RunningBroker) -> Iterator[psycopg.Connection]:
     """A session that stands for another web process."""
-    with psycopg.connect(broker.database_url, autocommit=True) as session:
+    with psycopg.connect(broker.direct_url, autocommit=True) as session:
         yield session
 
 
