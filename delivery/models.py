@@ -103,8 +103,8 @@ class Receipt(models.Model):
 class Waiting(models.Model):
     """A run of entries that a fair group has read ahead: of one key and one queue, in the order of the queue.
 
-    `offsets` are those of the entries; the first `taken` of them are handed out. The row goes with the last one. The
-    runs of a key come in the order of the log, in which the first entry has a place.
+    `offsets` are the queue offsets of the entries; the first `taken` entries are handed out. The row is deleted with
+    the last one. The runs of a key come in the order of the log positions of their first entries.
     """
 
     pk = models.CompositePrimaryKey(

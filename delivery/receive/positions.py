@@ -24,7 +24,7 @@ Read = Callable[[Statement[Waiting], dict[str, Any]], Awaitable[Sequence[Waiting
 
 
 class QueuePosition(msgspec.Struct):
-    """Where a group stands in a queue; `max_offset` is the next to be written. `lag`: what it was not handed yet."""
+    """Where a group stands in a queue; `max_offset` is the next to be written. `lag`: entries not handed out yet."""
 
     topic: str
     queue_id: int

@@ -84,7 +84,7 @@ class Turn:
         self.counted_at: float | None = None
 
     async def is_full(self, batch: Batch, group_id: int) -> bool:
-        """Whether so many messages wait that none is to be read ahead."""
+        """Whether MAX_WAITING messages wait: then no entry is read ahead."""
         now = time.monotonic()
         if self.counted_at is None or (self.waiting > MAX_WAITING / 10 and now - self.counted_at > COUNTED_SECONDS):
             rows = await batch.read(COUNT_WAITING, {"group_ids": [group_id]})

@@ -15,7 +15,7 @@ from mqbroker_client.faststream import AckPolicy, MqBroker, MqMessage, MqRespons
 from mqbroker_client.sqlalchemy import Outbox
 from pydantic import BaseModel
 from sqlalchemy import create_engine
-from sqlalchemy.orm import sessionmaker
+from sqlalchemy.orm import Session, sessionmaker
 
 from tests.broker import characters
 from tests.broker.polling import at_this_load
@@ -63,7 +63,9 @@ def test_a_message_is_handled_with_its_type_its_headers_and_its_context(mq: MqBr
     async def run() -> Any:
         async with started(mq):
             await mq.publish({"item": "cup"}, orders, tags="open")
-            await mq.publish(Order(item="tea"), orders, tags="paid", headers={"region": "eu"}, correlation_id="order-1")
+            await mq.publish(
+                Order(item="tea"), orders, tags="paid", properties={"region": "eu"}, correlation_id="order-1"
+            )
             return await found(handled)
 
     assert asyncio.run(run()) == [(Order(item="tea"), "eu", "order-1", "paid")]
@@ -261,7 +263,7 @@ def test_an_application_has_routers_and_a_page_of_asyncapi(mq: MqBroker, orders:
 def test_a_session_without_its_outbox_is_refused(mq: MqBroker, orders: str) -> None:
     async def run() -> None:
         async with mq:
-            await mq.publish("tea", orders, session=object())
+            await mq.publish("tea", orders, session=Session())
 
     with pytest.raises(IncorrectState, match="session= needs the outbox"):
         asyncio.run(run())

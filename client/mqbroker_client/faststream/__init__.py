@@ -1,7 +1,6 @@
 """FastStream on this broker: `MqBroker` beside its brokers of Kafka, RabbitMQ, NATS and Redis.
 
-It goes by what FastStream 0.7 keeps for its own brokers, of which nothing is promised: the extra `faststream` pins that
-series.
+It is made of internals of FastStream 0.7, which another version may change: the extra `faststream` takes 0.7 only.
 """
 
 from faststream.middlewares import AckPolicy

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from faststream._internal.broker import BrokerUsecase
 from faststream.specification.schema import BrokerSpec
@@ -15,12 +15,16 @@ from mqbroker_client.faststream.messages import MqMessage, MqPublishCommand
 from mqbroker_client.faststream.registrators import MqRegistrator
 from mqbroker_client.messages import Delivery
 
+if TYPE_CHECKING:  # an extra of its own
+    from mqbroker_client.sqlalchemy import Outbox
+    from mqbroker_client.sqlalchemy.outbox import AnySession
+
 
 class MqBroker(MqRegistrator, BrokerUsecase[Delivery, AsyncBroker, MqBrokerConfig]):
     """This broker as one of FastStream's. `url` may be several, with commas between; `producer_group` sends.
 
-    `outbox` is `mqbroker_client.sqlalchemy.Outbox`, for `publish(…, session=…)`. `options` are those of `AsyncBroker`,
-    and `settings` those that each broker of FastStream has.
+    `publish(…, session=…)` needs an `outbox` of `mqbroker_client.sqlalchemy`. `options` go to `AsyncBroker`;
+    `settings` are the ones of every FastStream broker.
     """
 
     def __init__(
@@ -29,7 +33,7 @@ class MqBroker(MqRegistrator, BrokerUsecase[Delivery, AsyncBroker, MqBrokerConfi
         api_key: str,
         *,
         producer_group: str = "faststream",
-        outbox: Any = None,
+        outbox: "Outbox | None" = None,
         options: Mapping[str, Any] | None = None,
         routers: Iterable[MqRegistrator] = (),
         description: str | None = None,
@@ -92,13 +96,13 @@ class MqBroker(MqRegistrator, BrokerUsecase[Delivery, AsyncBroker, MqBrokerConfi
         headers: dict[str, Any] | None = None,
         correlation_id: str | None = None,
         reply_to: str = "",
-        session: Any = None,
+        session: "AnySession | None" = None,
         **fields: Any,
     ) -> Any:
         """Sends a message now; with `session` in the transaction of that session of SQLAlchemy: both, or neither.
 
-        The headers are its properties. `fields` are those of `mqbroker_client.Message`, such as `tags`, `sharding_key`
-        and `delay_seconds`. Gives what was stored.
+        The headers become properties of the message. `fields` are fields of `mqbroker_client.Message`, such as `tags`,
+        `sharding_key` and `delay_seconds`. Gives what was stored; None with a session.
         """
         cmd = MqPublishCommand(
             message,

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from fast_depends import dependency_provider
 from faststream._internal.configs import BrokerConfig
@@ -22,6 +22,9 @@ from mqbroker_client.aio import AsyncBroker, AsyncProducer
 from mqbroker_client.faststream.messages import CONTENT_TYPE, MqPublishCommand, Parser, outcome
 from mqbroker_client.messages import Message
 
+if TYPE_CHECKING:  # an extra of its own
+    from mqbroker_client.sqlalchemy import Outbox
+
 # FastStream's own: what a stop gives the handlers that run.
 GRACEFUL_SECONDS = 15.0
 NO_OUTBOX = "session= needs the outbox that listens to it: MqBroker(…, outbox=Outbox(…))"
@@ -31,7 +34,7 @@ NO_ANSWERS = "a message broker answers no request: publish with reply_to=, and s
 class MqProducer(ProducerProto[MqPublishCommand]):
     """Publishes commands: at once, with a database session's commit, or with the ack of the delivery in hand."""
 
-    def __init__(self, group: str, outbox: Any = None, parser: Any = None, decoder: Any = None) -> None:
+    def __init__(self, group: str, outbox: "Outbox | None" = None, parser: Any = None, decoder: Any = None) -> None:
         own = Parser()
         self._parser = ParserComposition(parser, own.parse_message)
         self._decoder = ParserComposition(decoder, own.decode_message)
@@ -77,7 +80,8 @@ class MqProducer(ProducerProto[MqPublishCommand]):
         """A command as a message."""
         encoded, content_type = await self.codec.encode(body, self.serializer)
         properties = cmd.properties | ({CONTENT_TYPE: content_type} if content_type else {})
-        return Message(cmd.destination, encoded, properties=properties, **cmd.fields)
+        fields = {**cmd.fields, "properties": {**cmd.fields.get("properties", {}), **properties}}
+        return Message(cmd.destination, encoded, **fields)
 
     @property
     def _connected(self) -> AsyncProducer:

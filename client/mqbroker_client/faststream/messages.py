@@ -10,7 +10,7 @@ from faststream.response import PublishCommand, PublishType, Response
 from mqbroker_client.aio import AsyncConsumer
 from mqbroker_client.messages import Delivery, Message
 
-# Properties that stand for what FastStream's messages have and those of the broker do not.
+# Properties that keep what a message of FastStream has and a message of the broker lacks.
 CONTENT_TYPE, CORRELATION_ID, REPLY_TO = "content_type", "correlation_id", "reply_to"
 OWN = frozenset((CONTENT_TYPE, CORRELATION_ID, REPLY_TO))
 
@@ -84,7 +84,7 @@ class Parser:
 
 
 class MqPublishCommand(PublishCommand):
-    """A message to be published; `fields` are those of `mqbroker_client.Message`, and `session` its transaction."""
+    """A message to be published, with `fields` of `mqbroker_client.Message`; with a `session` in its transaction."""
 
     def __init__(
         self,
@@ -127,13 +127,13 @@ class MqPublishCommand(PublishCommand):
 
     @property
     def properties(self) -> dict[str, str]:
-        """The headers, and what only FastStream has, as properties."""
+        """The headers, the correlation id and the topic of the reply, as properties."""
         own = {CORRELATION_ID: self.correlation_id, REPLY_TO: self.reply_to}
         return {name: str(value) for name, value in {**self.headers, **own}.items() if value}
 
 
 class MqResponse(Response):
-    """What a handler returns to publish more than a body; `fields` are those of `mqbroker_client.Message`."""
+    """What a handler returns to publish a body with headers, and with `fields` of `mqbroker_client.Message`."""
 
     def __init__(
         self, body: Any, *, headers: dict[str, Any] | None = None, correlation_id: str | None = None, **fields: Any

@@ -18,7 +18,7 @@ from mqbroker_client.faststream.messages import MqPublishCommand
 
 @dataclass(kw_only=True)
 class MqPublisherConfig(PublisherUsecaseConfig):
-    """`fields` are those of `mqbroker_client.Message` that each of its messages has."""
+    """A topic, and the headers and `fields` of `mqbroker_client.Message` that each message of the publisher has."""
 
     _outer_config: MqBrokerConfig
     topic: str

@@ -74,7 +74,7 @@ class MqRegistrator(Registrator[Delivery, MqBrokerConfig]):
         include_in_schema: bool = True,
         **fields: Any,
     ) -> MqPublisher:
-        """Publishes to a topic what a handler returns; `fields` are those of `mqbroker_client.Message`."""
+        """Publishes to a topic what a handler returns, with these `fields` of `mqbroker_client.Message`."""
         settings = MqPublisherConfig(
             _outer_config=self.config,  # type: ignore[arg-type]  # a composition of such configs
             topic=topic,

@@ -165,7 +165,7 @@ class MqSubscriber(SubscriberUsecase[Delivery]):
             raise
 
     async def get_one(self, *, timeout: float = 5.0) -> MqMessage | None:
-        """The next message within so many seconds, or None. It is hidden from the group until it is settled."""
+        """The next message, or None after `timeout` seconds. A message is hidden from the group until it is settled."""
         received = await self.consumer.receive(
             self.topic,
             max_messages=1,
