@@ -13,8 +13,8 @@ from pathlib import Path
 import pyspark
 
 from analytics.java import Java
-from embedded.folder import free_port
 from tests.broker.polling import eventually
+from tests.broker.ports import free_port
 
 HOST = "127.0.0.1"
 SPARK = Path(pyspark.__file__).parent

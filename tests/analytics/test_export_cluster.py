@@ -16,11 +16,11 @@ import pytest
 from analytics.files import manifest
 from analytics.java import Java
 from analytics.reports.catalog import NAMES
-from embedded.folder import free_port
 from tests.analytics.cluster import HOST, JAVA_OPTIONS, SPARK, Standalone, standalone
 from tests.analytics.conftest import PASSWORD, ROOT, Exported
 from tests.analytics.parquet import ordered, rows
 from tests.analytics.past import Past
+from tests.broker.ports import free_port
 
 # Up to eight processes of Java on a machine that may have other work.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]

@@ -12,10 +12,10 @@ from typing import Any
 
 import pymysql
 
-from embedded.folder import free_port
 from embedded.processes.child import Child
 from tests import packages
 from tests.broker.polling import eventually
+from tests.broker.ports import free_port
 
 # The programs of Debian's packages, without the service that mariadb-server would start.
 PROGRAMS = {"mariadbd": "mariadb-server-core", "my_print_defaults": "mariadb-client-core"}

@@ -9,8 +9,8 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from embedded.folder import free_port
 from tests.broker.background import BackgroundLoop
+from tests.broker.ports import free_port
 from tests.broker.wire import Document
 
 

@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from embedded.folder import free_port
 from embedded.processes.child import Child
 from tests import packages
 from tests.broker.polling import eventually
+from tests.broker.ports import free_port
 
 MODE = os.environ.get("MQ_POOLER", "")
 DEBIANS = "/usr/sbin/pgbouncer"

@@ -5,8 +5,8 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-from embedded.folder import free_port
 from tests.broker.background import BackgroundLoop
+from tests.broker.ports import free_port
 
 CHUNK_BYTES = 65_536
 

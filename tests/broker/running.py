@@ -11,10 +11,10 @@ from mqbroker_client import Broker
 
 from embedded import commands
 from embedded.commands import ROOT
-from embedded.folder import free_port
 from embedded.processes.child import Child
 from tests.broker import cells, forks
 from tests.broker.polling import eventually
+from tests.broker.ports import free_port
 from tests.broker.wire import Wire
 
 API_KEY = "mq_of_the_tests"

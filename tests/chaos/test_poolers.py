@@ -15,12 +15,12 @@ import pytest
 from mqbroker_client import Admin, Consumer, Producer
 
 from embedded import commands
-from embedded.folder import free_port
 from store.db import guards
 from tests.broker import characters, databases, poolers
 from tests.broker.load import Crowd
 from tests.broker.polling import eventually
 from tests.broker.poolers import Pooler
+from tests.broker.ports import free_port
 from tests.broker.running import QUICK, RunningBroker
 from tests.chaos.shops import Shop, everything
 

@@ -6,11 +6,11 @@ from functools import partial
 import pytest
 from mqbroker_client import Consumer, Producer
 
-from embedded.folder import free_port
 from tests.broker import databases
 from tests.broker.characters import bodies
 from tests.broker.endpoints import ProducerEndpoint, states
 from tests.broker.polling import eventually
+from tests.broker.ports import free_port
 from tests.broker.running import QUICK, RunningBroker
 from tests.broker.tellings import told
 from tests.broker.wire import Wire

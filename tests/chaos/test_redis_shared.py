@@ -4,8 +4,8 @@ from pathlib import Path
 
 import redis
 
-from embedded.folder import free_port
 from tests.broker.polling import eventually
+from tests.broker.ports import free_port
 from tests.broker.running import RunningBroker
 
 

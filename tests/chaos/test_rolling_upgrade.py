@@ -20,10 +20,10 @@ import pytest
 from mqbroker_client import Admin
 
 from embedded.commands import ROOT
-from embedded.folder import free_port
 from tests.broker import databases
 from tests.broker.load import Crowd
 from tests.broker.polling import at_this_load
+from tests.broker.ports import free_port
 from tests.broker.running import QUICK, RunningBroker
 from tests.chaos.shops import Shop, everything
 

@@ -11,11 +11,11 @@ import psycopg
 import pytest
 
 from embedded import commands
-from embedded.folder import free_port
 from embedded.servers import postgres
 from store.db import guards
 from tests.broker import databases, poolers
 from tests.broker.polling import eventually
+from tests.broker.ports import free_port
 from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.wire import Answer, Wire, problem
 

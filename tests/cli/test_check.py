@@ -4,7 +4,7 @@ import subprocess
 
 from embedded.commands import ROOT
 from embedded.environment import common
-from embedded.folder import free_port
+from tests.broker.ports import free_port
 from tools.check import STEPS
 
 CLOSED = f"postgresql://mqbroker@127.0.0.1:{free_port()}/mqbroker"

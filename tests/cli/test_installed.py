@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from embedded.commands import ROOT
-from embedded.folder import free_port
+from tests.broker.ports import free_port
 from tests.broker.wire import Wire
 from tests.docs import image
 from tools.lock import find_uv

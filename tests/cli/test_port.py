@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from embedded.folder import free_port
 from tests.broker import databases
+from tests.broker.ports import free_port
 from tests.broker.running import QUICK, RunningBroker
 from tests.cli.conftest import Run
 

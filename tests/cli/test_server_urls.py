@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from embedded.folder import free_port
 from mqbroker.server_urls import task_broker
 from store.db.server_url import database
 from tests.broker import databases
+from tests.broker.ports import free_port
 from tests.broker.running import RunningBroker
 
 PORTS = "give postgresql://user:password@host:port/database, or several servers as host1:port1,host2:port2."

@@ -19,10 +19,11 @@ import psutil
 import pytest
 
 from embedded.commands import ROOT
-from embedded.folder import DataFolder, free_port
+from embedded.folder import DataFolder
 from embedded.processes import identity
 from tests.broker import databases
 from tests.broker.polling import at_this_load
+from tests.broker.ports import free_port
 from tests.broker.wire import Wire
 from tests.cli.conftest import Eventually, Run, running
 

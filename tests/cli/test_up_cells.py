@@ -4,8 +4,8 @@ import signal
 import subprocess
 from pathlib import Path
 
-from embedded.folder import free_port
 from embedded.processes.child import wait_until
+from tests.broker.ports import free_port
 from tests.cli.conftest import Run
 from tests.cli.test_up import KEY, Up
 

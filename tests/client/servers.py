@@ -1,7 +1,6 @@
 """Real HTTP servers on free local ports: one that answers by a script, one that serves a WSGI application."""
 
 import json
-import random
 import socketserver
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -11,8 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeVar
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
+from tests.broker.ports import free_port
+
 ADDRESS = "127.0.0.1"
-PORTS = range(20000, 32000)
 
 Server = TypeVar("Server", bound=socketserver.BaseServer)
 
@@ -106,10 +106,10 @@ def wsgi_server(application: Callable[..., Any]) -> Iterator[str]:
 
 
 def on_a_free_port(make: Callable[[int], Server]) -> Server:
-    """Below 32768, where the kernel does not hand ports to outgoing connections."""
-    for port in random.sample(PORTS, 50):
+    """Made again while something else takes the port first."""
+    for _ in range(50):
         try:
-            return make(port)
+            return make(free_port())
         except OSError:
             continue
     raise OSError("none of 50 ports was free")

@@ -15,10 +15,10 @@ import urllib3
 from mqbroker_client import Consumer
 from mqbroker_client.administration import new_secret
 
-from embedded.folder import free_port
 from embedded.processes import launch
 from tests.broker.characters import bodies, name
 from tests.broker.polling import eventually
+from tests.broker.ports import free_port
 from tests.broker.running import RunningBroker
 from tests.broker.tellings import ended
 from tests.client import pages

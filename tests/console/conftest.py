@@ -14,8 +14,8 @@ from psycopg import sql
 from psycopg.rows import namedtuple_row
 
 from embedded import commands
-from embedded.folder import free_port
 from tests.broker import databases, forks
+from tests.broker.ports import free_port
 from tests.console.operators import Operator
 from tests.console.rows import Broker
 

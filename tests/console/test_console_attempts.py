@@ -16,7 +16,7 @@ from django.test import RequestFactory
 
 from console import sign_in_attempts
 from console.models import SLOTS
-from embedded.folder import free_port
+from tests.broker.ports import free_port
 from tests.console.conftest import PASSWORD, serving
 from tests.console.operators import Operator
 from tests.console.rows import Broker

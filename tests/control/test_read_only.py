@@ -12,10 +12,10 @@ import pytest
 from psycopg import sql
 
 from embedded import commands
-from embedded.folder import free_port
 from store.db import guards
 from tests.broker import databases, forks
 from tests.broker.polling import eventually
+from tests.broker.ports import free_port
 from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.wire import problem
 from tests.control.conftest import PASSWORD, SET_PASSWORD, SETTINGS

@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 
 from embedded.commands import ROOT
-from embedded.folder import free_port
 from embedded.processes import launch
 from tests.broker.polling import eventually
+from tests.broker.ports import free_port
 from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.wire import Document
 from tests.docs.pages import Page

@@ -9,10 +9,10 @@ import pytest
 
 from embedded import commands
 from embedded.commands import ROOT
-from embedded.folder import free_port
 from embedded.processes.child import Child, wait_until
 from embedded.servers import postgres, valkey
 from mqbroker import env
+from tests.broker.ports import free_port
 from tests.broker.running import RunningBroker
 from tests.docs import composition
 from tests.docs.composition import Node, filled, services

@@ -16,9 +16,9 @@ from mqbroker_client import Broker, Consumer, Producer
 
 from embedded import commands
 from embedded.commands import ROOT
-from embedded.folder import free_port
 from tests.broker import characters
 from tests.broker.polling import eventually
+from tests.broker.ports import free_port
 from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.wire import Wire
 from tests.docs.proxies import Proxy, caddy, nginx

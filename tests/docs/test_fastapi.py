@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from embedded.commands import ROOT
-from embedded.folder import free_port
 from embedded.processes import launch
 from tests.broker.polling import eventually
+from tests.broker.ports import free_port
 from tests.broker.running import API_KEY, RunningBroker
 from tests.docs.pages import page
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from embedded.commands import ROOT
-from embedded.folder import free_port
+from tests.broker.ports import free_port
 from tests.broker.running import RunningBroker
 from tests.docs import stories
 from tests.docs.pages import page

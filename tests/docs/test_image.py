@@ -16,10 +16,10 @@ import drf_spectacular_sidecar
 import pytest
 
 from embedded.commands import ROOT
-from embedded.folder import free_port
 from embedded.processes.child import Child
 from tests.broker import databases
 from tests.broker.polling import eventually
+from tests.broker.ports import free_port
 from tests.broker.wire import Wire
 from tests.docs import image
 from tests.docs.composition import filled, services

@@ -11,10 +11,10 @@ import nats
 from nats.errors import Error
 from nats.js.client import JetStreamContext
 
-from embedded.folder import free_port
 from embedded.processes.child import Child
 from tests import packages
 from tests.broker.polling import eventually
+from tests.broker.ports import free_port
 
 
 class Server:

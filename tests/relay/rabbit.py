@@ -8,10 +8,10 @@ from pathlib import Path
 
 import amqp
 
-from embedded.folder import free_port
 from embedded.processes.child import Child
 from tests import packages
 from tests.broker.polling import eventually
+from tests.broker.ports import free_port
 
 # Not the script of Debian's package, which changes to its user.
 PROGRAM = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")

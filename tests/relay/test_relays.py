@@ -11,9 +11,9 @@ import pytest
 from mqbroker_client import Admin, Message, Producer
 
 from embedded.commands import ROOT
-from embedded.folder import free_port
 from tests.broker import characters
 from tests.broker.polling import eventually
+from tests.broker.ports import free_port
 from tests.broker.running import API_KEY, RunningBroker
 from tests.relay.conftest import NatsTarget, RabbitTarget, Target, relay
 

@@ -20,10 +20,10 @@ import pytest
 from psycopg.rows import namedtuple_row
 
 from embedded.commands import ROOT, python, worker
-from embedded.folder import free_port
 from mqbroker.celery.app import EVERY_SECONDS
 from tests.broker import databases, forks
 from tests.broker.polling import eventually
+from tests.broker.ports import free_port
 from tests.console import given_up
 from tests.console.rows import Broker
 

@@ -9,8 +9,8 @@ from mqbroker_client import Consumer, Message
 from mqbroker_client.barrier.errors import OutsideTransaction
 from mqbroker_client.celery import TransactionalTask
 
-from embedded.folder import free_port
 from tests.broker.polling import eventually
+from tests.broker.ports import free_port
 from tests.broker.tellings import received_until_empty
 from tests.tasks.conftest import Shop, comparable, nothing
 
