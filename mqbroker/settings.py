@@ -2,13 +2,19 @@
 
 import os
 import secrets
-from datetime import time
 from pathlib import Path
 
-from analytics.management import manners
 from console import theme
-from mqbroker import env, logs, server_urls
-from mqbroker.framework import (  # noqa: F401  # Django reads them here
+from mqbroker import logs
+from mqbroker.environment import env, server_urls
+from mqbroker.environment.export import (  # noqa: F401  # Django reads them here
+    EXPORT_NICE,
+    EXPORT_NIGHTLY_AT,
+    EXPORT_NIGHTLY_MAX_SECONDS,
+    EXPORT_NIGHTLY_TO,
+    JDBC_JAR,
+)
+from mqbroker.environment.framework import (  # noqa: F401  # Django reads them here
     AUTH_PASSWORD_VALIDATORS,
     DATA_UPLOAD_MAX_MEMORY_SIZE,
     INSTALLED_APPS,
@@ -24,7 +30,13 @@ from mqbroker.framework import (  # noqa: F401  # Django reads them here
     USE_I18N,
     USE_TZ,
 )
-from mqbroker.watching import (  # noqa: F401  # Django reads them here
+from mqbroker.environment.rocketmq import (  # noqa: F401  # Django reads them here
+    ROCKETMQ_SERVER,
+    ROCKETMQ_TLS_CERTIFICATE,
+    ROCKETMQ_TLS_KEY,
+    ROCKETMQ_TLS_PORT,
+)
+from mqbroker.environment.watching import (  # noqa: F401  # Django reads them here
     ATTENTION_FREE_PERCENT,
     ATTENTION_LAG,
     ATTENTION_UNACKED_SECONDS,
@@ -164,25 +176,6 @@ SECRETS_KEYS = env.secret_keys(
     "SECRETS_KEYS",
     "Keys under which the secrets of endpoints and subscriptions are sealed in the database, between commas: the first "
     "one seals, all of them open. Without one they are stored as they are, and a reader of the database can sign.",
-)
-
-# --- the export -----------------------------------------------------------------------------------------------------
-JDBC_JAR = env.text(
-    "JDBC_JAR", "", "PostgreSQL's driver for `./mq export --reader jdbc`; empty: the system's, else Ivy fetches one."
-)
-EXPORT_NICE = env.whole(
-    "EXPORT_NICE", manners.NICENESS, "How far exports and reports give way; on a busy machine 0: not.", maximum=19
-)
-EXPORT_NIGHTLY_TO = env.text(
-    "EXPORT_NIGHTLY_TO",
-    "",
-    "Folder of the nightly export, its reports beside it; empty: none. All workers with the extra `analytics` need it.",
-)
-EXPORT_NIGHTLY_AT = env.time_of_day(
-    "EXPORT_NIGHTLY_AT", time(2, 0), "When the nightly export begins, in UTC; for six hours it is tried again."
-)
-EXPORT_NIGHTLY_MAX_SECONDS = env.whole(
-    "EXPORT_NIGHTLY_MAX_SECONDS", 4 * 3600, "Time after which the nightly export or its reports are ended.", minimum=1
 )
 
 # --- the web, the database and the task broker ------------------------------------------------------------------------

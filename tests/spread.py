@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings
 
 from embedded.commands import ROOT
-from mqbroker import server_urls
+from mqbroker.environment import server_urls
 from store.db.server_url import database
 from tests.broker import forks
 from tests.workers import Workers

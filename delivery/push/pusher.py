@@ -16,7 +16,7 @@ from delivery.push import protocol, subscribers
 from delivery.push.protocol import Pushed
 from delivery.push.registry import MAX_SUBSCRIPTIONS
 from delivery.push.subscribers import Subscriber
-from delivery.receipts import settling
+from delivery.receipts import failing, settling
 from delivery.receive import receives, returns
 from delivery.receive.deliveries import Delivery
 from delivery.receive.receives import Receive
@@ -191,7 +191,7 @@ class Push:
             await writer.run(settling.Ack(subscriber.group, settlement.acked))
         await self._note(settlement.answer)
         for nack, handles in settlement.nacked.items():
-            await settling.nack(subscriber.group, handles, nack.delay_seconds, nack.reason)
+            await failing.nack(subscriber.group, handles, nack.delay_seconds, nack.reason)
         if settlement.returned:
             await returns.give_back(subscriber.group, settlement.returned, RETURN_SECONDS)
 

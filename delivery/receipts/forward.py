@@ -8,9 +8,10 @@ from typing import Self
 from access.callers import Caller
 from delivery import groups
 from delivery.receipts.elsewhere import ACK_RECEIPTS, settled
+from delivery.receipts.failing import LOCK_RECEIPTS, receipts_of
 from delivery.receipts.given import expired, unpacked, wake
 from delivery.receipts.handles import PACKED, Handle, by_cell
-from delivery.receipts.settling import HANDLE_BYTES, LOCK_RECEIPTS, receipts_of
+from delivery.receipts.settling import HANDLE_BYTES
 from delivery.rows import FailedReceipt, GroupFacts
 from scheduling import recalls
 from sending import repeats

@@ -1,4 +1,4 @@
-"""Receipts: the proof of a delivery, and how its consumer settles it: ack, nack, extend."""
+"""Receipts: the proof of a delivery, and how its consumer settles it: by an ack, or later by more time for it."""
 
 from collections.abc import Iterable, Sequence, Set
 from functools import partial
@@ -11,10 +11,8 @@ from delivery import groups
 from delivery.receipts import elsewhere
 from delivery.receipts.elsewhere import ACK_RECEIPTS, settled
 from delivery.receipts.given import ack, outcomes, settle, unpacked, wake
-from delivery.receipts.handles import PACKED, Handle, by_cell, columns
-from delivery.retries import nacks, ordered, redelivery
-from delivery.rows import FailedReceipt, GroupFacts, SettledHandle
-from scheduling.publish import publish
+from delivery.receipts.handles import PACKED, Handle, by_cell
+from delivery.rows import GroupFacts, SettledHandle
 from store.commit.batch import Batch
 from store.commit.operation import Operation
 from store.db import arrays
@@ -25,61 +23,34 @@ from store.process import runtime
 from store.process.runtime import CONTROL
 
 EXTEND_RECEIPTS = Statement(__file__, "extend_receipts", SettledHandle)
-LOCK_RECEIPTS = Statement(__file__, "lock_receipts", FailedReceipt)
-TAKE_RECEIPTS = Statement(__file__, "take_receipts", FailedReceipt)
 
 # What a handle adds to a batch.
 HANDLE_BYTES = 64
 
 
-def invisible_time(seconds: float | None) -> float:
+def invisible_time(seconds: float | None, least: float | None = None) -> float:
     """The invisible time of a delivery in seconds; None: DEFAULT_INVISIBLE_SECONDS.
 
-    Raises MessageIllegal outside MIN_INVISIBLE_SECONDS to MAX_INVISIBLE_SECONDS.
+    Raises MessageIllegal outside `least`, or else MIN_INVISIBLE_SECONDS, to MAX_INVISIBLE_SECONDS.
     """
     if seconds is None:
         return float(settings.DEFAULT_INVISIBLE_SECONDS)
-    require_between("invisible_seconds", seconds, settings.MIN_INVISIBLE_SECONDS, settings.MAX_INVISIBLE_SECONDS)
+    shortest = settings.MIN_INVISIBLE_SECONDS if least is None else least
+    require_between("invisible_seconds", seconds, shortest, settings.MAX_INVISIBLE_SECONDS)
     return seconds
 
 
-async def nack(
-    group_name: str, given: list[str], delay_seconds: float | None, reason: str | None = None
+async def extend(
+    group_name: str, given: list[str], invisible_seconds: float | None, least_seconds: float | None = None
 ) -> list[Refusal | None]:
-    """Gives deliveries back: each is offered again after the group's retry delay, or after `delay_seconds`.
-
-    The reason, of at most nacks.MAX_REASON characters, is kept with the message's trace and its dead letter. In the
-    order given: None, or ReceiptExpired. Raises GroupNotExist or MessageIllegal."""
-    if delay_seconds is not None:
-        require_between("delay_seconds", delay_seconds, 0, settings.MAX_TIMER_DELAY_SECONDS)
-    kept_reason = nacks.validate(reason)
-    group = await groups.existing(group_name)
-    return await settle(group, given, lambda handles: Nack(handles, delay_seconds, kept_reason))
-
-
-async def extend(group_name: str, given: list[str], invisible_seconds: float | None) -> list[Refusal | None]:
     """Gives deliveries more time: `invisible_seconds` from now on. The handles stay the same.
 
-    In the order given: None, or ReceiptExpired. Raises GroupNotExist or MessageIllegal.
+    `least_seconds` is the shortest time that may be asked for; None: MIN_INVISIBLE_SECONDS. With 0 s a delivery is over
+    at once. In the order given: None, or ReceiptExpired. Raises GroupNotExist or MessageIllegal.
     """
-    seconds = invisible_time(invisible_seconds)
+    seconds = invisible_time(invisible_seconds, least_seconds)
     group = await groups.existing(group_name)
     return await settle(group, given, lambda handles: Extension(handles, seconds))
-
-
-async def receipts_of(
-    batch: Batch, statement: Statement[FailedReceipt], handles: Set[Handle]
-) -> dict[Handle, FailedReceipt]:
-    """The receipts that a statement deletes or locks, by their handles. Run twice, as in `settled`."""
-    failed: dict[Handle, FailedReceipt] = {}
-    for _ in range(2):
-        if left := handles - failed.keys():
-            failed |= {_handle_of(row): row for row in await batch.read(statement, columns(left))}
-    return failed
-
-
-def _handle_of(row: FailedReceipt) -> Handle:
-    return Handle(row.group_id, row.topic_id, row.queue_id, row.queue_offset, row.nonce)
 
 
 class Ack(Operation[Set[Handle]]):
@@ -199,38 +170,6 @@ class Ack(Operation[Set[Handle]]):
         left = {handle for handle in self.handles - self.found if elsewhere.have_left(self.cell, {handle})}
         self.found = self.found | await elsewhere.settle(self.cell, left, elsewhere.LateAck)
         return True
-
-
-class Nack(Operation[Set[Handle]]):
-    """Deliveries of one group that failed: one delete takes the receipts, and their messages are published again.
-
-    Those of ordered groups are held in their queues until their retry, or become dead letters.
-    """
-
-    __slots__ = ("delay_seconds", "handles", "reason")
-    URGENT = True
-
-    def __init__(self, handles: Set[Handle], delay_seconds: float | None, reason: str | None) -> None:
-        super().__init__()
-        self.handles = handles
-        self.delay_seconds = delay_seconds
-        self.reason = reason
-
-    @classmethod
-    async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
-        given = {handle: one for one in operations for handle in one.handles}
-        held = await groups.hold(batch, {handle.group_id for handle in given})
-        in_order = {handle for handle in given if handle.group_id in held and held[handle.group_id].ordered}
-        taken = await receipts_of(batch, TAKE_RECEIPTS, given.keys() - in_order)
-        locked = await receipts_of(batch, LOCK_RECEIPTS, in_order)
-        for handle, receipt in (taken | locked).items():
-            nacks.keep(batch, receipt, given[handle].reason)
-            if handle in taken:
-                await publish(batch, await redelivery.retry(receipt, given[handle].delay_seconds))
-            else:
-                await ordered.hold(batch, receipt, given[handle].delay_seconds)
-        for one in operations:
-            one.result = (taken.keys() | locked.keys()) & one.handles
 
 
 class Extension(Operation[Set[Handle]]):

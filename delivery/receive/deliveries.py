@@ -52,6 +52,12 @@ class Receiver:
     has_next_cell: bool
     # Done as soon as the consumer has hung up.
     gone: asyncio.Future[object] | None = None
+    # Whether what it is handed comes again at once when its invisible time is over, without a retry's delay.
+    again_at_once: bool = False
+
+    def new_nonce(self) -> int:
+        """The nonce of what it is handed."""
+        return handles.new_nonce(again_at_once=self.again_at_once)
 
     @property
     def is_gone(self) -> bool:

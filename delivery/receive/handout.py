@@ -3,7 +3,6 @@
 Of a batch, receives of one group and one topic are one *reading*: they share its locks, and what its queues hold.
 """
 
-import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple, Self
@@ -84,7 +83,7 @@ class Receiving(Operation[Handout]):
 
     def __init__(self, receiver: Receiver) -> None:
         self.receiver = receiver
-        self.nonce = secrets.randbits(62)
+        self.nonce = receiver.new_nonce()
         super().__init__(self.nonce.to_bytes(8))
         self.cell, self.version = receiver.cell, receiver.topic.version
         # A page out of the reserve holds small messages only: they are chosen by their heads.

@@ -88,6 +88,7 @@ async def entries(
     require: Callable[[], Awaitable[None]] | None = None,
     *,
     makes: bool = True,
+    again_at_once: bool = False,
 ) -> Received:
     """A group's next messages of a topic, at most `max_messages`, hidden from the group for `invisible_seconds`.
 
@@ -99,11 +100,13 @@ async def entries(
     4. Without a message the request is blocked, up to `wait_seconds` in all; a blocked request holds no connection.
     5. When the consumer's connection is `gone`, what was handed out is returned: it would be hidden in vain.
 
-    The bodies count in `hold`. Raises a Refusal when a rule is broken, too many answers are in flight, or the database
-    is away.
+    `again_at_once`: what is not settled in its invisible time comes again without a retry's delay, as RocketMQ's
+    clients expect. The bodies count in `hold`. Raises a Refusal when a rule is broken, too many answers are in flight,
+    or the database is away.
     """
     deadline = time.monotonic() + request.wait_seconds
-    terms = Terms.of(group_name, request, await filters.parse_in_turn(request.filter))
+    wanted = await filters.parse_in_turn(request.filter)
+    terms = Terms.of(group_name, request, wanted, again_at_once=again_at_once)
     if makes:
         await topics.for_consuming(request.topic)
         await groups.for_consuming(group_name)
@@ -135,7 +138,7 @@ async def _receive_in_cell(receiver: Receiver, deadline: float) -> Received | No
             is_cut = hold.is_small and hold.is_large
             is_over = deadline <= time.monotonic() and not is_cut and not receiver.has_next_cell
             if handout.entries or is_over:
-                return await _received(group.name, handout)
+                return await of_handout(group.name, handout)
             if handout.more or receiver.has_next_cell:
                 hold.set(0)
                 return None
@@ -147,7 +150,7 @@ async def _receive_in_cell(receiver: Receiver, deadline: float) -> Received | No
     if read is None or read.result is None or not read.taken:
         return None
     await read.result.read()
-    return await _received(group.name, read.result)
+    return await of_handout(group.name, read.result)
 
 
 def _is_woken(receiver: Receiver) -> bool:
@@ -166,7 +169,8 @@ async def _handout(receiver: Receiver) -> Handout:
     return Handout(receiver) if receiver.group.paused else await hand_out(receiver)
 
 
-async def _received(group_name: str, handout: Handout) -> Received:
+async def of_handout(group_name: str, handout: Handout) -> Received:
+    """What a receive was handed, with the names that its answer has."""
     origin_ids = {message.topic_id for _, message in handout} if handout.receiver.of_others else set()
     producers = await discarded.producers(row for _, row in handout) if handout.receiver.of_discarded else {}
     return Received(group_name, handout, await topic_names.of_ids(origin_ids), producers)
@@ -181,15 +185,17 @@ class Terms:
     filter: Filter | None
     max_messages: int
     invisible_seconds: float
+    again_at_once: bool
 
     @classmethod
-    def of(cls, group_name: str, request: Receive, wanted: Filter | None) -> Self:
+    def of(cls, group_name: str, request: Receive, wanted: Filter | None, *, again_at_once: bool) -> Self:
         """Raises MessageIllegal."""
         groups.validate_name(group_name)
         max_messages = settings.MAX_RECEIVE_MESSAGES if request.max_messages is None else request.max_messages
         require_between("max_messages", max_messages, 1, settings.MAX_RECEIVE_MESSAGES)
         require_between("wait_seconds", request.wait_seconds, 0, settings.MAX_WAIT_SECONDS)
-        return cls(group_name, request.topic, wanted, max_messages, settling.invisible_time(request.invisible_seconds))
+        seconds = settling.invisible_time(request.invisible_seconds)
+        return cls(group_name, request.topic, wanted, max_messages, seconds, again_at_once)
 
     async def receiver(self, hold: Hold, gone: asyncio.Future[object] | None, turn: int) -> Receiver:
         """With the group and the topic as they are now. Raises a Refusal where they may not be read.
@@ -210,6 +216,7 @@ class Terms:
             cell=cells[turn % len(cells)],
             has_next_cell=(turn + 1) % len(cells) > 0,
             gone=gone,
+            again_at_once=self.again_at_once,
         )
 
 

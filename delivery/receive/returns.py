@@ -6,8 +6,8 @@ from typing import Self
 
 from delivery import groups
 from delivery.receipts import handles
+from delivery.receipts.failing import TAKE_RECEIPTS
 from delivery.receipts.handles import Handle
-from delivery.receipts.settling import TAKE_RECEIPTS
 from delivery.retries import redelivery
 from scheduling.publish import publish
 from store.commit import writer

@@ -1,6 +1,5 @@
 """Selection: the entries that a receive is handed, chosen by their heads; bodies are read later, of the chosen ones."""
 
-import secrets
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
@@ -153,6 +152,8 @@ async def from_queue_in_order(
 
 def chosen_again(batch: Batch, receiver: Receiver, queue: Queue, receipt: OrderedReceipt) -> HandedOut:
     """What was held or parked, and is handed out again."""
+    nonce = receiver.new_nonce()
+    ordered.hand_out_again(batch, receiver.group.id, receipt, nonce, receiver.invisible_seconds)
     return HandedOut(
         segment_id=receipt.segment_id,
         log_offset=receipt.log_offset,
@@ -160,14 +161,14 @@ def chosen_again(batch: Batch, receiver: Receiver, queue: Queue, receipt: Ordere
         body_bytes=0,
         queue=queue,
         queue_offset=receipt.queue_offset,
-        nonce=ordered.hand_out_again(batch, receiver.group.id, receipt, receiver.invisible_seconds),
+        nonce=nonce,
         reconsume_times=receipt.reconsume_times,
     )
 
 
 def handed_out(batch: Batch, receiver: Receiver, head: Head) -> HandedOut:
     """An entry that is handed out for the first time from its queue."""
-    nonce = secrets.randbits(62)
+    nonce = receiver.new_nonce()
     batch.insert(INSERT_RECEIPTS, receipt_of(receiver, head, "flight", nonce))
     return HandedOut(
         segment_id=head.segment_id,

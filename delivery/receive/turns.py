@@ -6,7 +6,6 @@ behind the last one served. So a tenant with a million messages delays one with 
 """
 
 import re
-import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -227,7 +226,7 @@ async def _read_bodies(batch: Batch, handouts: Sequence[Handout]) -> None:
 
 async def _hand_out(batch: Batch, handouts: Sequence[Handout], after: str) -> HandedByTurns:
     receivers = [handout.receiver for handout in handouts]
-    nonces = [secrets.randbits(62) for _ in receivers]
+    nonces = [receiver.new_nonce() for receiver in receivers]
     queues = receivers[0].queues
     ends = list(accumulate(receiver.max_messages for receiver in receivers))
     parameters = {

@@ -4,7 +4,6 @@ A failed message stays in its queue: its receipt is held. With sharding keys onl
 key are parked behind it, those of other keys go on. A message without a key holds up its whole queue.
 """
 
-import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -163,9 +162,8 @@ async def new_entries(
     return await progress.heads(batch, [queue], [reached.next_offset], [count])
 
 
-def hand_out_again(batch: Batch, group_id: int, receipt: OrderedReceipt, invisible_seconds: float) -> int:
-    """Puts a held or parked receipt in flight; returns the nonce of the new delivery."""
-    nonce = secrets.randbits(62)
+def hand_out_again(batch: Batch, group_id: int, receipt: OrderedReceipt, nonce: int, invisible_seconds: float) -> None:
+    """Puts a held or parked receipt in flight, as a new delivery with this nonce."""
     batch.insert(
         HAND_OUT_AGAIN,
         {
@@ -177,7 +175,6 @@ def hand_out_again(batch: Batch, group_id: int, receipt: OrderedReceipt, invisib
             "invisible_seconds": invisible_seconds,
         },
     )
-    return nonce
 
 
 async def hold(batch: Batch, receipt: FailedReceipt, delay_seconds: float | None = None) -> None:
@@ -186,18 +183,26 @@ async def hold(batch: Batch, receipt: FailedReceipt, delay_seconds: float | None
     `delay_seconds` is what the consumer asked for; None: by the group's retry policy.
     """
     failed = Failed(receipt)
-    key: dict[str, object] = {
+    if failed.delay is None:
+        await give_up(batch, receipt)
+    else:
+        wait = failed.delay_seconds if delay_seconds is None else delay_seconds
+        batch.insert(HOLD_RECEIPTS, {**_row_key(receipt), "wait_seconds": wait})
+
+
+async def give_up(batch: Batch, receipt: FailedReceipt) -> None:
+    """Publishes a failed message as a dead letter; what waits behind it goes on."""
+    batch.insert(GIVE_UP_RECEIPTS, _row_key(receipt))
+    await publish(batch, await redelivery.dead_letter(receipt))
+
+
+def _row_key(receipt: FailedReceipt) -> dict[str, object]:
+    return {
         "group_id": receipt.group_id,
         "topic_id": receipt.topic_id,
         "queue_id": receipt.queue_id,
         "queue_offset": receipt.queue_offset,
     }
-    if failed.delay is None:
-        batch.insert(GIVE_UP_RECEIPTS, key)
-        await publish(batch, await redelivery.dead_letter(receipt))
-    else:
-        wait = failed.delay_seconds if delay_seconds is None else delay_seconds
-        batch.insert(HOLD_RECEIPTS, {**key, "wait_seconds": wait})
 
 
 class Floor(NamedTuple):

@@ -10,7 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from embedded import environment
 from embedded.errors import CannotStart
-from mqbroker import env
+from mqbroker.environment import env
 
 SECRET_WORDS = ("SECRET", "PASSWORD", "KEY")
 

@@ -7,7 +7,7 @@ from delivery.dead_letters import letters as delivery_dead_letters
 from delivery.dead_letters import redrive as delivery_redrive
 from delivery.dead_letters.redrive import RedriveDeadLetters
 from delivery.dead_letters.resending import Letter
-from delivery.receipts import settling
+from delivery.receipts import failing, settling
 from delivery.receipts.settling import Ack
 from delivery.receive import offsets as delivery_offsets
 from delivery.receive import positions, receives
@@ -57,7 +57,7 @@ async def nack(request: DataRequest, group: str) -> Answer:
     """POST /v1/consumer-groups/{group}/nack."""
     request.caller.require("consume", group)
     given = decode(NackDeliveries, request.body)
-    outcomes = await settling.nack(group, given.receipt_handles, given.delay_seconds, given.reason)
+    outcomes = await failing.nack(group, given.receipt_handles, given.delay_seconds, given.reason)
     return answer(results_of(given.receipt_handles, outcomes))
 
 

@@ -52,10 +52,31 @@ class Message(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_def
             found = {"MAX_RECONSUME_TIMES": str(self.max_reconsume_times), **found}
         return found if self.born_host is None else {"BORN_HOST": self.born_host, **found}
 
+    @property
+    def body_bytes(self) -> bytes | None:
+        """The body where its producer sent bytes: JSON has none, other protocols do."""
+        return None
+
+    @property
+    def body_form(self) -> str:
+        """The form in which answers of JSON have the body."""
+        if self.body_bytes is not None:
+            return TEXT if is_text(self.body_bytes) else "base64"
+        return TEXT if self.body is not None else self.compression or "base64"
+
 
 def is_large(message: Message, size: int) -> bool:
     """Whether the body has at least so many characters, before it is decoded."""
-    return len(message.body or message.body_base64 or "") >= size
+    return len(message.body or message.body_base64 or message.body_bytes or "") >= size
+
+
+def is_text(body: bytes) -> bool:
+    """Whether a body reads as UTF-8."""
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class Record(msgspec.Struct, kw_only=True, gc=False):
@@ -86,7 +107,7 @@ class Record(msgspec.Struct, kw_only=True, gc=False):
             queue_id=queue_id,
             message_id=message_id,
             body=body,
-            body_form=TEXT if message.body is not None else message.compression or "base64",
+            body_form=message.body_form,
             born_at=message.born_at,
             tags=message.tags,
             keys=" ".join(message.keys) if message.keys else None,

@@ -76,14 +76,20 @@ def _body_of(message: Message) -> bytes:
     Raises MessageIllegal unless exactly one of body and body_base64 is there, is readable and is not empty;
     MessageTooLarge above MAX_MESSAGE_BYTES.
     """
+    if message.body_bytes is not None:
+        return _of_size(_not_empty(message.body_bytes))
     if (message.body is None) == (message.body_base64 is None):
         raise errors.MessageIllegal("A message has exactly one of body and body_base64: give one of them.")
     if message.compression is not None and message.body_base64 is None:
         raise errors.MessageIllegal("compression is of a body_base64: give the compressed bytes there, in base64.")
     body = message.body.encode() if message.body is not None else _from_base64(message.body_base64 or "")
+    return _of_size(_not_empty(body))
+
+
+def _not_empty(body: bytes) -> bytes:
     if not body:
         raise errors.MessageIllegal("The body is empty: give at least one byte.")
-    return _of_size(body)
+    return body
 
 
 def _of_size(body: bytes) -> bytes:

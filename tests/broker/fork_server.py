@@ -26,7 +26,13 @@ from typing import IO, Any
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
 SETTINGS = "mqbroker.settings"
 # They make something of the variables of the process that imports them.
-NEVER_HERE = (SETTINGS, "mqbroker.watching", "mqbroker.celery")
+NEVER_HERE = (
+    SETTINGS,
+    "mqbroker.environment.export",
+    "mqbroker.environment.rocketmq",
+    "mqbroker.environment.watching",
+    "mqbroker.celery",
+)
 # What web processes, workers, beat and commands are made of.
 PROGRAMS = (
     "wire.server",

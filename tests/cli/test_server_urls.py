@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from mqbroker.server_urls import task_broker
+from mqbroker.environment.server_urls import task_broker
 from store.db.server_url import database
 from tests.broker import databases
 from tests.broker.ports import free_port

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from embedded.commands import ROOT, python
-from mqbroker import env
+from mqbroker.environment import env
 from tests.broker import forks
 
 # One that is not the default, for each kind of setting, with what a shell might take amiss.

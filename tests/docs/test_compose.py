@@ -11,7 +11,7 @@ from embedded import commands
 from embedded.commands import ROOT
 from embedded.processes.child import Child, wait_until
 from embedded.servers import postgres, valkey
-from mqbroker import env
+from mqbroker.environment import env
 from tests.broker.ports import free_port
 from tests.broker.running import RunningBroker
 from tests.docs import composition

@@ -10,7 +10,7 @@ import pytest
 from embedded.cli.__main__ import COMMANDS, TOOLS
 from embedded.commands import ROOT
 from monitoring import metrics, requests, scrape
-from mqbroker import env
+from mqbroker.environment import env
 from tests.broker.running import RunningBroker
 from tests.docs.pages import Page, all_pages
 from tests.house.sources import APPS

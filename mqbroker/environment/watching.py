@@ -1,6 +1,6 @@
 """Settings of what an operator watches: what the console names, and for how long it has figures."""
 
-from mqbroker import env
+from mqbroker.environment import env
 
 CONSOLE_READING_SECONDS = env.whole(
     "CONSOLE_READING_SECONDS",

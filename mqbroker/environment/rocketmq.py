@@ -1,0 +1,20 @@
+"""Settings of the process that serves RocketMQ 5's clients."""
+
+from mqbroker.environment import env
+
+ROCKETMQ_SERVER = env.choice(
+    "ROCKETMQ_SERVER",
+    "auto",
+    "The gRPC server for RocketMQ's clients: native takes a quarter of the CPU of grpcio; auto: native where its wheel "
+    "is installed. A port with TLS is always grpcio's.",
+    ("auto", "native", "grpcio"),
+)
+ROCKETMQ_TLS_CERTIFICATE = env.text(
+    "ROCKETMQ_TLS_CERTIFICATE",
+    "",
+    "File with the certificate chain (PEM) of a second port for RocketMQ's clients, with TLS; empty: none.",
+)
+ROCKETMQ_TLS_KEY = env.text("ROCKETMQ_TLS_KEY", "", "File with the private key (PEM) of ROCKETMQ_TLS_CERTIFICATE.")
+ROCKETMQ_TLS_PORT = env.whole(
+    "ROCKETMQ_TLS_PORT", 8082, "The port with TLS for RocketMQ's clients, beside the plain one.", 1, 65535
+)
