@@ -8,7 +8,7 @@ from collections.abc import Callable
 from embedded import commands, environment, preparation
 from embedded.commands import ROOT
 from embedded.errors import CellsNotPrivate, PortTaken, ServerFailed
-from embedded.folder import DataFolder
+from embedded.folder import DataFolder, why_taken
 from embedded.interrupts import Interrupts
 from embedded.preparation import Access, Joined, Memory
 from embedded.processes.child import Child
@@ -36,6 +36,7 @@ class Broker:
         say: Callable[[str], None],
         processes: str = "1",
         cells: int | None = None,
+        rocketmq_port: int | None = None,
     ) -> None:
         self.folder = folder
         self.port = port
@@ -44,6 +45,7 @@ class Broker:
         self.say = say
         self.processes = processes
         self.cells = cells
+        self.rocketmq_port = rocketmq_port
         self.supervisor = Supervisor(folder, interrupts, say)
         self._servers: Servers | None = None
         # Kept from start to stop, so that no other program takes the port while the web process starts anew.
@@ -52,7 +54,7 @@ class Broker:
     def start(self, api_key: str | None = None, reload: bool = False) -> Access:
         """Returns when /readyz answers 200.
 
-        1. Listen on the port, which fails at once when it is taken.
+        1. Listen on the port, which fails at once when it is taken; so does that of RocketMQ's clients.
         2. Start the private servers.
         3. Prepare the database, and start the web process; in this order only if the code has changed since.
         4. Start worker and beat, and keep the port for commands beside this one.
@@ -60,6 +62,11 @@ class Broker:
         Raises CannotStart; `stop` is to be called then, too.
         """
         self._listening = self._listen()
+        if self.rocketmq_port is not None and (reason := why_taken(self.rocketmq_port)):
+            raise PortTaken(
+                f"Port {self.rocketmq_port} of 127.0.0.1 cannot be used ({reason}): stop what uses it, or give another "
+                "--rocketmq-port."
+            )
         self.say("Starting.")
         self._servers = Servers(self.folder, os.environ)
         if self.cells and not self._servers.postgres:
@@ -96,11 +103,13 @@ class Broker:
         return access
 
     def _work(self, reload: bool) -> None:
-        worker, beat = commands.worker(), commands.beat(self.folder.path / "beat-schedule")
-        if reload:
-            worker, beat = (commands.watched(command, [ROOT / app for app in logs.APPS]) for command in (worker, beat))
-        self.supervisor.watch(self._child("worker", worker), WORKERS)
-        self.supervisor.watch(self._child("beat", beat), WORKERS)
+        processes = {"worker": commands.worker(), "beat": commands.beat(self.folder.path / "beat-schedule")}
+        if self.rocketmq_port is not None:
+            processes["rocketmq"] = commands.rocketmq(self.rocketmq_port)
+        for name, command in processes.items():
+            if reload:
+                command = commands.watched(command, [ROOT / app for app in logs.APPS])
+            self.supervisor.watch(self._child(name, command), WEB if name == "rocketmq" else WORKERS)
 
     def demonstrate(self) -> None:
         """Runs the order and the coupon service of the examples beside the broker until `stop`."""

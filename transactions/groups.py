@@ -101,6 +101,14 @@ async def for_producing(name: str, owner: str | None = None) -> ProducerGroupRow
     return group
 
 
+async def of_topic(topic: str) -> ProducerGroupRow:
+    """The group with the name of a topic that exists; made at its first use, for each key that may produce there.
+
+    RocketMQ's newer clients name no producer group: all producers of a topic are one.
+    """
+    return await _groups().find(topic) or await _groups().make(topic, api_keys=None)
+
+
 def known_for_producing(name: str) -> ProducerGroupRow | None:
     """The group that begins a transaction, where this process has looked it up just before; else None."""
     group = known(name)

@@ -1,7 +1,6 @@
 """Receipt handles: what proves a delivery, opaque to its consumer."""
 
 import base64
-import secrets
 import struct
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -20,10 +19,6 @@ WITH_CELL = CELL.size + PACKED.size
 CHARACTERS = -(-PACKED.size * 4 // 3)
 
 
-# A delivery whose nonce has this bit comes again at once when its invisible time is over, without a retry's delay.
-AT_ONCE = 1 << 62
-
-
 class Handle(NamedTuple):
     """What a receipt handle holds: the key of the receipt's row, and the nonce of this very delivery."""
 
@@ -40,16 +35,6 @@ def handle(group_id: int, topic_id: int, queue_id: int, queue_offset: int, nonce
     if cell:
         packed = CELL.pack(VERSION, cell) + packed
     return base64.urlsafe_b64encode(packed).decode().rstrip("=")
-
-
-def new_nonce(*, again_at_once: bool = False) -> int:
-    """The nonce of a new delivery, which no consumer guesses; see AT_ONCE."""
-    return secrets.randbits(62) | (AT_ONCE if again_at_once else 0)
-
-
-def comes_at_once(nonce: int) -> bool:
-    """Whether a delivery comes again at once when its invisible time is over."""
-    return nonce & AT_ONCE > 0
 
 
 def unpack(given: str) -> Handle | None:

@@ -10,6 +10,7 @@ from msgspec import UNSET
 from delivery.filters import Filter
 from delivery.receipts import handles
 from delivery.receive import discarded
+from delivery.retries import nonces
 from delivery.rows import GroupFacts
 from store import messages
 from store.db import connections
@@ -57,7 +58,7 @@ class Receiver:
 
     def new_nonce(self) -> int:
         """The nonce of what it is handed."""
-        return handles.new_nonce(again_at_once=self.again_at_once)
+        return nonces.new_nonce(again_at_once=self.again_at_once)
 
     @property
     def is_gone(self) -> bool:

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple, Self
 
-from delivery.receipts import handles
-from delivery.retries import ordered, redelivery
+from delivery.retries import nonces, ordered, redelivery
 from delivery.rows import FailedReceipt
 from scheduling.publish import publish
 from store.commit import writer
@@ -76,14 +75,9 @@ class Expiry(Operation[int]):
         parameters = {"since": runtime.part(Horizon).since, "max_receipts": MAX_PER_BATCH}
         taken = await batch.read(TAKE_EXPIRED, parameters)
         for receipt in taken:
-            await publish(batch, await redelivery.retry(receipt, _delay(receipt)))
+            await publish(batch, await redelivery.retry(receipt, nonces.delay_of(receipt.nonce)))
         locked = await batch.read(LOCK_EXPIRED, parameters)
         for receipt in locked:
-            await ordered.hold(batch, receipt, _delay(receipt))
+            await ordered.hold(batch, receipt, nonces.delay_of(receipt.nonce))
         for one in operations:
             one.result = max(len(taken), len(locked))
-
-
-def _delay(receipt: FailedReceipt) -> float | None:
-    """The wait of the retry in seconds; None: by the group's retry policy."""
-    return 0 if handles.comes_at_once(receipt.nonce) else None

@@ -52,6 +52,15 @@ def add_data_folder(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_rocketmq_port(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--rocketmq-port",
+        type=port,
+        help="serve RocketMQ 5's clients there, over gRPC (default: not)",
+        metavar="PORT",
+    )
+
+
 def add_spark(parser: argparse.ArgumentParser) -> None:
     """The Spark of an export and of its reports; `spark_words` passes the options on."""
     parser.add_argument("--master", metavar="URL", help="where Spark runs, such as spark://HOST:7077 (default: here)")

@@ -24,6 +24,7 @@ def main(words: list[str]) -> int:
         type=options.positive,
         help="databases of the private server, c0 to c<N-1>, to try cells with; more are made, none is taken away",
     )
+    options.add_rocketmq_port(parser)
     return serve(parser.parse_args(words))
 
 
@@ -37,7 +38,8 @@ def serve(given: argparse.Namespace, reload: bool = False) -> int:
     """Starts, prints the addresses, serves and stops. A signal at any time is a regular end."""
     refuse_bad_settings()
     with given.folder.claimed(), Interrupts() as interrupts:
-        broker = Broker(given.folder, given.port, interrupts, say, given.processes, given.cells)
+        ways = (given.processes, given.cells, given.rocketmq_port)
+        broker = Broker(given.folder, given.port, interrupts, say, *ways)
         try:
             access = broker.start(given.api_key, reload)
             if not interrupts.count:
@@ -68,11 +70,13 @@ def addresses(broker: Broker, access: Access) -> str:
         f'curl -s {broker.url}/v1/messages -H "Authorization: Bearer {bearer}" '
         """-d '{"topic": "hello", "body": "hello, world"}'"""
     )
+    rocketmq = f"RocketMQ 127.0.0.1:{broker.rocketmq_port}, access key and access secret: the API key"
     return "\n".join(
         [
             f"Console  {broker.url}/console/{user}",
             f"API key  {key}",
             f"Docs     {broker.url}/docs",
+            *([rocketmq] if broker.rocketmq_port else []),
             f"Try      {send}",
             "Stop     Ctrl-C",
         ]

@@ -19,7 +19,7 @@ from mqbroker import logs
 from mqbroker.web import counts, listener, processes
 from mqbroker.web.processes import Handover
 
-IMPORTED_BY_FORKS = ("uvloop", "mqbroker.urls", "mqbroker.web.lifespan", "wire.server")
+IMPORTED_BY_FORKS = ("uvloop", "mqbroker.urls", "mqbroker.web.application", "wire.server")
 
 
 def load() -> None:
@@ -52,14 +52,14 @@ def serve(listening: socket.socket, handover: Handover = processes.ALONE) -> Non
 
     from django.conf import settings
 
-    from mqbroker.web import lifespan
+    from mqbroker.web import application
     from store.db.guards import Unfit
     from wire import room, server
 
     most = room.most_connections()
     connections = room.Room(most, settings.CONNECTIONS_PER_ADDRESS, settings.TRUSTED_PROXIES)
     try:
-        running = partial(lifespan.running, handover.begin, is_known=handover.is_known)
+        running = partial(application.serving, handover.begin, is_known=handover.is_known)
         uvloop.run(server.run(listening, running, connections, handover.leave))
     except Unfit as problem:
         print(f"mqbroker.web: {problem}", file=sys.stderr, flush=True)

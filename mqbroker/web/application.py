@@ -1,10 +1,15 @@
 """What a web process serves: static files, and the data plane's handler in front of Django's."""
 
+import contextlib
+from collections.abc import AsyncIterator, Callable
+
+from mqbroker import lifespan
 from mqbroker.api.handler import Handler
 from mqbroker.api.routes import routes
 from mqbroker.web import static_files
 from mqbroker.web.django_handler import DjangoHandler
 from mqbroker.web.static_files import StaticFiles
+from wire.admission import Serve
 
 
 def load() -> None:
@@ -16,3 +21,12 @@ def load() -> None:
 def handler() -> Handler:
     """The handler of this process, whose runtime is made."""
     return Handler(routes, files=StaticFiles(), otherwise=DjangoHandler())
+
+
+@contextlib.asynccontextmanager
+async def serving(begin: Callable[[], object], *, is_known: bool) -> AsyncIterator[Serve]:
+    """Within `lifespan.running`; yields what serves a request, and calls `begin` before."""
+    async with lifespan.running(is_known=is_known):
+        found = handler()
+        begin()
+        yield found

@@ -1,6 +1,5 @@
 """Groups of one kind by name, cached for a moment by each process: what producer and consumer groups share."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 from urllib.parse import quote
@@ -73,7 +72,11 @@ class Groups(Generic[Facts]):
 
         Raises GroupNotExist.
         """
-        return await self.find(name) or await self._create(name, fields)
+        if (group := await self.find(name)) is not None:
+            return group
+        if not settings.AUTO_CREATE_TOPICS:
+            raise self.absent(name)
+        return await self.make(name, **fields)
 
     def absent(self, name: str) -> GroupNotExist:
         """The refusal of a name that no group has."""
@@ -88,11 +91,10 @@ class Groups(Generic[Facts]):
         """Drops all groups, which another process may have changed."""
         self._by_name.forget_all()
 
-    async def _create(self, name: str, fields: Mapping[str, object]) -> Facts:
-        if not settings.AUTO_CREATE_TOPICS:
-            raise self.absent(name)
+    async def make(self, name: str, **fields: object) -> Facts:
+        """The group of this name, made with the other parameters of `created` where there is none."""
 
-        async def make() -> Facts | None:
+        async def made_here() -> Facts | None:
             # Another process may delete it at this moment.
             for _ in range(MAX_ATTEMPTS):
                 await copies.first_use(self.created, {"name": name, **fields}, self.model, name=name)
@@ -101,6 +103,6 @@ class Groups(Generic[Facts]):
                     return made
             raise self.absent(name)
 
-        group = await self._making.get(name, make)
+        group = await self._making.get(name, made_here)
         assert group is not None
         return group

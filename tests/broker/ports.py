@@ -3,6 +3,7 @@
 import itertools
 import os
 import random
+from collections.abc import Iterator
 
 from embedded.folder import why_taken
 
@@ -21,7 +22,7 @@ def share() -> range:
 # One after the other, so that a program that takes seconds to listen still finds its port free; from a place of its
 # own, because two runs of the tests may share the machine.
 _begin = random.randrange(len(share()))
-_ports = itertools.cycle([*share()[_begin:], *share()[:_begin]])
+_ports: Iterator[int] = itertools.cycle([*share()[_begin:], *share()[:_begin]])
 
 
 def free_port() -> int:

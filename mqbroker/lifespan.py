@@ -1,22 +1,20 @@
-"""What a web process starts before its first request and ends after its last."""
+"""What a process that serves callers starts before its first request and ends after its last."""
 
 import asyncio
 import contextlib
 import ctypes
 import resource
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 from cells import registry
 from mqbroker import background, sealed_secrets
-from mqbroker.web import application
 from store.db import guards
 from store.notices import notifier
-from wire.admission import Serve
 
 
 @contextlib.asynccontextmanager
-async def running(begin: Callable[[], object], *, is_known: bool) -> AsyncIterator[Serve]:
-    """The process is ready to serve within the block; yields what serves a request, and calls `begin` before.
+async def running(*, is_known: bool) -> AsyncIterator[None]:
+    """The process is ready to serve within the block.
 
     Raises Unfit for a database that cannot keep what it acknowledges. One that is known was found fit for a process
     whose place this one takes: the look at it takes most of the time for which its callers would wait.
@@ -33,9 +31,7 @@ async def running(begin: Callable[[], object], *, is_known: bool) -> AsyncIterat
     notifier.start()
     fallback.start()
     try:
-        handler = application.handler()
-        begin()
-        yield handler
+        yield
     finally:
         await fallback.close()
         await background.close()

@@ -1,0 +1,115 @@
+"""A call as the functions of the protocol see it: its caller, its deadline, and whether its client is still there."""
+
+import asyncio
+import time
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
+
+from access.callers import Caller
+from mqbroker.api.operations import rest_of
+from mqbroker.api.requests import begin_request
+from mqbroker.rights import KeyRing
+from mqbroker.rocketmq import credentials
+from mqbroker.rocketmq.protocol.definition_pb2 import Code, Endpoints
+from mqbroker.rocketmq.statuses import Refused
+from store.commit import writer
+from store.commit.operation import Operation
+from store.naming.namespaces import Namespace
+from store.process import runtime
+
+Result = TypeVar("Result")
+
+CLIENT_ID = "x-mq-client-id"
+
+
+class Call:
+    """One call of a client, once `enter` has found who it is."""
+
+    __slots__ = ("_keys", "caller", "client_id", "deadline", "gone", "metadata", "namespace")
+
+    def __init__(self, metadata: Mapping[str, str], remaining: float | None, keys: KeyRing) -> None:
+        self.metadata = metadata
+        # By time.monotonic(); None for a call without a deadline.
+        self.deadline = None if remaining is None else time.monotonic() + remaining
+        self._keys = keys
+        self.caller: Caller
+        self.client_id = ""
+        self.namespace: Namespace | None = None
+        # Done as soon as the client has cancelled the call, or its connection or its deadline is over.
+        self.gone: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+
+    async def enter(self) -> None:
+        """Finds the caller. Raises Unauthenticated, or Refused for a client without an id."""
+        begin_request()
+        self.client_id = self.metadata.get(CLIENT_ID, "")
+        if not self.client_id:
+            raise Refused(Code.CLIENT_ID_REQUIRED, f"The header {CLIENT_ID} is missing: a client names itself by it.")
+        self.caller = await self.caller_now()
+
+    async def caller_now(self) -> Caller:
+        """The caller as its key is now: while a call waits, the key may be changed, revoked or expire.
+
+        Raises Unauthenticated.
+        """
+        self.caller = caller = await credentials.caller_of(self.metadata, self._keys)
+        self.namespace = None if caller.namespace is None else Namespace(caller.namespace, is_bound=True)
+        return caller
+
+    def whole(self, name: str) -> str:
+        """The broker's name of a topic or a group that the client names."""
+        return name if self.namespace is None else self.namespace.wrap(name)
+
+    def shown(self, name: str) -> str:
+        """The name of a topic or a group as the client knows it."""
+        return name if self.namespace is None else self.namespace.show(name)
+
+    def seconds_left(self) -> float:
+        """Seconds until the deadline; infinite without one."""
+        return float("inf") if self.deadline is None else self.deadline - time.monotonic()
+
+    def end(self) -> None:
+        """The client is gone: it waits for this call no more."""
+        if not self.gone.done():
+            self.gone.set_result(None)
+
+    async def run(self, operation: Operation[Result]) -> Result:
+        """Has an operation written, as `writer.run`; a client that goes away does not end it on its way."""
+        is_ready = operation.ready()
+        if is_ready and not operation.ordered and operation.is_plain and not operation.overtakes:
+            writer.hand_in(operation, at_once=True)
+            # Cancelled, it is written all the same.
+            if (result := await operation.future) is not None:
+                return result
+            await kept(writer.finish(operation))
+        else:
+            await kept(rest_of(operation, is_ready=is_ready))
+        assert operation.result is not None
+        return operation.result
+
+
+class Kept:
+    """Tasks that go on where their call is cancelled."""
+
+    def __init__(self) -> None:
+        self.tasks: set[asyncio.Task[Any]] = set()
+
+
+async def kept(work: Coroutine[Any, Any, Result]) -> Result:
+    """Does work that a cancelled call does not end: what it changes is changed whole, or not at all."""
+    tasks = runtime.control(Kept).tasks
+
+    async def whole() -> Result:
+        try:
+            return await work
+        finally:
+            tasks.discard(task)
+
+    task: asyncio.Task[Result] = asyncio.create_task(whole())
+    tasks.add(task)
+    return await asyncio.shield(task)
+
+
+def require_endpoints(endpoints: Endpoints) -> None:
+    """Raises Refused where a client does not say by which address it came: the route would lead nowhere."""
+    if not endpoints.addresses:
+        raise Refused(Code.ILLEGAL_ACCESS_POINT, "The request has no endpoints: a client names the address it came by.")

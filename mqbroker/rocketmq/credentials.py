@@ -1,0 +1,50 @@
+"""Access over RocketMQ's protocol: a signature that is made with an API key, which is the access key, too.
+
+The broker keeps digests of keys only, so a client has its key both as access key and as access secret. The signature is
+of the header `x-mq-date-time` as it was sent: each client writes that time in a way of its own, so it is not read.
+"""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Mapping
+
+from access.callers import Caller
+from mqbroker.rights import KEY_UNKNOWN, KeyRing
+from store.errors import Unauthenticated
+
+AUTHORIZATION = "authorization"
+DATE_TIME = "x-mq-date-time"
+ALGORITHM = "MQv2-HMAC-SHA1"
+FIELD = re.compile(r"(\w+)=([^,\s]*)")
+NO_CREDENTIALS = (
+    "No credentials: give the client an API key of the broker as its access key, and the same one as its access secret."
+)
+WRONG_SIGNATURE = "The signature is not that of the access key: give the API key as the access secret, too."
+
+
+async def caller_of(metadata: Mapping[str, str], keys: KeyRing) -> Caller:
+    """The caller of a call, by its headers.
+
+    Raises Unauthenticated without credentials, for a signature made with another secret, and for a key that is unknown,
+    revoked or expired.
+    """
+    key = signing_key(metadata)
+    bearer = b"Bearer " + key.encode()
+    return keys.known(bearer) or await keys.caller(bearer)
+
+
+def signing_key(metadata: Mapping[str, str]) -> str:
+    """The key that a call is signed with. Raises Unauthenticated."""
+    algorithm, _, given = metadata.get(AUTHORIZATION, "").partition(" ")
+    fields: dict[str, str] = dict(FIELD.findall(given))
+    # RocketMQ allows a region and a service behind the access key.
+    key = fields.get("Credential", "").partition("/")[0]
+    if algorithm != ALGORITHM or not key:
+        raise Unauthenticated(NO_CREDENTIALS)
+    if not key.isascii():
+        raise Unauthenticated(KEY_UNKNOWN)
+    signed = hmac.new(key.encode(), metadata.get(DATE_TIME, "").encode(), hashlib.sha1).hexdigest()
+    if not hmac.compare_digest(signed.encode(), fields.get("Signature", "").lower().encode()):
+        raise Unauthenticated(WRONG_SIGNATURE)
+    return key

@@ -1,0 +1,227 @@
+"""Messages on their way in and out: what the protocol's fields are here."""
+
+import base64
+import hashlib
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from mqbroker.api.requests import MAX_TRACEPARENT
+from mqbroker.rocketmq.protocol.definition_pb2 import (
+    Code,
+    DeadLetterQueue,
+    Digest,
+    DigestType,
+    Encoding,
+    Message,
+    MessageType,
+    Resource,
+    SystemProperties,
+)
+from mqbroker.rocketmq.statuses import Refused
+from sending.batches import BatchedMessage
+from store.errors import DelayIllegal, MessageTooLarge
+from store.messages import TEXT, MessageRow
+from store.messages import Message as Given
+from store.messages.compression import GZIP, Unreadable, of_form, pieces
+from store.process import pacing
+from store.process.configuration import setting
+from transactions.operations.validation import BeginTransaction
+
+# What a client's id of a message begins with: the version of its form.
+VERSION = "01"
+ID_CHARACTERS = 34
+# RocketMQ's property of a message that is delayed to a time, in milliseconds since 1970.
+DELIVER_MS = "TIMER_DELIVER_MS"
+# Kept as properties here, and no properties of the producer's own.
+OF_THE_SYSTEM = (DELIVER_MS, "BORN_HOST", "MAX_RECONSUME_TIMES", "TRANSACTION_CHECK_TIMES")
+UNSUPPORTED = {
+    MessageType.LITE: (Code.ILLEGAL_LITE_TOPIC, "This broker has no lite topics: send to a topic."),
+    MessageType.PRIORITY: (Code.UNSUPPORTED, "This broker has no message priorities: leave the priority out."),
+}
+_properties = msgspec.json.Decoder(dict[str, str]).decode
+
+
+class GivenBytes(Given, kw_only=True):
+    """A message whose body came as bytes."""
+
+    body_bytes: bytes
+
+    @property
+    def kept_properties(self) -> dict[str, str]:
+        return with_time(self)
+
+
+class BatchedBytes(BatchedMessage, kw_only=True):
+    """The same within a batch."""
+
+    body_bytes: bytes
+
+
+class HalfOfBytes(BeginTransaction, kw_only=True):
+    """A half message whose body came as bytes."""
+
+    body_bytes: bytes
+
+
+def with_time(message: Given) -> dict[str, str]:
+    """The properties of a message as they are stored, with the time to which it is delayed."""
+    found = Given.kept_properties.fget(message)  # type: ignore[attr-defined]  # a property, read of the class
+    return found if message.deliver_at is None else {DELIVER_MS: str(_milliseconds(message.deliver_at)), **found}
+
+
+def id_of(text: str) -> uuid.UUID:
+    """The message that a client's id names. Raises Refused for another form of id."""
+    try:
+        if len(text) == ID_CHARACTERS and text.startswith(VERSION):
+            return uuid.UUID(hex=text[len(VERSION) :])
+    except ValueError:
+        pass
+    raise Refused(Code.ILLEGAL_MESSAGE_ID, f"The message id {text[:60]!r} is none: 01, then 32 hexadecimal digits.")
+
+
+def text_of(message_id: uuid.UUID) -> str:
+    """A message's id in the form of the clients."""
+    return VERSION + message_id.hex.upper()
+
+
+async def fields_of(message: Message, topic: str) -> dict[str, Any]:
+    """The fields of a message that a client sends, by their names here.
+
+    Raises Refused, MessageTooLarge or DelayIllegal.
+    """
+    system = message.system_properties
+    if (refused := UNSUPPORTED.get(system.message_type)) is not None:
+        raise Refused(*refused)
+    if system.HasField("lite_topic"):
+        raise Refused(*UNSUPPORTED[MessageType.LITE])
+    if system.HasField("priority"):
+        raise Refused(*UNSUPPORTED[MessageType.PRIORITY])
+    found: dict[str, Any] = {"topic": topic, "body_bytes": await _body(message), "message_id": id_of(system.message_id)}
+    if system.HasField("tag"):
+        found["tags"] = system.tag
+    if system.keys:
+        found["keys"] = list(system.keys)
+    if message.user_properties:
+        found["properties"] = dict(message.user_properties)
+    if system.HasField("message_group"):
+        found["sharding_key"] = system.message_group
+    if system.HasField("born_timestamp"):
+        found["born_at"] = _time(system.born_timestamp)
+    if system.HasField("delivery_timestamp"):
+        found["deliver_at"] = _time(system.delivery_timestamp)
+    return found
+
+
+def traceparent_of(message: Message) -> str | None:
+    """W3C's trace context of a message, if there is one that can be one."""
+    given = message.system_properties.trace_context
+    return given if given and len(given) <= MAX_TRACEPARENT and given.isascii() else None
+
+
+async def _body(message: Message) -> bytes:
+    body = message.body
+    if not body:
+        raise Refused(Code.MESSAGE_BODY_EMPTY, "The body is empty: give at least one byte.")
+    return await _unpacked(body) if message.system_properties.body_encoding == Encoding.GZIP else body
+
+
+async def _unpacked(packed: bytes) -> bytes:
+    limit, found = setting("MAX_MESSAGE_BYTES"), bytearray()
+    try:
+        async for piece in pacing.each(pieces(GZIP, packed)):
+            found += piece
+            if len(found) > limit:
+                raise MessageTooLarge(f"The body has more than {limit} bytes, the limit, when it is unpacked.")
+    except Unreadable as problem:
+        raise Refused(Code.MESSAGE_CORRUPTED, f"The body cannot be unpacked with gzip ({problem}).") from problem
+    if not found:
+        raise Refused(Code.MESSAGE_BODY_EMPTY, "The body is empty when it is unpacked: give at least one byte.")
+    return bytes(found)
+
+
+def _time(given: Timestamp) -> datetime:
+    try:
+        return given.ToDatetime(UTC)
+    except (ValueError, OverflowError) as problem:
+        raise DelayIllegal(f"A time of {given.seconds} s since 1970 is none of the years 1 to 9999.") from problem
+
+
+def _milliseconds(at: datetime) -> int:
+    return int(at.timestamp() * 1000)
+
+
+def _timestamp(at: datetime) -> Timestamp:
+    found = Timestamp()
+    found.FromDatetime(at)
+    return found
+
+
+async def answered(row: MessageRow, topic: str) -> Message:
+    """A stored message as clients read it, without what its delivery adds; `topic` is the name they know."""
+    body = row.body
+    if (packed := of_form(row.body_form)) is not None:
+        body = b"".join([piece async for piece in pacing.each(pieces(packed, body))])
+    kept = {} if row.properties is None else _properties(row.properties)
+    system = SystemProperties(
+        message_id=text_of(row.message_id),
+        keys=row.keys or (),
+        message_type=_type_of(row, kept),
+        born_timestamp=_timestamp(row.born_at or row.stored_at),
+        store_timestamp=_timestamp(row.stored_at),
+        queue_id=row.queue_id,
+        body_encoding=Encoding.IDENTITY,
+        # Each client writes a CRC32 in a way of its own; Node's fails without a digest.
+        body_digest=Digest(type=DigestType.MD5, checksum=hashlib.md5(body, usedforsecurity=False).hexdigest().upper()),
+        born_host=kept.get("BORN_HOST", ""),
+    )
+    if row.tags is not None:
+        system.tag = row.tags
+    if row.sharding_key is not None:
+        system.message_group = row.sharding_key
+    if row.traceparent is not None:
+        system.trace_context = row.traceparent
+    if DELIVER_MS in kept:
+        system.delivery_timestamp.FromMilliseconds(int(kept[DELIVER_MS]))
+    own = {name: value for name, value in kept.items() if name not in OF_THE_SYSTEM}
+    return Message(topic=Resource(name=topic), user_properties=own, system_properties=system, body=body)
+
+
+def row_of(document: Mapping[str, Any]) -> MessageRow:
+    """The message that a document of a check has, as one of the log."""
+    body: str | None = document.get("body")
+    return MessageRow(
+        segment_id=0,
+        log_offset=document["commit_log_offset"],
+        stored_at=document["stored_at"],
+        born_at=document["born_at"],
+        topic_id=0,
+        queue_id=document["queue_id"],
+        message_id=document["message_id"],
+        transaction_id=document["transaction_id"],
+        producer_group_id=None,
+        tags=document.get("tags"),
+        keys=document.get("keys"),
+        sharding_key=document.get("sharding_key"),
+        traceparent=document.get("traceparent"),
+        properties=msgspec.json.encode(document["properties"]),
+        body=base64.b64decode(document["body_base64"]) if body is None else body.encode(),
+        body_form=TEXT if body is not None else document.get("compression", "base64"),
+    )
+
+
+def _type_of(row: MessageRow, kept: Mapping[str, str]) -> MessageType:
+    if row.transaction_id is not None:
+        return MessageType.TRANSACTION
+    if row.sharding_key is not None:
+        return MessageType.FIFO
+    return MessageType.DELAY if DELIVER_MS in kept else MessageType.NORMAL
+
+
+def dead_letter_of(row: MessageRow, origin: str) -> DeadLetterQueue:
+    """Where a dead letter comes from: its topic, and its message."""
+    return DeadLetterQueue(topic=origin, message_id=text_of(row.message_id))

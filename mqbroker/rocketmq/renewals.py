@@ -1,0 +1,122 @@
+"""Renewals: the deliveries of a push consumer stay hidden while its stream is open, until it settles them.
+
+A push consumer names no invisible time: it asks the broker to extend what it has. Extended is at half of the default
+time, for LONGEST_SECONDS at most. What another process has settled is not found, and dropped.
+"""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+
+import structlog
+
+from delivery.receipts import settling
+from delivery.receive import returns
+from mqbroker.api.requests import begin_request
+from mqbroker.errors import refusal_of
+from mqbroker.rocketmq.telemetry import streams
+from store.process import runtime
+from store.process.configuration import setting
+
+logger = structlog.stdlib.get_logger(__name__)
+
+LONGEST_SECONDS = 3 * 3600.0
+LOOK_SECONDS = 1.0
+# Of one process: beyond them a delivery is hidden for the default time, and comes again.
+MAX_RENEWED = 100_000
+MAX_HANDLES = 500
+
+
+class Renewal:
+    """A delivery that is renewed: of which group, when next, and until when, by time.monotonic()."""
+
+    __slots__ = ("client_id", "due_at", "group", "until")
+
+    def __init__(self, client_id: str, group: str) -> None:
+        now = time.monotonic()
+        self.client_id = client_id
+        self.group = group
+        self.due_at = now + half_time()
+        self.until = now + LONGEST_SECONDS
+
+
+class Renewals:
+    """The deliveries that this process renews, by their receipt handles."""
+
+    def __init__(self) -> None:
+        self._by_handle: dict[str, Renewal] = {}
+        self._looking: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begins to renew, in the running event loop."""
+        self._looking = asyncio.create_task(self._look_forever(), name="renewals")
+
+    async def close(self) -> None:
+        """Stops renewing: what is not settled comes again when its time is over."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
+
+    def begin(self, client_id: str, group: str, handles: Iterable[str]) -> None:
+        """Renews deliveries from now on."""
+        for handle in handles:
+            if len(self._by_handle) < MAX_RENEWED:
+                self._by_handle[handle] = Renewal(client_id, group)
+
+    def end(self, handles: Iterable[str]) -> None:
+        """Renews deliveries no more: they are settled, or given back."""
+        for handle in handles:
+            self._by_handle.pop(handle, None)
+
+    async def give_back(self, client_id: str, group: str) -> None:
+        """Returns what a client has of a group and did not settle: it ends. Raises GroupNotExist or SystemBusy."""
+        held = self._by_handle.items()
+        handles = [handle for handle, one in held if (one.client_id, one.group) == (client_id, group)]
+        self.end(handles)
+        for start in range(0, len(handles), MAX_HANDLES):
+            await returns.give_back(group, handles[start : start + MAX_HANDLES], 0)
+
+    async def _look_forever(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            for group, handles in self._due().items():
+                try:
+                    begin_request()
+                    await self._extend(group, handles)
+                except Exception as problem:
+                    refusal = refusal_of(problem)
+                    if refusal is None:
+                        logger.exception("renewals failed", group=group)
+                    else:
+                        logger.warning("renewals have to wait", group=group, reason=refusal.detail)
+
+    def _due(self) -> dict[str, list[str]]:
+        """What is to be extended now, by group; what is renewed no more is dropped."""
+        now, due = time.monotonic(), defaultdict[str, list[str]](list)
+        for handle, one in list(self._by_handle.items()):
+            if one.until <= now or not streams().has(one.client_id):
+                del self._by_handle[handle]
+            elif one.due_at <= now:
+                due[one.group].append(handle)
+        return due
+
+    async def _extend(self, group: str, handles: list[str]) -> None:
+        for start in range(0, len(handles), MAX_HANDLES):
+            part = handles[start : start + MAX_HANDLES]
+            outcomes = await settling.extend(group, part, None)
+            for handle, refusal in zip(part, outcomes, strict=True):
+                if refusal is not None:
+                    self.end([handle])
+                elif handle in self._by_handle:
+                    self._by_handle[handle].due_at = time.monotonic() + half_time()
+
+
+def half_time() -> float:
+    """Seconds between two extensions."""
+    return float(setting("DEFAULT_INVISIBLE_SECONDS")) / 2
+
+
+def renewals() -> Renewals:
+    """The renewals of this process."""
+    return runtime.control(Renewals)

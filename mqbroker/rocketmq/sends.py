@@ -1,0 +1,134 @@
+"""The producer's calls: send, end of a transaction, recall."""
+
+import uuid
+from collections.abc import Sequence
+
+from mqbroker.api.producers import require_topic_of
+from mqbroker.rocketmq import messages, statuses
+from mqbroker.rocketmq.call import Call, kept
+from mqbroker.rocketmq.messages import BatchedBytes, GivenBytes, HalfOfBytes
+from mqbroker.rocketmq.protocol.definition_pb2 import Code, Message, MessageType, TransactionSource
+from mqbroker.rocketmq.protocol.service_pb2 import (
+    EndTransactionRequest,
+    EndTransactionResponse,
+    RecallMessageRequest,
+    RecallMessageResponse,
+    SendMessageRequest,
+    SendMessageResponse,
+    SendResultEntry,
+)
+from mqbroker.rocketmq.statuses import OK, Refused
+from mqbroker.rocketmq.telemetry import Streams
+from scheduling import recalls
+from sending.batches import SendBatch
+from sending.results import Sent
+from sending.send import Send
+from store.errors import MessageIdReused
+from store.naming import topics
+from store.process import runtime
+from transactions import groups
+from transactions.operations.begin import Begin
+from transactions.operations.end import End, EndTransaction
+from transactions.rows import GivenState
+
+STATES: dict[int, GivenState] = {0: "UNKNOWN", 1: "COMMIT", 2: "ROLLBACK"}
+
+
+async def send(call: Call, request: SendMessageRequest) -> SendMessageResponse:
+    """SendMessage: one message, a half message, or several that are stored together."""
+    given = request.messages
+    if not given:
+        raise Refused(Code.MESSAGE_CORRUPTED, "The request has no message: send at least one.")
+    topic = call.whole(given[0].topic.name)
+    if any(one.topic.name != given[0].topic.name for one in given):
+        raise Refused(Code.MESSAGE_CORRUPTED, "The messages of one request have one topic: send the others apart.")
+    if len(given) > 1:
+        entries = await _send_together(call, given, topic, request.ByteSize())
+    elif given[0].system_properties.message_type == MessageType.TRANSACTION:
+        entries = [await _begin(call, given[0], topic, request.ByteSize())]
+    else:
+        entries = [await _send_one(call, given[0], topic, request.ByteSize())]
+    return SendMessageResponse(status=OK, entries=entries)
+
+
+async def _send_one(call: Call, given: Message, topic: str, size: int) -> SendResultEntry:
+    message = GivenBytes(**await messages.fields_of(given, topic))
+    traceparent = messages.traceparent_of(given)
+    try:
+        [sent] = await call.run(Send(message, traceparent, call.caller, size))
+    except MessageIdReused:
+        # Clients make the ids: one that another message has costs this one its id, and nothing more.
+        message.message_id = None
+        [sent] = await call.run(Send(message, traceparent, call.caller, size))
+    return _entry(sent)
+
+
+async def _send_together(call: Call, given: Sequence[Message], topic: str, size: int) -> list[SendResultEntry]:
+    if any(one.system_properties.message_type == MessageType.TRANSACTION for one in given):
+        raise Refused(Code.MESSAGE_CORRUPTED, "Half messages are not sent together: send each by itself.")
+    fields = [await messages.fields_of(one, topic) for one in given]
+    batch = SendBatch(topic=topic, messages=[BatchedBytes(**one) for one in fields])
+    sent = await call.run(Send(batch, messages.traceparent_of(given[0]), call.caller, size))
+    return [_entry(one) for one in sent]
+
+
+def _entry(sent: Sent) -> SendResultEntry:
+    return SendResultEntry(
+        status=OK,
+        message_id=messages.text_of(sent.message_id),
+        offset=sent.queue_offset or 0,
+        recall_handle=sent.recall_handle if isinstance(sent.recall_handle, str) else "",
+    )
+
+
+async def _begin(call: Call, given: Message, topic: str, size: int) -> SendResultEntry:
+    """Begins a transaction, whose id is that of its message; its producer group has the topic's name."""
+    fields = await messages.fields_of(given, topic)
+    call.caller.require("produce", topic)
+    if groups.known(topic) is None:
+        await kept(_make_group(topic))
+    system = given.system_properties
+    if system.HasField("orphaned_transaction_recovery_duration"):
+        fields["check_immunity_seconds"] = system.orphaned_transaction_recovery_duration.ToTimedelta().total_seconds()
+    runtime.control(Streams).produces(call.client_id, topic)
+    traceparent = messages.traceparent_of(given)
+    half = HalfOfBytes(producer_group=topic, transaction_id=fields["message_id"], **fields)
+    try:
+        begun = await call.run(Begin(half, traceparent, call.caller, size))
+    except MessageIdReused:
+        half.transaction_id = half.message_id = None
+        begun = await call.run(Begin(half, traceparent, call.caller, size))
+    message_id, transaction_id = messages.text_of(begun.message_id), str(begun.transaction_id)
+    return SendResultEntry(status=OK, message_id=message_id, transaction_id=transaction_id)
+
+
+async def _make_group(topic: str) -> None:
+    await topics.for_sending(topic)
+    await groups.of_topic(topic)
+
+
+async def end(call: Call, request: EndTransactionRequest) -> EndTransactionResponse:
+    """EndTransaction: the first decision wins; one that the client cannot make yet is UNKNOWN."""
+    topic = call.whole(request.topic.name)
+    given = EndTransaction(
+        producer_group=topic,
+        state=STATES.get(request.resolution, "UNKNOWN"),
+        from_transaction_check=request.source == TransactionSource.SOURCE_SERVER_CHECK,
+        topic=topic,
+    )
+    try:
+        transaction_id = uuid.UUID(request.transaction_id)
+    except ValueError as problem:
+        detail = f"The transaction id {request.transaction_id[:60]!r} is none: give that of the answer to its message."
+        raise Refused(Code.INVALID_TRANSACTION_ID, detail) from problem
+    await call.run(End.of_producer(transaction_id, given, call.caller))
+    return EndTransactionResponse(status=OK)
+
+
+async def recall(call: Call, request: RecallMessageRequest) -> RecallMessageResponse:
+    """RecallMessage: takes a delayed message back before its release."""
+    call.caller.require("produce", call.whole(request.topic.name))
+    message_id = recalls.message_of(request.recall_handle)
+    await require_topic_of(call.caller, message_id)
+    await kept(recalls.recall(request.recall_handle))
+    return RecallMessageResponse(status=statuses.OK, message_id=messages.text_of(message_id))

@@ -1,0 +1,139 @@
+"""Telemetry: the stream that each client keeps open. It is answered its settings, and a producer is asked by it."""
+
+import asyncio
+import random
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import structlog
+
+from mqbroker.api.requests import begin_request
+from mqbroker.rocketmq import settings, statuses
+from mqbroker.rocketmq.call import Call
+from mqbroker.rocketmq.protocol.definition_pb2 import ClientType
+from mqbroker.rocketmq.protocol.service_pb2 import TelemetryCommand
+from store.process import runtime
+
+logger = structlog.stdlib.get_logger(__name__)
+
+# What waits to be written to a client that does not read; it is not asked more.
+MAX_COMMANDS = 256
+# Of the topics that a producer names; it is asked about others once it sends half messages there.
+MAX_TOPICS = 1000
+
+
+class Stream:
+    """The open stream of a client: what its settings say of it, and what waits to be written to it."""
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.topics: set[str] = set()
+        self.is_push = False
+        self.commands: asyncio.Queue[TelemetryCommand] = asyncio.Queue(MAX_COMMANDS)
+
+    @property
+    def room(self) -> int:
+        """How many more commands it can take; none once the client is gone."""
+        return MAX_COMMANDS - self.commands.qsize() if self.is_open else 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the client is there."""
+        return not self.call.gone.done()
+
+
+class Streams:
+    """The open streams of this process by their clients' ids."""
+
+    def __init__(self) -> None:
+        self.by_client: dict[str, Stream] = {}
+        self._producers: defaultdict[str, set[str]] = defaultdict(set)
+
+    def open(self, stream: Stream) -> None:
+        """A client has opened a stream; an earlier one of the same client is left to end."""
+        self.by_client[stream.call.client_id] = stream
+
+    def close(self, stream: Stream) -> None:
+        """A stream has ended."""
+        stream.call.end()
+        if self.by_client.get(stream.call.client_id) is stream:
+            del self.by_client[stream.call.client_id]
+            for topic in stream.topics:
+                self._producers[topic].discard(stream.call.client_id)
+                if not self._producers[topic]:
+                    del self._producers[topic]
+
+    def produces(self, client_id: str, topic: str) -> None:
+        """A client that has a stream sends half messages to a topic, and so may be asked about them."""
+        stream = self.by_client.get(client_id)
+        if stream is not None:
+            stream.topics.add(topic)
+            self._producers[topic].add(client_id)
+
+    def topics(self) -> list[str]:
+        """The topics of which some producer can be asked."""
+        return list(self._producers)
+
+    def of_topic(self, topic: str) -> Stream | None:
+        """The stream of one of the topic's producers, each time another one; None where none can take a question."""
+        clients = list(self._producers.get(topic, ()))
+        found = [self.by_client[client] for client in random.sample(clients, len(clients))]
+        return next((one for one in found if one.room and one.call.caller.may("produce", topic)), None)
+
+    def has(self, client_id: str) -> bool:
+        """Whether a client has an open stream here."""
+        stream = self.by_client.get(client_id)
+        return stream is not None and stream.is_open
+
+    def is_push(self, client_id: str) -> bool:
+        """Whether a client is a push consumer, as its settings say."""
+        stream = self.by_client.get(client_id)
+        return stream is not None and stream.is_push
+
+
+def streams() -> Streams:
+    """The streams of this process."""
+    return runtime.control(Streams)
+
+
+async def serve(
+    call: Call, commands: AsyncIterator[TelemetryCommand], write: Callable[[TelemetryCommand], Awaitable[None]]
+) -> None:
+    """The stream of a client, until it ends. A client that may not enter is answered why, and the stream ends."""
+    try:
+        await call.enter()
+    except Exception as problem:
+        if (status := statuses.of_problem(problem)) is None:
+            raise
+        await write(TelemetryCommand(status=status))
+        return
+    stream = Stream(call)
+    streams().open(stream)
+    writing = asyncio.create_task(_write(stream, write))
+    try:
+        async for command in commands:
+            if command.HasField("settings"):
+                await stream.commands.put(await _settled(stream, command))
+    finally:
+        streams().close(stream)
+        writing.cancel()
+
+
+async def _write(stream: Stream, write: Callable[[TelemetryCommand], Awaitable[None]]) -> None:
+    while True:
+        await write(await stream.commands.get())
+
+
+async def _settled(stream: Stream, command: TelemetryCommand) -> TelemetryCommand:
+    """Notes what a client says of itself; returns the settings that it is to use, or why there are none."""
+    given = command.settings
+    stream.is_push = given.client_type in (ClientType.PUSH_CONSUMER, ClientType.LITE_PUSH_CONSUMER)
+    for topic in given.publishing.topics[:MAX_TOPICS]:
+        streams().produces(stream.call.client_id, stream.call.whole(topic.name))
+    begin_request()
+    try:
+        return TelemetryCommand(status=statuses.OK, settings=await settings.answered(stream.call, given))
+    except Exception as problem:
+        if (status := statuses.of_problem(problem)) is None:
+            logger.exception("settings failed", client=stream.call.client_id)
+        return TelemetryCommand(status=status or statuses.failed())
