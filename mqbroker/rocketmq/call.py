@@ -96,6 +96,11 @@ class Kept:
 
 async def kept(work: Coroutine[Any, Any, Result]) -> Result:
     """Does work that a cancelled call does not end: what it changes is changed whole, or not at all."""
+    return await asyncio.shield(begun(work))
+
+
+def begun(work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
+    """Begins work that goes on to its end, whether it is awaited or not."""
     tasks = runtime.control(Kept).tasks
 
     async def whole() -> Result:
@@ -106,7 +111,7 @@ async def kept(work: Coroutine[Any, Any, Result]) -> Result:
 
     task: asyncio.Task[Result] = asyncio.create_task(whole())
     tasks.add(task)
-    return await asyncio.shield(task)
+    return task
 
 
 def require_endpoints(endpoints: Endpoints) -> None:

@@ -1,5 +1,7 @@
 """The consumer's calls: receive, ack, change of the invisible time, dead letter, and the end of a client."""
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -13,7 +15,7 @@ from delivery.receive.attempts import Attempts
 from delivery.receive.deliveries import HandedOut
 from delivery.receive.receives import Receive, Received
 from mqbroker.rocketmq import messages, statuses
-from mqbroker.rocketmq.call import Call, kept
+from mqbroker.rocketmq.call import Call, begun, kept
 from mqbroker.rocketmq.protocol.definition_pb2 import Code, FilterExpression, FilterType, Message, Status
 from mqbroker.rocketmq.protocol.service_pb2 import (
     AckMessageRequest,
@@ -70,8 +72,14 @@ async def receive(call: Call, request: ReceiveMessageRequest) -> AsyncIterator[R
 async def _received(call: Call, request: ReceiveMessageRequest, hold: Hold) -> Received:
     group, topic = call.whole(request.group.name), call.whole(request.message_queue.topic.name)
     call.caller.require_receive(group, topic)
-    wanted = _wanted(call, request, topic)
-    received = await kept(_hand_out(call, request, group, wanted, hold))
+    handing_out = begun(_hand_out(call, request, group, _wanted(call, request, topic), hold))
+    try:
+        received = await asyncio.shield(handing_out)
+    except asyncio.CancelledError:
+        call.end()
+        # It may have ended in this very turn of the event loop, and its result is lost with the cancelled call.
+        begun(_back_from(call, request, handing_out))
+        raise
     if request.auto_renew and received.handout is not None:
         renewals().begin(call.client_id, group, _handles(received))
     return received
@@ -94,6 +102,12 @@ async def _hand_out(call: Call, request: ReceiveMessageRequest, group: str, want
     # The call was cancelled as this was handed out.
     await _given_back(call, request, received)
     return received
+
+
+async def _back_from(call: Call, request: ReceiveMessageRequest, handing_out: asyncio.Task[Received]) -> None:
+    """Gives back what a receive was handed whose call is cancelled; what it is refused concerns no client any more."""
+    with contextlib.suppress(Refusal):
+        await _given_back(call, request, await handing_out)
 
 
 async def _given_back(call: Call, request: ReceiveMessageRequest, received: Received) -> None:

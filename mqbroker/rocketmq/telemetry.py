@@ -49,11 +49,11 @@ class Streams:
         self.by_client: dict[str, Stream] = {}
         self._producers: defaultdict[str, set[str]] = defaultdict(set)
 
-    def open(self, stream: Stream) -> None:
+    def began(self, stream: Stream) -> None:
         """A client has opened a stream; an earlier one of the same client is left to end."""
         self.by_client[stream.call.client_id] = stream
 
-    def close(self, stream: Stream) -> None:
+    def ended(self, stream: Stream) -> None:
         """A stream has ended."""
         stream.call.end()
         if self.by_client.get(stream.call.client_id) is stream:
@@ -108,14 +108,14 @@ async def serve(
         await write(TelemetryCommand(status=status))
         return
     stream = Stream(call)
-    streams().open(stream)
+    streams().began(stream)
     writing = asyncio.create_task(_write(stream, write))
     try:
         async for command in commands:
             if command.HasField("settings"):
                 await stream.commands.put(await _settled(stream, command))
     finally:
-        streams().close(stream)
+        streams().ended(stream)
         writing.cancel()
 
 
