@@ -79,7 +79,8 @@ class Renewals:
 
     async def _look_forever(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            # Of a short invisible time a second would be the half.
+            await asyncio.sleep(min(LOOK_SECONDS, half_time() / 4))
             for group, handles in self._due().items():
                 try:
                     begin_request()

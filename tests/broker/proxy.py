@@ -21,6 +21,8 @@ class LossyProxy:
         self._server: asyncio.Server | None = None
         self.loses_requests = False
         self.loses_answers = False
+        # The next bytes of so many answers are lost; then all goes on.
+        self.answers_to_lose = 0
 
     @property
     def url(self) -> str:
@@ -48,6 +50,9 @@ class LossyProxy:
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, of_broker: bool) -> None:
         while data := await reader.read(CHUNK_BYTES):
             if self.loses_answers if of_broker else self.loses_requests:
+                return
+            if of_broker and self.answers_to_lose:
+                self.answers_to_lose -= 1
                 return
             writer.write(data)
             await writer.drain()

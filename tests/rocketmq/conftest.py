@@ -1,11 +1,17 @@
 """The process for RocketMQ's clients, beside the broker of the tests, by either of its servers."""
 
+import datetime
+import ipaddress
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from embedded import commands
 from mqbroker.rocketmq.protocol import service_pb2
@@ -13,6 +19,8 @@ from tests.broker import forks
 from tests.broker.polling import eventually
 from tests.broker.ports import free_port
 from tests.broker.running import RunningBroker
+from tests.rocketmq import official
+from tests.rocketmq.official import Language, Official
 from tests.rocketmq.stub import Client
 
 
@@ -86,3 +94,74 @@ def other(gateway: Gateway) -> Iterator[Client]:
     """Another client, with another id and connection."""
     with Client(gateway.address) as client:
         yield client
+
+
+@pytest.fixture(scope="session", params=["python", "node"])
+def language(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Language:
+    """RocketMQ's own client of a language; all processes of the tests share what is installed."""
+    shared = tmp_path_factory.getbasetemp()
+    folder = (shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared) / "rocketmq-clients"
+    return {"python": official.python, "node": official.node}[request.param](folder)
+
+
+@pytest.fixture
+def program(language: Language, native: Gateway) -> Iterator[Official]:
+    """A client that does what it is told."""
+    with language.starts(native.address) as program:
+        yield program
+
+
+@pytest.fixture
+def second(language: Language, native: Gateway) -> Iterator[Official]:
+    """Another client of the same language, in another process."""
+    with language.starts(native.address) as program:
+        yield program
+
+
+@pytest.fixture(scope="session")
+def quick(broker: RunningBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A process whose deliveries are hidden for 2 s by default, and renewed each second."""
+    with running(broker, tmp_path_factory.mktemp("quick"), DEFAULT_INVISIBLE_SECONDS="2") as gateway:
+        yield gateway
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a certificate of 127.0.0.1 that it has signed itself, and its key."""
+    folder = tmp_path_factory.mktemp("tls")
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=30))
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "chain.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tls_port(
+    broker: RunningBroker, certificate: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[int, int]]:
+    """The plain port and that with TLS of a process that has both."""
+    port = free_port()
+    settings = {
+        "ROCKETMQ_TLS_PORT": str(port),
+        "ROCKETMQ_TLS_CERTIFICATE": str(certificate / "chain.pem"),
+        "ROCKETMQ_TLS_KEY": str(certificate / "key.pem"),
+    }
+    with running(broker, tmp_path_factory.mktemp("with-tls"), **settings) as gateway:
+        yield gateway.port, port

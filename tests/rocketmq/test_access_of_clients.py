@@ -1,16 +1,10 @@
 """Keys over the protocol: a signature proves the key, and the key's scopes hold as over HTTP."""
 
-import datetime
-import ipaddress
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 import grpc
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from mqbroker.rocketmq.protocol.definition_pb2 import Resource
 from mqbroker.rocketmq.protocol.service_pb2 import (
@@ -21,10 +15,9 @@ from mqbroker.rocketmq.protocol.service_pb2 import (
 )
 from tests.broker.characters import name
 from tests.broker.polling import eventually
-from tests.broker.ports import free_port
 from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.wire import Document
-from tests.rocketmq.conftest import Gateway, running
+from tests.rocketmq.conftest import Gateway
 from tests.rocketmq.stub import ENDPOINTS, Client, message, of_consumer, of_producer
 
 OK, UNAUTHORIZED, FORBIDDEN, WITHOUT_ID = 20000, 40100, 40300, 40017
@@ -128,48 +121,6 @@ def test_a_key_of_a_namespace_names_its_topics_barely(broker: RunningBroker, gat
     assert {queue.topic.name for queue in route.message_queues} == {orders}
     assert (received.topic.name, settings.subscription.group.name) == (orders, "coupons")
     assert broker.wire().get(f"/v1/topics/{quote(f'{team}%{orders}', safe='')}").status == 200
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a certificate of 127.0.0.1 that it has signed itself, and its key."""
-    folder = tmp_path_factory.mktemp("tls")
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=30))
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    (folder / "chain.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    (folder / "key.pem").write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    return folder
-
-
-@pytest.fixture(scope="module")
-def tls_port(
-    broker: RunningBroker, certificate: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[int, int]]:
-    """The plain port and that with TLS of a process that has both."""
-    port = free_port()
-    settings = {
-        "ROCKETMQ_TLS_PORT": str(port),
-        "ROCKETMQ_TLS_CERTIFICATE": str(certificate / "chain.pem"),
-        "ROCKETMQ_TLS_KEY": str(certificate / "key.pem"),
-    }
-    with running(broker, tmp_path_factory.mktemp("with-tls"), **settings) as gateway:
-        yield gateway.port, port
 
 
 def test_both_ports_serve_one_broker(tls_port: tuple[int, int], certificate: Path, orders: str) -> None:

@@ -1,7 +1,6 @@
 """Deliveries over the protocol: hidden for their time, extended, given up, repeated, and offered again."""
 
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from mqbroker.rocketmq.protocol.service_pb2 import (
 )
 from tests.broker.characters import name
 from tests.broker.running import RunningBroker
-from tests.rocketmq.conftest import Gateway, running
+from tests.rocketmq.conftest import Gateway
 from tests.rocketmq.stub import Client, message, of_consumer
 
 PATIENT = {"kind": "table", "delay_seconds": [300]}
@@ -197,13 +196,6 @@ def test_a_receive_ends_before_the_deadline_of_its_call(client: Client, orders: 
 
     assert code == 40401
     assert 1.5 < time.monotonic() - began < 2
-
-
-@pytest.fixture(scope="module")
-def quick(broker: RunningBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A process whose deliveries are hidden for 2 s by default, and renewed each second."""
-    with running(broker, tmp_path_factory.mktemp("quick"), DEFAULT_INVISIBLE_SECONDS="2") as gateway:
-        yield gateway
 
 
 def test_a_slow_listener_is_not_given_its_message_twice_while_its_stream_is_open(
