@@ -96,12 +96,17 @@ def other(gateway: Gateway) -> Iterator[Client]:
         yield client
 
 
-@pytest.fixture(scope="session", params=["python", "node"])
-def language(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Language:
-    """RocketMQ's own client of a language; all processes of the tests share what is installed."""
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where RocketMQ's own clients are installed, for all processes of the tests."""
     shared = tmp_path_factory.getbasetemp()
-    folder = (shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared) / "rocketmq-clients"
-    return {"python": official.python, "node": official.node}[request.param](folder)
+    return (shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared) / "rocketmq-clients"
+
+
+@pytest.fixture(scope="session", params=["python", "node"])
+def language(request: pytest.FixtureRequest, installed: Path) -> Language:
+    """RocketMQ's own client of a language."""
+    return {"python": official.python, "node": official.node}[request.param](installed)
 
 
 @pytest.fixture
