@@ -27,7 +27,7 @@ class Call:
 
     __slots__ = ("_keys", "caller", "client_id", "deadline", "gone", "metadata", "namespace")
 
-    def __init__(self, metadata: Mapping[str, str], remaining: float | None, keys: KeyRing) -> None:
+    def __init__(self, metadata: Mapping[str, str | bytes], remaining: float | None, keys: KeyRing) -> None:
         self.metadata = metadata
         # By time.monotonic(); None for a call without a deadline.
         self.deadline = None if remaining is None else time.monotonic() + remaining
@@ -41,7 +41,7 @@ class Call:
     async def enter(self) -> None:
         """Finds the caller. Raises Unauthenticated, or Refused for a client without an id."""
         begin_request()
-        self.client_id = self.metadata.get(CLIENT_ID, "")
+        self.client_id = self.header(CLIENT_ID)
         if not self.client_id:
             raise Refused(Code.CLIENT_ID_REQUIRED, f"The header {CLIENT_ID} is missing: a client names itself by it.")
         self.caller = await self.caller_now()
@@ -51,9 +51,16 @@ class Call:
 
         Raises Unauthenticated.
         """
-        self.caller = caller = await credentials.caller_of(self.metadata, self._keys)
+        self.caller = caller = await credentials.caller_of(
+            self.header(credentials.AUTHORIZATION), self.header(credentials.DATE_TIME), self._keys
+        )
         self.namespace = None if caller.namespace is None else Namespace(caller.namespace, is_bound=True)
         return caller
+
+    def header(self, name: str) -> str:
+        """A header's text, by its lower-case name; empty where it is not there."""
+        value = self.metadata.get(name, "")
+        return value if isinstance(value, str) else ""
 
     def whole(self, name: str) -> str:
         """The broker's name of a topic or a group that the client names."""

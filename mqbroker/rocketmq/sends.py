@@ -39,10 +39,11 @@ async def send(call: Call, request: SendMessageRequest) -> SendMessageResponse:
     given = request.messages
     if not given:
         raise Refused(Code.MESSAGE_CORRUPTED, "The request has no message: send at least one.")
-    topic = call.whole(given[0].topic.name)
-    if any(one.topic.name != given[0].topic.name for one in given):
-        raise Refused(Code.MESSAGE_CORRUPTED, "The messages of one request have one topic: send the others apart.")
+    named = given[0].topic.name
+    topic = call.whole(named)
     if len(given) > 1:
+        if any(one.topic.name != named for one in given):
+            raise Refused(Code.MESSAGE_CORRUPTED, "The messages of one request have one topic: send the others apart.")
         entries = await _send_together(call, given, topic, request.ByteSize())
     elif given[0].system_properties.message_type == MessageType.TRANSACTION:
         entries = [await _begin(call, given[0], topic, request.ByteSize())]

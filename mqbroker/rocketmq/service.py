@@ -133,8 +133,7 @@ async def _telemetry(commands: AsyncIterator[service_pb2.TelemetryCommand], cont
 
 
 def _call(context: Context) -> Call:
-    metadata = {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
-    return Call(metadata, context.time_remaining(), runtime.control(KeyRing))
+    return Call(dict(context.invocation_metadata() or ()), context.time_remaining(), runtime.control(KeyRing))
 
 
 def _status(name: str, call: Call, problem: Exception) -> Status:

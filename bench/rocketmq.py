@@ -1,0 +1,213 @@
+"""Sends over RocketMQ's gRPC protocol beside HTTP's: their rates in turns of one run, and CPU per send."""
+
+import asyncio
+import hashlib
+import hmac
+import itertools
+import time
+from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
+from typing import Self, cast
+
+from bench import broker, load
+from bench.broker import KEY, Broker
+from bench.load import Connection, Measured
+from bench.report import Report
+from embedded import commands
+from embedded.folder import free_port, why_taken
+from mqbroker.rocketmq.protocol.definition_pb2 import Code, Encoding, Message, MessageType, Resource, SystemProperties
+from mqbroker.rocketmq.protocol.service_pb2 import SendMessageRequest, SendMessageResponse
+from store.messages.ids import new_id
+
+CALLERS = 64
+SECONDS = 5
+ROUNDS = 3
+TOPIC = "orders"
+BODY = b"x" * 128
+SERVERS = ("native", "grpcio")
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+DATA, HEADERS, SETTINGS, PING, WINDOW_UPDATE = 0, 1, 4, 6, 8
+END_STREAM, ACK, END_HEADERS = 1, 1, 4
+FRAME_HEAD = 9
+# A window that no run of this length uses up.
+WIDE = 2**31 - 1 - 65_535
+PATH = "/apache.rocketmq.v2.MessagingService/SendMessage"
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+    """A frame of HTTP/2."""
+    return len(payload).to_bytes(3) + bytes((kind, flags)) + stream.to_bytes(4) + payload
+
+
+def headers() -> bytes:
+    """The headers of a call, each as a literal: the same for all calls of a run, signed once."""
+    now = time.strftime("%Y%m%dT%H%M%SZ")
+    signature = hmac.new(KEY.encode(), now.encode(), hashlib.sha1).hexdigest()
+    signed = f"MQv2-HMAC-SHA1 Credential={KEY}, SignedHeaders=x-mq-date-time, Signature={signature}"
+    fields = {
+        ":method": "POST",
+        ":scheme": "http",
+        ":path": PATH,
+        ":authority": "bench",
+        "content-type": "application/grpc",
+        "te": "trailers",
+        "x-mq-client-id": "bench",
+        "x-mq-date-time": now,
+        "authorization": signed,
+    }
+    return b"".join(b"\x00" + _text(name) + _text(value) for name, value in fields.items())
+
+
+def _text(value: str) -> bytes:
+    length, octets = len(value), b""
+    if length < 127:
+        return bytes((length,)) + value.encode()
+    rest = length - 127
+    while rest >= 128:
+        octets += bytes((rest % 128 + 128,))
+        rest //= 128
+    return b"\x7f" + octets + bytes((rest,)) + value.encode()
+
+
+class GrpcConnection(asyncio.Protocol):
+    """One connection that calls and waits, as cheap as that of HTTP: it reads of an answer what says that it is OK."""
+
+    def __init__(self) -> None:
+        self._received = b""
+        self._data = b""
+        self._streams = itertools.count(1, 2)
+        self._answered: asyncio.Future[bytes] | None = None
+
+    @classmethod
+    async def open(cls, port: int) -> Self:
+        _, connection = await asyncio.get_running_loop().create_connection(cls, "127.0.0.1", port)
+        return connection
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        window = frame(WINDOW_UPDATE, 0, 0, WIDE.to_bytes(4))
+        self._transport.write(PREFACE + frame(SETTINGS, 0, 0, b"") + window)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._answered is not None and not self._answered.done():
+            self._answered.set_exception(ConnectionResetError("the broker closed the connection"))
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        while len(self._received) >= FRAME_HEAD:
+            length = int.from_bytes(self._received[:3])
+            if len(self._received) < FRAME_HEAD + length:
+                return
+            kind, flags = self._received[3], self._received[4]
+            payload = self._received[FRAME_HEAD : FRAME_HEAD + length]
+            self._received = self._received[FRAME_HEAD + length :]
+            self._take(kind, flags, payload)
+
+    def _take(self, kind: int, flags: int, payload: bytes) -> None:
+        if kind in (SETTINGS, PING) and not flags & ACK:
+            self._transport.write(frame(kind, ACK, 0, payload if kind == PING else b""))
+        elif kind == DATA:
+            self._data += payload
+        if kind in (DATA, HEADERS) and flags & END_STREAM and self._answered is not None:
+            data, self._data = self._data, b""
+            self._answered.set_result(data)
+
+    async def send(self, head: bytes, request: bytes) -> bool:
+        """Sends a message; returns whether it is stored."""
+        stream = next(self._streams)
+        self._answered = asyncio.get_running_loop().create_future()
+        message = b"\x00" + len(request).to_bytes(4) + request
+        self._transport.write(frame(HEADERS, END_HEADERS, stream, head) + frame(DATA, END_STREAM, stream, message))
+        answer = await self._answered
+        return SendMessageResponse.FromString(answer[5:]).entries[0].status.code == Code.OK
+
+    def close(self) -> None:
+        self._transport.close()
+
+
+async def over_grpc(port: int, seconds: float) -> Measured:
+    """Sends of CALLERS connections, each beginning its next one when one is done."""
+    measured, head = Measured(), headers()
+    opened = [await GrpcConnection.open(port) for _ in range(CALLERS)]
+    start = time.perf_counter()
+
+    async def client(connection: GrpcConnection) -> None:
+        while (began := time.perf_counter()) - start < seconds:
+            if await connection.send(head, _request()):
+                measured.latencies.append(time.perf_counter() - began)
+            else:
+                measured.refused += 1
+
+    await asyncio.gather(*map(client, opened))
+    measured.seconds = time.perf_counter() - start
+    for connection in opened:
+        connection.close()
+    return measured
+
+
+def _request() -> bytes:
+    system = SystemProperties(
+        message_id=f"01{new_id().hex.upper()}",
+        message_type=MessageType.NORMAL,
+        body_encoding=Encoding.IDENTITY,
+        tag="coupons",
+        keys=["order-7"],
+    )
+    message = Message(topic=Resource(name=TOPIC), body=BODY, system_properties=system)
+    return SendMessageRequest(messages=[message]).SerializeToString()
+
+
+async def over_http(port: int, seconds: float) -> Measured:
+    """The same over HTTP, with an id of the client's, too."""
+
+    async def one(connection: Connection, number: int) -> bool:
+        message = {"topic": TOPIC, "body": BODY.decode(), "tags": "coupons", "keys": ["order-7"]}
+        status, _ = await connection.post("/v1/messages", {**message, "message_id": str(new_id())})
+        return status == 201
+
+    return await load.closed_loop(port, CALLERS, None, one, seconds)
+
+
+def start(running: Broker, server: str) -> int:
+    """Starts the process with a server; returns its port."""
+    port = free_port()
+    running.environment["MQBROKER_ROCKETMQ_SERVER"] = server
+    running.start(server, commands.rocketmq(port))
+    deadline = time.monotonic() + broker.START_SECONDS
+    while why_taken(port) is None:
+        if time.monotonic() > deadline:
+            raise RuntimeError((running.folder / f"{server}.log").read_text()[-2000:])
+        time.sleep(0.1)
+    return port
+
+
+def main(report: Report) -> None:
+    """Prints the rate of each way in the median of rounds, and what a send costs the process that serves it."""
+    with broker.running() as running:
+        ports = {server: start(running, server) for server in SERVERS}
+        ways: dict[str, Callable[[float], Coroutine[None, None, Measured]]] = {
+            "web": partial(over_http, running.port),
+            **{name: partial(over_grpc, port) for name, port in ports.items()},
+        }
+        found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in ways}
+        for work in ways.values():
+            load.run(work(1))
+        for _ in range(ROUNDS):
+            for name, work in ways.items():
+                before = running.cpu_seconds()[name]
+                measured = load.run(work(SECONDS))
+                assert not measured.refused, f"{measured.refused} sends were refused"
+                cpu = (running.cpu_seconds()[name] - before) * 1e6 / len(measured.latencies)
+                found[name].append((measured.per_second, cpu, measured.percentile_ms(50)))
+        rates = {name: _median(row[0] for row in rows) for name, rows in found.items()}
+        for name, rows in found.items():
+            cpu, p50 = _median(row[1] for row in rows), _median(row[2] for row in rows)
+            way = "HTTP" if name == "web" else f"gRPC, {name}"
+            figures = {"per_second": rates[name], "cpu_us_per_send": cpu, "p50_ms": p50}
+            report.line(f"{way}, {CALLERS} callers", {**figures, "of_http": rates[name] / rates["web"]})
+
+
+def _median(values: Iterable[float]) -> float:
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2]
