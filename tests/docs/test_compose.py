@@ -19,7 +19,7 @@ from tests.docs.composition import Node, filled, services
 from tests.docs.pages import page
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-OURS = ("migrate", "web", "worker", "beat", "example")
+OURS = ("migrate", "web", "worker", "beat", "rocketmq", "example")
 GIVEN = dict.fromkeys(composition.needed(), "given")
 
 
@@ -35,6 +35,7 @@ def test_the_services_are_those_of_the_production_shape() -> None:
         ("worker", commands.worker()),
         ("beat", commands.beat(Path("/tmp/beat-schedule"))),
         ("migrate", commands.manage("prepare")),
+        ("rocketmq", commands.rocketmq(8081)),
         ("example", commands.demonstration("http://web:8000", "--forever")),
     ],
 )
@@ -43,7 +44,7 @@ def test_a_process_is_started_as_mq_up_starts_it(service: str, embedded: list[st
 
     # A container's network is its own, and the books have a volume.
     expected = ["python", *embedded[1:]]
-    if service == "web":
+    if service in ("web", "rocketmq"):
         expected[expected.index("--host") + 1] = "0.0.0.0"
     if service == "example":
         expected += ["--data-dir", "/data"]
@@ -151,6 +152,7 @@ def test_a_service_waits_for_what_it_needs_and_for_nothing_else() -> None:
         "web": {"migrate": done},
         "worker": {"migrate": done, "redis": healthy},
         "beat": {"migrate": done, "redis": healthy},
+        "rocketmq": {"migrate": done},
         "example": {"web": healthy},
     }
     asked = {needed for needs in waits.values() for needed, how in needs.items() if how == healthy}
@@ -184,8 +186,9 @@ def test_the_health_check_follows_the_web_process(broker: RunningBroker) -> None
 def test_only_this_machine_reaches_the_broker_by_default() -> None:
     ports = {name: described["ports"] for name, described in services().items() if "ports" in described}
 
-    assert filled(ports, {}) == {"web": ["127.0.0.1:8000:8000"]}
-    assert filled(ports, {"LISTEN": "0.0.0.0:80"}) == {"web": ["0.0.0.0:80:8000"]}
+    here = {"web": ["127.0.0.1:8000:8000"], "rocketmq": ["127.0.0.1:8081:8081"]}
+    assert filled(ports, {}) == here
+    assert filled(ports, {"LISTEN": "0.0.0.0:80"}) == here | {"web": ["0.0.0.0:80:8000"]}
 
 
 def test_the_checker_fills_variables_in_as_compose_does() -> None:
