@@ -5,6 +5,8 @@ import time
 from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
+import structlog
+
 from access.callers import Caller
 from mqbroker.api.operations import rest_of
 from mqbroker.api.requests import begin_request
@@ -14,9 +16,11 @@ from mqbroker.rocketmq.protocol.definition_pb2 import Code, Endpoints
 from mqbroker.rocketmq.statuses import Refused
 from store.commit import writer
 from store.commit.operation import Operation
+from store.errors import Refusal
 from store.naming.namespaces import Namespace
 from store.process import runtime
 
+logger = structlog.stdlib.get_logger(__name__)
 Result = TypeVar("Result")
 
 CLIENT_ID = "x-mq-client-id"
@@ -100,10 +104,30 @@ class Kept:
     def __init__(self) -> None:
         self.tasks: set[asyncio.Task[Any]] = set()
 
+    async def finish(self, seconds: float) -> None:
+        """Waits for them, so long at most: what they need is closed behind them."""
+        if self.tasks:
+            await asyncio.wait(self.tasks, timeout=seconds)
+
 
 async def kept(work: Coroutine[Any, Any, Result]) -> Result:
     """Does work that a cancelled call does not end: what it changes is changed whole, or not at all."""
-    return await asyncio.shield(begun(work))
+    task = begun(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        begun(_to_its_end(task))
+        raise
+
+
+async def _to_its_end(task: asyncio.Task[Any]) -> None:
+    """Waits for work whose call is cancelled; what it is refused concerns no client any more."""
+    try:
+        await task
+    except Refusal:
+        return
+    except Exception:
+        logger.exception("a call failed after its client had gone")
 
 
 def begun(work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:

@@ -1,6 +1,7 @@
 """Checks over Telemetry: a producer with an open stream is asked about the half messages of its topics that are due."""
 
 import asyncio
+from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
@@ -45,14 +46,7 @@ class Checks:
     async def _look_forever(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            try:
-                await self._look()
-            except Exception as problem:
-                refusal = refusal_of(problem)
-                if refusal is None:
-                    logger.exception("the checks failed")
-                else:
-                    logger.warning("the checks have to wait", reason=refusal.detail)
+            await _try("", self._look())
 
     async def _look(self) -> None:
         topics = streams().topics()
@@ -65,7 +59,19 @@ class Checks:
             if stream is not None:
                 with runtime.control(Present).asks("producer", topic, (stream.call.client_id, 0)):
                     if topic in due_ones:
-                        await _ask(stream, topic)
+                        await _try(topic, _ask(stream, topic))
+
+
+async def _try(topic: str, work: Coroutine[Any, Any, None]) -> None:
+    """Does one work, or logs why it has to wait: what one producer's key is refused holds up no other topic."""
+    try:
+        await work
+    except Exception as problem:
+        refusal = refusal_of(problem)
+        if refusal is None:
+            logger.exception("checks failed", topic=topic)
+        else:
+            logger.warning("checks have to wait", topic=topic, reason=refusal.detail)
 
 
 async def _ask(stream: Stream, topic: str) -> None:

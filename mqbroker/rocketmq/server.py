@@ -15,6 +15,7 @@ import grpc
 import grpc.aio
 
 from mqbroker.rocketmq import service
+from mqbroker.rocketmq.call import Kept
 from mqbroker.rocketmq.checks import Checks
 from mqbroker.rocketmq.renewals import Renewals
 from store.process import runtime
@@ -74,6 +75,7 @@ async def serving(ports: Ports) -> AsyncIterator[None]:
     finally:
         for server in servers:
             await server.stop(FINISH_SECONDS)
+        await runtime.control(Kept).finish(FINISH_SECONDS)
         await checks.close()
         await renewals.close()
 

@@ -9,8 +9,10 @@ import pytest
 
 from mqbroker.rocketmq.protocol.definition_pb2 import MessageType, TransactionResolution, TransactionSource
 from mqbroker.rocketmq.protocol.service_pb2 import RecoverOrphanedTransactionCommand
+from tests.broker.characters import name
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
+from tests.rocketmq.conftest import Gateway
 from tests.rocketmq.stub import Client, Stream, message, of_producer, seconds
 
 COMMIT, ROLLBACK = TransactionResolution.COMMIT, TransactionResolution.ROLLBACK
@@ -167,6 +169,25 @@ def test_a_group_whose_producer_has_a_stream_is_seen_as_asked(
         with psycopg.connect(broker.direct_url, autocommit=True) as control:
             asks = "SELECT connections FROM presence WHERE role = 'producer' AND group_name = %s"
             eventually(lambda: control.execute(asks, [orders]).fetchall() == [(1,)], within_seconds=15)
+
+
+def test_the_revoked_key_of_one_producer_holds_up_no_other(
+    gateway: Gateway, client: Client, broker: RunningBroker, orders: str, coupons: str
+) -> None:
+    wire = broker.wire()
+    made = wire.post("/v1/api-keys", {"name": name("key"), "scopes": ["produce:*"]}).document
+    with Client(gateway.address, made["key"]) as revoked, revoked.telemetry() as without_key:
+        without_key.is_told(of_producer(orders))
+        lost = begin(revoked, orders)
+        wire.call("DELETE", f"/v1/api-keys/{made['name']}")
+        with client.telemetry() as stream:
+            stream.is_told(of_producer(coupons))
+            transaction = begin(client, coupons)
+
+            assert question(stream).transaction_id == transaction
+            client.end(coupons, transaction, COMMIT, CHECK)
+
+    client.end(orders, lost, ROLLBACK)
 
 
 @pytest.mark.parametrize("resolution", [COMMIT, ROLLBACK])
