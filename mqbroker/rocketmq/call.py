@@ -24,12 +24,14 @@ logger = structlog.stdlib.get_logger(__name__)
 Result = TypeVar("Result")
 
 CLIENT_ID = "x-mq-client-id"
+# A client: the name of its key, and the id that it has given itself.
+Client = tuple[str, str]
 
 
 class Call:
     """One call of a client, once `enter` has found who it is."""
 
-    __slots__ = ("_keys", "caller", "client_id", "deadline", "gone", "metadata", "namespace")
+    __slots__ = ("_keys", "caller", "client", "client_id", "deadline", "gone", "metadata", "namespace")
 
     def __init__(self, metadata: Mapping[str, str | bytes], remaining: float | None, keys: KeyRing) -> None:
         self.metadata = metadata
@@ -38,6 +40,8 @@ class Call:
         self._keys = keys
         self.caller: Caller
         self.client_id = ""
+        # The key and the id: an id alone is what any caller may write.
+        self.client: Client = ("", "")
         self.namespace: Namespace | None = None
         # Done as soon as the client has cancelled the call, or its connection or its deadline is over.
         self.gone: asyncio.Future[object] = asyncio.get_running_loop().create_future()
@@ -49,6 +53,7 @@ class Call:
         if not self.client_id:
             raise Refused(Code.CLIENT_ID_REQUIRED, f"The header {CLIENT_ID} is missing: a client names itself by it.")
         self.caller = await self.caller_now()
+        self.client = (self.caller.name, self.client_id)
 
     async def caller_now(self) -> Caller:
         """The caller as its key is now: while a call waits, the key may be changed, revoked or expire.

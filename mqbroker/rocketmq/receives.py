@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from typing import Any
 
 from google.protobuf.duration_pb2 import Duration
@@ -42,6 +42,8 @@ from store.process.configuration import setting
 
 # A long poll, in seconds; it ends before the deadline of its call, so that its answer arrives.
 SHORTEST_WAIT, ANSWER_SECONDS = 5.0, 0.3
+# Of clients it is a UUID.
+MAX_ATTEMPT_ID = 128
 NOTHING = Status(code=Code.MESSAGE_NOT_FOUND, message="No message has come.")
 
 
@@ -65,8 +67,12 @@ async def receive(call: Call, request: ReceiveMessageRequest) -> AsyncIterator[R
             yield ReceiveMessageResponse(delivery_timestamp=now)
         except BaseException:
             call.end()
-            await kept(_given_back(call, request, received))
+            begun(_back_from(call, request, _done(received)))
             raise
+
+
+async def _done(received: Received) -> Received:
+    return received
 
 
 async def _received(call: Call, request: ReceiveMessageRequest, hold: Hold) -> Received:
@@ -81,14 +87,14 @@ async def _received(call: Call, request: ReceiveMessageRequest, hold: Hold) -> R
         begun(_back_from(call, request, handing_out))
         raise
     if request.auto_renew and received.handout is not None:
-        renewals().begin(call.client_id, group, _handles(received))
+        renewals().begin(call.client, group, _handles(received))
     return received
 
 
 async def _hand_out(call: Call, request: ReceiveMessageRequest, group: str, wanted: Receive, hold: Hold) -> Received:
-    attempts = runtime.control(Attempts)
-    if request.HasField("attempt_id"):
-        again = await attempts.again(group, request.attempt_id, hold, call.gone)
+    attempts, attempt_id = runtime.control(Attempts), _attempt_of(request)
+    if attempt_id:
+        again = await attempts.again(group, attempt_id, hold, call.gone)
         if again is not None:
             return again
 
@@ -97,14 +103,14 @@ async def _hand_out(call: Call, request: ReceiveMessageRequest, group: str, want
 
     with runtime.control(Present).asks("consumer", group, (call.client_id, 0)):
         received = await receives.entries(group, wanted, hold, call.gone, require, again_at_once=True)
-    if request.HasField("attempt_id"):
-        attempts.keep(request.attempt_id, received)
+    if attempt_id:
+        attempts.keep(attempt_id, received)
     # The call was cancelled as this was handed out.
     await _given_back(call, request, received)
     return received
 
 
-async def _back_from(call: Call, request: ReceiveMessageRequest, handing_out: asyncio.Task[Received]) -> None:
+async def _back_from(call: Call, request: ReceiveMessageRequest, handing_out: Awaitable[Received]) -> None:
     """Gives back what a receive was handed whose call is cancelled; what it is refused concerns no client any more."""
     with contextlib.suppress(Refusal):
         await _given_back(call, request, await handing_out)
@@ -113,8 +119,12 @@ async def _back_from(call: Call, request: ReceiveMessageRequest, handing_out: as
 async def _given_back(call: Call, request: ReceiveMessageRequest, received: Received) -> None:
     if await received.given_back(call.gone):
         renewals().end(_handles(received))
-        if request.HasField("attempt_id"):
-            runtime.control(Attempts).forget(received.group, request.attempt_id)
+        runtime.control(Attempts).forget(received.group, _attempt_of(request))
+
+
+def _attempt_of(request: ReceiveMessageRequest) -> str:
+    """The attempt's id; empty where there is none, or one that is too long to be kept."""
+    return request.attempt_id if len(request.attempt_id) <= MAX_ATTEMPT_ID else ""
 
 
 def _handles(received: Received) -> list[str]:
@@ -193,7 +203,7 @@ async def change(call: Call, request: ChangeInvisibleDurationRequest) -> ChangeI
     group = call.whole(request.group.name)
     call.caller.require("consume", group)
     handle = request.receipt_handle
-    if streams().is_push(call.client_id):
+    if streams().is_push(call.client):
         outcomes = await kept(failing.nack(group, [handle], None))
         renewals().end([handle])
     else:
@@ -218,7 +228,7 @@ async def leave(call: Call, request: NotifyClientTerminationRequest) -> NotifyCl
     if request.group.name:
         group = call.whole(request.group.name)
         call.caller.require("consume", group)
-        await kept(renewals().give_back(call.client_id, group))
+        await kept(renewals().give_back(call.client, group))
     return NotifyClientTerminationResponse(status=OK)
 
 

@@ -15,6 +15,7 @@ from delivery.receipts import settling
 from delivery.receive import returns
 from mqbroker.api.requests import begin_request
 from mqbroker.errors import refusal_of
+from mqbroker.rocketmq.call import Client
 from mqbroker.rocketmq.telemetry import streams
 from store.process import runtime
 from store.process.configuration import setting
@@ -31,11 +32,11 @@ MAX_HANDLES = 500
 class Renewal:
     """A delivery that is renewed: of which group, when next, and until when, by time.monotonic()."""
 
-    __slots__ = ("client_id", "due_at", "group", "until")
+    __slots__ = ("client", "due_at", "group", "until")
 
-    def __init__(self, client_id: str, group: str) -> None:
+    def __init__(self, client: Client, group: str) -> None:
         now = time.monotonic()
-        self.client_id = client_id
+        self.client = client
         self.group = group
         self.due_at = now + half_time()
         self.until = now + LONGEST_SECONDS
@@ -58,21 +59,21 @@ class Renewals:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)
 
-    def begin(self, client_id: str, group: str, handles: Iterable[str]) -> None:
+    def begin(self, client: Client, group: str, handles: Iterable[str]) -> None:
         """Renews deliveries from now on."""
         for handle in handles:
             if len(self._by_handle) < MAX_RENEWED:
-                self._by_handle[handle] = Renewal(client_id, group)
+                self._by_handle[handle] = Renewal(client, group)
 
     def end(self, handles: Iterable[str]) -> None:
         """Renews deliveries no more: they are settled, or given back."""
         for handle in handles:
             self._by_handle.pop(handle, None)
 
-    async def give_back(self, client_id: str, group: str) -> None:
+    async def give_back(self, client: Client, group: str) -> None:
         """Returns what a client has of a group and did not settle: it ends. Raises GroupNotExist or SystemBusy."""
         held = self._by_handle.items()
-        handles = [handle for handle, one in held if (one.client_id, one.group) == (client_id, group)]
+        handles = [handle for handle, one in held if (one.client, one.group) == (client, group)]
         self.end(handles)
         for start in range(0, len(handles), MAX_HANDLES):
             await returns.give_back(group, handles[start : start + MAX_HANDLES], 0)
@@ -96,7 +97,7 @@ class Renewals:
         """What is to be extended now, by group; what is renewed no more is dropped."""
         now, due = time.monotonic(), defaultdict[str, list[str]](list)
         for handle, one in list(self._by_handle.items()):
-            if one.until <= now or not streams().has(one.client_id):
+            if one.until <= now or not streams().has(one.client):
                 del self._by_handle[handle]
             elif one.due_at <= now:
                 due[one.group].append(handle)

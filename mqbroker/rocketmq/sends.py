@@ -23,9 +23,10 @@ from scheduling import recalls
 from sending.batches import SendBatch
 from sending.results import Sent
 from sending.send import Send
-from store.errors import MessageIdReused
+from store.errors import MessageIdReused, MessageTooLarge
 from store.naming import topics
 from store.process import runtime
+from store.process.configuration import setting
 from transactions import groups
 from transactions.operations.begin import Begin
 from transactions.operations.end import End, EndTransaction
@@ -67,7 +68,13 @@ async def _send_one(call: Call, given: Message, topic: str, size: int) -> SendRe
 async def _send_together(call: Call, given: Sequence[Message], topic: str, size: int) -> list[SendResultEntry]:
     if any(one.system_properties.message_type == MessageType.TRANSACTION for one in given):
         raise Refused(Code.MESSAGE_CORRUPTED, "Half messages are not sent together: send each by itself.")
-    fields = [await messages.fields_of(one, topic) for one in given]
+    fields, size_of_bodies = [], 0
+    for one in given:
+        fields.append(await messages.fields_of(one, topic))
+        size_of_bodies += len(fields[-1]["body_bytes"])
+        # Each may unpack to a message of the largest size: the rest is not unpacked.
+        if size_of_bodies > (limit := setting("MAX_MESSAGE_BYTES")):
+            raise MessageTooLarge(f"The bodies have more than {limit} bytes together, the limit.")
     batch = SendBatch(topic=topic, messages=[BatchedBytes(**one) for one in fields])
     sent = await call.run(Send(batch, messages.traceparent_of(given[0]), call.caller, size))
     return [_entry(one) for one in sent]
@@ -91,7 +98,7 @@ async def _begin(call: Call, given: Message, topic: str, size: int) -> SendResul
     system = given.system_properties
     if system.HasField("orphaned_transaction_recovery_duration"):
         fields["check_immunity_seconds"] = system.orphaned_transaction_recovery_duration.ToTimedelta().total_seconds()
-    runtime.control(Streams).produces(call.client_id, topic)
+    runtime.control(Streams).produces(call.client, topic)
     traceparent = messages.traceparent_of(given)
     half = HalfOfBytes(producer_group=topic, transaction_id=fields["message_id"], **fields)
     try:

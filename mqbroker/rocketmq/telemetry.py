@@ -9,7 +9,7 @@ import structlog
 
 from mqbroker.api.requests import begin_request
 from mqbroker.rocketmq import settings, statuses
-from mqbroker.rocketmq.call import Call
+from mqbroker.rocketmq.call import Call, Client
 from mqbroker.rocketmq.protocol.definition_pb2 import ClientType
 from mqbroker.rocketmq.protocol.service_pb2 import TelemetryCommand
 from store.process import runtime
@@ -30,6 +30,8 @@ class Stream:
         self.topics: set[str] = set()
         self.is_push = False
         self.commands: asyncio.Queue[TelemetryCommand] = asyncio.Queue(MAX_COMMANDS)
+        # Held while a command is written: a write that is cancelled on its way breaks the end of the call.
+        self.writing = asyncio.Lock()
 
     @property
     def room(self) -> int:
@@ -43,32 +45,35 @@ class Stream:
 
 
 class Streams:
-    """The open streams of this process by their clients' ids."""
+    """The open streams of this process by their clients."""
 
     def __init__(self) -> None:
-        self.by_client: dict[str, Stream] = {}
-        self._producers: defaultdict[str, set[str]] = defaultdict(set)
+        self._by_client: dict[Client, Stream] = {}
+        self._producers: defaultdict[str, set[Client]] = defaultdict(set)
 
     def began(self, stream: Stream) -> None:
-        """A client has opened a stream; an earlier one of the same client is left to end."""
-        self.by_client[stream.call.client_id] = stream
+        """A client has opened a stream; it goes on for an earlier one of the same client, which is left to end."""
+        earlier = self._by_client.get(stream.call.client)
+        if earlier is not None:
+            stream.topics |= earlier.topics
+        self._by_client[stream.call.client] = stream
 
     def ended(self, stream: Stream) -> None:
         """A stream has ended."""
         stream.call.end()
-        if self.by_client.get(stream.call.client_id) is stream:
-            del self.by_client[stream.call.client_id]
+        if self._by_client.get(stream.call.client) is stream:
+            del self._by_client[stream.call.client]
             for topic in stream.topics:
-                self._producers[topic].discard(stream.call.client_id)
+                self._producers[topic].discard(stream.call.client)
                 if not self._producers[topic]:
                     del self._producers[topic]
 
-    def produces(self, client_id: str, topic: str) -> None:
+    def produces(self, client: Client, topic: str) -> None:
         """A client that has a stream sends half messages to a topic, and so may be asked about them."""
-        stream = self.by_client.get(client_id)
+        stream = self._by_client.get(client)
         if stream is not None:
             stream.topics.add(topic)
-            self._producers[topic].add(client_id)
+            self._producers[topic].add(client)
 
     def topics(self) -> list[str]:
         """The topics of which some producer can be asked."""
@@ -77,17 +82,17 @@ class Streams:
     def of_topic(self, topic: str) -> Stream | None:
         """The stream of one of the topic's producers, each time another one; None where none can take a question."""
         clients = list(self._producers.get(topic, ()))
-        found = [self.by_client[client] for client in random.sample(clients, len(clients))]
+        found = [self._by_client[client] for client in random.sample(clients, len(clients))]
         return next((one for one in found if one.room and one.call.caller.may("produce", topic)), None)
 
-    def has(self, client_id: str) -> bool:
+    def has(self, client: Client) -> bool:
         """Whether a client has an open stream here."""
-        stream = self.by_client.get(client_id)
+        stream = self._by_client.get(client)
         return stream is not None and stream.is_open
 
-    def is_push(self, client_id: str) -> bool:
+    def is_push(self, client: Client) -> bool:
         """Whether a client is a push consumer, as its settings say."""
-        stream = self.by_client.get(client_id)
+        stream = self._by_client.get(client)
         return stream is not None and stream.is_push
 
 
@@ -116,12 +121,18 @@ async def serve(
                 await stream.commands.put(await _settled(stream, command))
     finally:
         streams().ended(stream)
-        writing.cancel()
+        async with stream.writing:
+            writing.cancel()
 
 
 async def _write(stream: Stream, write: Callable[[TelemetryCommand], Awaitable[None]]) -> None:
-    while True:
-        await write(await stream.commands.get())
+    try:
+        while True:
+            command = await stream.commands.get()
+            async with stream.writing:
+                await write(command)
+    except Exception:  # noqa: BLE001  # by either server another one: the client has gone
+        stream.call.end()
 
 
 async def _settled(stream: Stream, command: TelemetryCommand) -> TelemetryCommand:
@@ -129,7 +140,7 @@ async def _settled(stream: Stream, command: TelemetryCommand) -> TelemetryComman
     given = command.settings
     stream.is_push = given.client_type in (ClientType.PUSH_CONSUMER, ClientType.LITE_PUSH_CONSUMER)
     for topic in given.publishing.topics[:MAX_TOPICS]:
-        streams().produces(stream.call.client_id, stream.call.whole(topic.name))
+        streams().produces(stream.call.client, stream.call.whole(topic.name))
     begin_request()
     try:
         return TelemetryCommand(status=statuses.OK, settings=await settings.answered(stream.call, given))

@@ -216,7 +216,7 @@ class Client:
         made = self.channel.stream_stream(
             f"/{SERVICE}/Telemetry", TelemetryCommand.SerializeToString, TelemetryCommand.FromString
         )
-        call = made(iter(commands.get, None), metadata=self.metadata())
+        call = made(iter(commands.get, None), timeout=60, metadata=self.metadata())
         try:
             yield Stream(call, commands)
         finally:

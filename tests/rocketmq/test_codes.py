@@ -42,6 +42,7 @@ from tests.rocketmq.stub import ENDPOINTS, SERVICE, Client, message, new_id, sec
 OK = 20000
 COMMIT = TransactionResolution.COMMIT
 LATE = 10**10  # s since 1970
+MIB = gzip.compress(bytes(2**20))
 
 
 def sends(*given: Any) -> SendMessageRequest:
@@ -98,6 +99,11 @@ REFUSED: dict[str, tuple[str, Callable[[str], Request], int]] = {
     "a body that unpacks to too much": (
         "SendMessage",
         lambda topic: sends(message(topic, gzip.compress(bytes(100 * 2**20)), body_encoding=Encoding.GZIP)),
+        41301,
+    ),
+    "a batch that unpacks to too much": (
+        "SendMessage",
+        lambda topic: sends(*[message(topic, MIB, body_encoding=Encoding.GZIP) for _ in range(900)]),
         41301,
     ),
     "delays in a batch": (

@@ -152,6 +152,13 @@ def test_a_receive_that_is_repeated_under_its_attempt_is_handed_the_same(
     assert client.received(group, orders, attempt_id="attempt-1", timeout=1) == []
 
 
+def test_an_attempt_whose_id_is_too_long_is_as_none(client: Client, orders: str) -> None:
+    client.send(message(orders, b"tea"))
+    client.received("coupons", orders, attempt_id="a" * 129)
+
+    assert client.received("coupons", orders, attempt_id="a" * 129, timeout=1) == []
+
+
 def test_another_attempt_is_not_handed_what_is_hidden(client: Client, orders: str) -> None:
     client.send(message(orders, b"tea"))
     client.received("coupons", orders, attempt_id="attempt-1")

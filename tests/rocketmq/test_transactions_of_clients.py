@@ -124,6 +124,22 @@ def test_a_lost_end_is_asked_for_over_the_stream_of_another_producer(
     assert history["history"][-1]["by"] == "check"
 
 
+def test_a_client_that_opens_its_stream_again_is_asked_over_the_new_one(client: Client, orders: str) -> None:
+    with client.telemetry() as earlier:
+        earlier.is_told(of_producer(orders))
+        with client.telemetry() as stream:
+            stream.is_told(of_producer())
+            transaction = begin(client, orders)
+
+            assert question(stream).transaction_id == transaction
+
+    # The topics of the earlier stream have gone with the client: the checks of others go on.
+    with client.telemetry() as stream:
+        stream.is_told(of_producer(orders))
+        assert question(stream).transaction_id == transaction
+        client.end(orders, transaction, COMMIT, CHECK)
+
+
 def test_a_producer_is_known_by_the_half_that_it_sends(client: Client, orders: str) -> None:
     with client.telemetry() as stream:
         stream.is_told(of_producer())
