@@ -207,7 +207,6 @@ def test_a_call_is_refused_by_the_code_that_clients_know(case: str, client: Clie
         ({"filter": "price >", "filter_type": FilterType.SQL}, 40010),
         ({"invisible": 0.001}, 40011),
         ({"invisible": 10.0**6}, 40011),
-        ({"timeout": 1.0}, 40401),
     ],
 )
 def test_a_receive_is_refused_by_its_only_status(given: dict[str, Any], code: int, client: Client, orders: str) -> None:
