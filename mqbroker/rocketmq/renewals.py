@@ -30,7 +30,7 @@ MAX_HANDLES = 500
 
 
 class Renewal:
-    """A delivery that is renewed: of which group, when next, and until when, by time.monotonic()."""
+    """A delivery that is renewed: its client, its group, the next renewal and the last one, by time.monotonic()."""
 
     __slots__ = ("client", "due_at", "group", "until")
 

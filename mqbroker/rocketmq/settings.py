@@ -27,7 +27,10 @@ MAX_BACKOFFS = 64
 
 
 async def answered(call: Call, given: Settings) -> Settings:
-    """The settings of a producer or a consumer, as it is to use them."""
+    """The settings of a producer or a consumer, as it is to use them.
+
+    Raises NoPermission for a consumer group that the key may not consume in: they say how that retries.
+    """
     found = Settings()
     found.CopyFrom(given)
     found.metric.on = False
@@ -37,7 +40,9 @@ async def answered(call: Call, given: Settings) -> Settings:
         pauses = _exponential(FIRST_PAUSE, LONGEST_PAUSE, PAUSE_FACTOR)
         found.backoff_policy.CopyFrom(RetryPolicy(max_attempts=SEND_ATTEMPTS, exponential_backoff=pauses))
     elif given.HasField("subscription"):
-        group = await groups.find(call.whole(given.subscription.group.name))
+        name = call.whole(given.subscription.group.name)
+        call.caller.require("consume", name)
+        group = await groups.find(name)
         found.subscription.fifo = group is not None and group.ordered
         found.subscription.receive_batch_size = min(RECEIVE_BATCH_SIZE, setting("MAX_RECEIVE_MESSAGES"))
         found.subscription.long_polling_timeout.FromSeconds(LONG_POLLING_SECONDS)

@@ -76,7 +76,7 @@ class Streams:
             self._producers[topic].add(client)
 
     def topics(self) -> list[str]:
-        """The topics of which some producer can be asked."""
+        """The topics with a producer whose stream is open here: it can be asked about their transactions."""
         return list(self._producers)
 
     def of_topic(self, topic: str) -> Stream | None:

@@ -21,7 +21,7 @@ class LossyProxy:
         self._server: asyncio.Server | None = None
         self.loses_requests = False
         self.loses_answers = False
-        # The next bytes of so many answers are lost; then all goes on.
+        # The number of answers whose next bytes are lost; later answers pass.
         self.answers_to_lose = 0
 
     @property

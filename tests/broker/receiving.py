@@ -30,7 +30,7 @@ class Receiving:
         return [one["message"] for one in found]
 
     def receives_all(self, number: int) -> list[Document]:
-        """So many messages, and what else is there; a busy machine may have none for longer than one wait."""
+        """At least this number of messages. A busy machine may hand out none for longer than one wait."""
         found: list[Document] = []
         in_vain = 0
         while len(found) < number:

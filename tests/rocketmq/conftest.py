@@ -111,7 +111,7 @@ def language(request: pytest.FixtureRequest, installed: Path) -> Language:
 
 @pytest.fixture
 def program(language: Language, native: Gateway) -> Iterator[Official]:
-    """A client that does what it is told."""
+    """A client that a test commands."""
     with language.starts(native.address) as program:
         yield program
 

@@ -30,7 +30,7 @@ class Failed(Exception):
 
 
 class Official:
-    """A client that does what it is told; what it says of itself meanwhile is kept as events."""
+    """A client that a test commands by lines of JSON; the messages that it consumes or checks are kept as events."""
 
     def __init__(
         self, command: Sequence[str], address: str, *, key: str, secret: str, tls: bool, environment: dict[str, str]
@@ -78,7 +78,7 @@ class Official:
         return [base64.b64decode(one["body"]) for one in list(self.events) if one["event"] == event]
 
     def receives(self, count: int, **command: Any) -> list[Document]:
-        """So many messages of its subscription, by as many receives as they need."""
+        """At least `count` messages of its subscription, by at most 20 receives."""
         found: list[Document] = []
         for _ in range(20):
             found += self.do("receive", **{"invisible": 30, **command})["messages"]

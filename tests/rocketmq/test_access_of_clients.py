@@ -95,6 +95,9 @@ def test_the_scopes_of_a_key_hold(broker: RunningBroker, gateway: Gateway, clien
         assert narrow.call("QueryAssignment", assignment).status.code == FORBIDDEN
         assert narrow.call("AckMessage", AckMessageRequest(group=group, entries=[entry])).status.code == FORBIDDEN
         assert narrow.change("coupons", delivery, 20) == FORBIDDEN
+        with narrow.telemetry() as stream:
+            refused = stream.is_told(of_consumer("coupons"))
+        assert (refused.status.code, refused.HasField("settings")) == (FORBIDDEN, False)
 
 
 def test_a_revoked_key_is_refused_within_five_seconds(broker: RunningBroker, gateway: Gateway, orders: str) -> None:

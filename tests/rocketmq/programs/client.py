@@ -1,4 +1,4 @@
-"""RocketMQ's Python client, told what to do by lines of JSON; runs where that client alone is installed.
+"""RocketMQ's Python client, commanded by lines of JSON; it runs where that client alone is installed.
 
 Its protocol classes and the broker's cannot be loaded into one process.
 """
