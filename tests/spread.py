@@ -13,7 +13,7 @@ from django.conf import settings
 from embedded.commands import ROOT
 from mqbroker.environment import server_urls
 from store.db.server_url import database
-from tests.broker import forks
+from tests.broker import forks, ports
 from tests.workers import Workers
 
 # The files and folders whose tests share what takes long to start, by what that is: they stay in one process. The first
@@ -47,6 +47,11 @@ SHARING = {
         "tests/client/test_readme.py",
         "tests/client/test_wheel.py",
     ),
+    "RocketMQ's own clients": (
+        "tests/rocketmq/test_clients_page.py",
+        "tests/rocketmq/test_gateway_killed.py",
+        "tests/rocketmq/test_official_clients.py",
+    ),
     "a MariaDB": (
         "tests/barrier/",
         "tests/client/test_exactly_once.py",
@@ -73,6 +78,7 @@ LONGEST = (
     "a console with every address",
     "a broker without checks",
     "an installed client",
+    "RocketMQ's own clients",
     "a MariaDB",
     "the users of a broker's console",
     # These wait for long.
@@ -158,7 +164,10 @@ def needs_broker(item: pytest.Item) -> bool:
 
 
 def use_servers(number: int) -> None:
-    """Gives this process servers of its own, in its environment and in what Django's settings have read of it."""
+    """Gives this process servers and ports of its own, in its environment and in what Django's settings have read of
+    it.
+    """
+    ports.share(number, len(SERVERS))
     os.environ.update(SERVERS[number])
     settings.DATABASE_URL = os.environ["DATABASE_URL"]
     settings.REDIS_URL = server_urls.task_broker(os.environ["REDIS_URL"])

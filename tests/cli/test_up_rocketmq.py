@@ -39,7 +39,7 @@ def is_sent(client: Client) -> bool:
 
 def test_a_port_that_is_taken_is_said_before_anything_starts(run_python: Run, tmp_path: Path) -> None:
     with socket.socket() as other:
-        other.bind(("127.0.0.1", free_port()))
+        other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
         words = ("--port", str(free_port()), "--rocketmq-port", str(port), "--data-dir", str(tmp_path / "folder"))

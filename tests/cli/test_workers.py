@@ -45,6 +45,13 @@ def made():
     with open({place!r}, "a") as opened:
         opened.write(f"{{os.getpid()}}\\n")
 """
+PORTS = """
+from pathlib import Path
+from tests.broker.ports import free_port
+
+def test_one():
+    Path({place!r}).write_text("\\n".join(str(free_port()) for _ in range(1_000)))
+"""
 
 
 def pytest_in(folder: Path, *options: str, processes: int = 2) -> subprocess.CompletedProcess[str]:
@@ -104,3 +111,14 @@ def test_a_process_makes_the_fixtures_of_its_session_once_for_all_its_files(tmp_
     assert (done.returncode, closing(done)) == (0, "8 passed")
     by = (tmp_path / "made").read_text().splitlines()
     assert len(by) == len(set(by)) <= 2
+
+
+def test_no_process_takes_a_port_of_another(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"test_{number}.py").write_text(PORTS.format(place=str(tmp_path / f"{number}")))
+
+    done = pytest_in(tmp_path, processes=3)
+
+    assert (done.returncode, closing(done)) == (0, "3 passed")
+    taken = [port for number in range(3) for port in (tmp_path / f"{number}").read_text().split()]
+    assert len(set(taken)) == 3_000

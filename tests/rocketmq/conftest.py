@@ -2,7 +2,6 @@
 
 import datetime
 import ipaddress
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -98,9 +97,8 @@ def other(gateway: Gateway) -> Iterator[Client]:
 
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where RocketMQ's own clients are installed, for all processes of the tests."""
-    shared = tmp_path_factory.getbasetemp()
-    return (shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared) / "rocketmq-clients"
+    """Where RocketMQ's own clients are installed, once for all tests of this process."""
+    return tmp_path_factory.getbasetemp() / "rocketmq-clients"
 
 
 @pytest.fixture(scope="session", params=["python", "node"])
