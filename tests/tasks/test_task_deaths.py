@@ -5,7 +5,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -109,6 +109,7 @@ def coupons_after_kills(
             else:
                 mortal[victim].kill()
                 mortal[victim].start()
+            start_again(mortal.values())
         shop.program.kill()
         broker.wait_until_ready()
         if way == "behind":
@@ -117,10 +118,18 @@ def coupons_after_kills(
         return shop.orders, shop.coupons
 
 
+def start_again(children: Iterable[Child]) -> None:
+    """Starts those that have ended by themselves, as systemd does: a worker of Celery that starts ends with RabbitMQ."""
+    for child in children:
+        if not child.is_running():
+            child.start()
+
+
 def settled(shop: Shop) -> None:
     """Returns once each order has its coupon, or no further one has come for a minute."""
     found, last_at = -1, time.monotonic()
     while not shop.orders <= shop.coupons.keys() and time.monotonic() - last_at < 60:
+        start_again([shop.relay, shop.worker, shop.checks])
         if found != (now := shop.coupons.total()):
             found, last_at = now, time.monotonic()
         time.sleep(0.5)  # nothing says that no task is left
