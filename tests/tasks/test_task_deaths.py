@@ -119,7 +119,7 @@ def coupons_after_kills(
 
 
 def start_again(children: Iterable[Child]) -> None:
-    """Starts those that have ended by themselves, as systemd does: a worker of Celery that starts ends with RabbitMQ."""
+    """Starts those that have ended by themselves, as systemd does: a worker that begins ends with RabbitMQ."""
     for child in children:
         if not child.is_running():
             child.start()
