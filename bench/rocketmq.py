@@ -40,11 +40,8 @@ def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
     return len(payload).to_bytes(3) + bytes((kind, flags)) + stream.to_bytes(4) + payload
 
 
-def headers() -> bytes:
-    """The headers of a call, each as a literal: the same for all calls of a run, signed once."""
-    now = time.strftime("%Y%m%dT%H%M%SZ")
-    signature = hmac.new(KEY.encode(), now.encode(), hashlib.sha1).hexdigest()
-    signed = f"MQv2-HMAC-SHA1 Credential={KEY}, SignedHeaders=x-mq-date-time, Signature={signature}"
+def headers(**more: str) -> bytes:
+    """The headers of a send, each as a literal, and those of its caller."""
     fields = {
         ":method": "POST",
         ":scheme": "http",
@@ -52,11 +49,17 @@ def headers() -> bytes:
         ":authority": "bench",
         "content-type": "application/grpc",
         "te": "trailers",
-        "x-mq-client-id": "bench",
-        "x-mq-date-time": now,
-        "authorization": signed,
+        **more,
     }
     return b"".join(b"\x00" + _text(name) + _text(value) for name, value in fields.items())
+
+
+def signed() -> dict[str, str]:
+    """The headers of a caller: the same for all calls of a run, signed once."""
+    now = time.strftime("%Y%m%dT%H%M%SZ")
+    signature = hmac.new(KEY.encode(), now.encode(), hashlib.sha1).hexdigest()
+    given = f"MQv2-HMAC-SHA1 Credential={KEY}, SignedHeaders=x-mq-date-time, Signature={signature}"
+    return {"x-mq-client-id": "bench", "x-mq-date-time": now, "authorization": given}
 
 
 def _text(value: str) -> bytes:
@@ -128,7 +131,7 @@ class GrpcConnection(asyncio.Protocol):
 
 async def over_grpc(port: int, seconds: float) -> Measured:
     """Sends of CALLERS connections, each beginning its next one when one is done."""
-    measured, head = Measured(), headers()
+    measured, head = Measured(), headers(**signed())
     opened = [await GrpcConnection.open(port) for _ in range(CALLERS)]
     start = time.perf_counter()
 

@@ -22,8 +22,8 @@ def web(port: int, processes: int | str, reload: bool, socket: int | None = None
     return python("-m", "mqbroker.web", *options)
 
 
-def rocketmq(port: int) -> list[str]:
-    return python("-m", "mqbroker.rocketmq", "--host", "127.0.0.1", "--port", str(port))
+def rocketmq(port: int, host: str = "127.0.0.1") -> list[str]:
+    return python("-m", "mqbroker.rocketmq", "--host", host, "--port", str(port))
 
 
 def worker() -> list[str]:

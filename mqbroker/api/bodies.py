@@ -39,6 +39,12 @@ def budgets() -> Budgets:
     return runtime.control(Budgets)
 
 
+def take(budget: Budget, size: int, already: int = 0) -> None:
+    """Takes bytes of a budget for a request that holds `already` some. Raises SystemBusy where it is used up."""
+    if not budget.take(size, already):
+        raise SystemBusy(f"{budget.held} bytes of requests are in flight: nothing was stored, try again in a second.")
+
+
 class RequestTimeout(Refusal):
     """The body did not come in time."""
 
@@ -111,10 +117,7 @@ class Body:
         return chunk
 
     def _hold(self, size: int) -> None:
-        if not self._budget.take(size, self._held):
-            raise SystemBusy(
-                f"{self._budget.held} bytes of requests are in flight: nothing was stored, try again in a second."
-            )
+        take(self._budget, size, self._held)
         self._held += size
 
     def release(self) -> None:

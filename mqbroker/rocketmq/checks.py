@@ -84,7 +84,7 @@ async def _ask(stream: Stream, topic: str) -> None:
             received = await polling.receive(topic, wanted, hold, stream.call.gone, partial(_allowed, stream))
             asked = len(received.documents)
             for document in received.documents.values():
-                stream.commands.put_nowait(await _question(stream, document))
+                stream.ask(await _question(stream, document))
             if await received.given_back(stream.call.gone):
                 return
 

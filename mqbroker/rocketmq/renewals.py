@@ -1,13 +1,15 @@
 """Renewals: the deliveries of a push consumer stay hidden while its stream is open, until it settles them.
 
 A push consumer names no invisible time: it asks the broker to extend what it has. Extended is at half of the default
-time, for LONGEST_SECONDS at most. What another process has settled is not found, and dropped.
+time, for LONGEST_SECONDS at most, and while its key may consume. What another process has settled is not found, and
+dropped.
 """
 
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
+from typing import Any
 
 import structlog
 
@@ -82,20 +84,19 @@ class Renewals:
         while True:
             # Of a short invisible time a second would be the half.
             await asyncio.sleep(min(LOOK_SECONDS, half_time() / 4))
-            for group, handles in self._due().items():
-                try:
-                    begin_request()
-                    await self._extend(group, handles)
-                except Exception as problem:
-                    refusal = refusal_of(problem)
-                    if refusal is None:
-                        logger.exception("renewals failed", group=group)
-                    else:
-                        logger.warning("renewals have to wait", group=group, reason=refusal.detail)
+            now = time.monotonic()
+            for client in {one.client for one in self._by_handle.values() if one.due_at <= now}:
+                await _try(self._leave_unless_it_may(client), client=client[1])
+            for group, handles in self._due(now).items():
+                await _try(self._extend(group, handles), group=group)
 
-    def _due(self) -> dict[str, list[str]]:
+    async def _leave_unless_it_may(self, client: Client) -> None:
+        if not await streams().may_consume(client):
+            self.end([handle for handle, one in self._by_handle.items() if one.client == client])
+
+    def _due(self, now: float) -> dict[str, list[str]]:
         """What is to be extended now, by group; what is renewed no more is dropped."""
-        now, due = time.monotonic(), defaultdict[str, list[str]](list)
+        due = defaultdict[str, list[str]](list)
         for handle, one in list(self._by_handle.items()):
             if one.until <= now or not streams().has(one.client):
                 del self._by_handle[handle]
@@ -112,6 +113,19 @@ class Renewals:
                     self.end([handle])
                 elif handle in self._by_handle:
                     self._by_handle[handle].due_at = time.monotonic() + half_time()
+
+
+async def _try(work: Coroutine[Any, Any, None], **concerned: str) -> None:
+    """Does one work, or logs why it has to wait: it is done again with the next look."""
+    try:
+        begin_request()
+        await work
+    except Exception as problem:
+        refusal = refusal_of(problem)
+        if refusal is None:
+            logger.exception("renewals failed", **concerned)
+        else:
+            logger.warning("renewals have to wait", reason=refusal.detail, **concerned)
 
 
 def half_time() -> float:

@@ -1,11 +1,14 @@
 """The gRPC server: the native one where it is there, else grpcio's; both have grpc.aio's interface.
 
-The native server is a young project that takes a quarter of the CPU. Nothing but `_plain` knows of it. It has no TLS: a
-port with TLS is grpcio's, beside the plain one.
+The native server is a young project that takes a third of the CPU. Nothing but `_plain` knows of it. It has no TLS: a
+port with TLS is grpcio's, beside the plain one. It takes a message of any length into memory before its caller is
+known, so it is chosen by itself only where no stranger is: on a loopback address.
 """
 
 import contextlib
 import importlib
+import ipaddress
+import logging
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +16,7 @@ from typing import Any, NamedTuple
 
 import grpc
 import grpc.aio
+import structlog
 
 from mqbroker.rocketmq import service
 from mqbroker.rocketmq.call import Kept
@@ -21,10 +25,18 @@ from mqbroker.rocketmq.renewals import Renewals
 from store.process import runtime
 from store.process.configuration import setting
 
+logger = structlog.stdlib.get_logger(__name__)
+
 # What a message has besides its body, at most.
 HEAD_BYTES = 128 * 1024
 # A connection whose other end is gone without a word is found so.
 KEEPALIVE_MILLISECONDS = 60_000
+# Calls of one connection at a time; those of all that have not begun, and how much each may send before it is read.
+MAX_CALLS = 1024
+MAX_PENDING = 4096
+AHEAD_BYTES = 16 * 1024
+# A bit for each form of packing that grpc knows, the first for none.
+UNPACKED_ONLY = 1
 # Calls that are under way at a signal have so long.
 FINISH_SECONDS = 1.0
 
@@ -52,17 +64,34 @@ def options() -> Sequence[tuple[str, Any]]:
         # Clients ping as often as they want: none is cut for it.
         ("grpc.http2.max_ping_strikes", 0),
         ("grpc.keepalive_time_ms", KEEPALIVE_MILLISECONDS),
+        ("grpc.max_concurrent_streams", MAX_CALLS),
+        # Megabytes that each connection may send ahead, of calls that are not read.
+        ("grpc.http2.bdp_probe", 0),
+        ("grpc.http2.lookahead_bytes", AHEAD_BYTES),
+        # Calls that wait for the event loop; by default some are cancelled from 1,000 on, also for what others do.
+        ("grpc.server.max_pending_requests", MAX_PENDING),
+        ("grpc.server.max_pending_requests_hard_limit", MAX_PENDING),
+        # Of grpc, where a megabyte may unpack to a gigabyte; clients pack bodies, which is theirs.
+        ("grpc.compression_enabled_algorithms_bitset", UNPACKED_ONLY),
     ]
+
+
+class Served(NamedTuple):
+    """A server, and whether it reads requests whole before it calls a handler."""
+
+    server: grpc.aio.Server
+    reads_whole: bool
 
 
 @contextlib.asynccontextmanager
 async def serving(ports: Ports) -> AsyncIterator[None]:
     """Clients are served within the block. Raises CannotServe."""
-    plain = _plain()
-    servers = [plain, grpc.aio.server(options=options())] if ports.certificate else [plain]
-    for server in servers:
-        server.add_registered_method_handlers(service.NAME, service.handlers())
-    _listen(plain, f"{ports.host}:{ports.plain}", None)
+    logging.getLogger("grpc._cython.cygrpc").addFilter(_is_no_end_of_a_client)
+    all_served = [_plain(ports.host), *([_of_grpcio()] if ports.certificate else [])]
+    servers = [served.server for served in all_served]
+    for served in all_served:
+        served.server.add_registered_method_handlers(service.NAME, service.handlers(read_whole=served.reads_whole))
+    _listen(servers[0], f"{ports.host}:{ports.plain}", None)
     if ports.certificate:
         _listen(servers[1], f"{ports.host}:{ports.tls}", _credentials(ports))
     checks, renewals = runtime.control(Checks), runtime.control(Renewals)
@@ -80,15 +109,33 @@ async def serving(ports: Ports) -> AsyncIterator[None]:
         await renewals.close()
 
 
-def _plain() -> grpc.aio.Server:
+def _is_no_end_of_a_client(record: logging.LogRecord) -> bool:
+    """Drops what grpcio logs as an error where a client goes away while it is written to."""
+    kind = record.exc_info[0] if record.exc_info else None
+    return kind is None or kind.__name__ != "ExecuteBatchError"
+
+
+def _plain(host: str) -> Served:
     wanted = setting("ROCKETMQ_SERVER")
-    native = None if wanted == "grpcio" else _native()
+    native = _native() if wanted == "native" or (wanted == "auto" and _is_loopback(host)) else None
     if native is not None:
-        server: grpc.aio.Server = native.server(options=options())
-        return server
+        if not _is_loopback(host):
+            logger.warning("the native server takes messages of any length: keep the port to networks that you trust")
+        return Served(native.server(options=options()), reads_whole=True)
     if wanted == "native":
         raise CannotServe("MQBROKER_ROCKETMQ_SERVER is native, and its wheel is not here: install pygrpc-native.")
-    return grpc.aio.server(options=options())
+    return _of_grpcio()
+
+
+def _of_grpcio() -> Served:
+    return Served(grpc.aio.server(options=options()), reads_whole=False)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _native() -> ModuleType | None:

@@ -1,5 +1,8 @@
 """The service `apache.rocketmq.v2.MessagingService`: its calls by their names, as handlers of grpc.aio.
 
+A request is read behind its caller's key where the server reads when it is asked to, as grpcio's does: its calls are
+streams of one request then, which are the same on the wire.
+
 Only here and in `server` are grpc's own types known. Refusals go into the answer's status, as in RocketMQ: the status
 of gRPC stays OK. No exception is let out, for grpc.aio shows its text to callers.
 """
@@ -13,7 +16,7 @@ import structlog
 from google.protobuf.message import Message
 
 from mqbroker.rights import KeyRing
-from mqbroker.rocketmq import receives, routes, sends, statuses, telemetry
+from mqbroker.rocketmq import reading, receives, routes, sends, statuses, telemetry
 from mqbroker.rocketmq.call import Call
 from mqbroker.rocketmq.protocol import service_pb2
 from mqbroker.rocketmq.protocol.definition_pb2 import Status
@@ -25,6 +28,8 @@ NAME = "apache.rocketmq.v2.MessagingService"
 # Quoted: grpc's classes have their parameters for a type checker only.
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+# The bytes of the request of a call that has entered, by what the server hands over for it.
+BytesOf: TypeAlias = Callable[[Call, Any, Context], Awaitable[bytes]]
 
 
 class Unary(NamedTuple):
@@ -61,19 +66,20 @@ UNARY = {
 OPEN_TO_ALL = frozenset(("Heartbeat",))
 
 
-def handlers() -> dict[str, Handler]:
-    """The handlers of the calls. A call that is not here is UNIMPLEMENTED, as those are in RocketMQ."""
-    found: dict[str, Handler] = {
-        name: grpc.unary_unary_rpc_method_handler(
-            _unary(name, unary), unary.request.FromString, unary.response.SerializeToString
-        )
-        for name, unary in UNARY.items()
-    }
-    found["ReceiveMessage"] = grpc.unary_stream_rpc_method_handler(
-        _receive,
-        service_pb2.ReceiveMessageRequest.FromString,
-        service_pb2.ReceiveMessageResponse.SerializeToString,
+def handlers(*, read_whole: bool) -> dict[str, Handler]:
+    """The handlers of the calls. A call that is not here is UNIMPLEMENTED, as those are in RocketMQ.
+
+    `read_whole`: of a server that reads each request to its end before it calls a handler.
+    """
+    unary, stream, bytes_of = (
+        (grpc.unary_unary_rpc_method_handler, grpc.unary_stream_rpc_method_handler, _as_it_came)
+        if read_whole
+        else (grpc.stream_unary_rpc_method_handler, grpc.stream_stream_rpc_method_handler, _read_now)
     )
+    found: dict[str, Handler] = {
+        name: unary(_unary(name, one, bytes_of), None, one.response.SerializeToString) for name, one in UNARY.items()
+    }
+    found["ReceiveMessage"] = stream(_receiving(bytes_of), None, service_pb2.ReceiveMessageResponse.SerializeToString)
     found["Telemetry"] = grpc.stream_stream_rpc_method_handler(
         _telemetry,
         service_pb2.TelemetryCommand.FromString,
@@ -82,13 +88,28 @@ def handlers() -> dict[str, Handler]:
     return found
 
 
-def _unary(name: str, unary: Unary) -> Callable[[Any, Context], Awaitable[Message]]:
-    async def serve(request: Any, context: Context) -> Message:
+async def _as_it_came(call: Call, given: bytes, context: Context) -> bytes:
+    return given
+
+
+async def _read_now(call: Call, given: object, context: Context) -> bytes:
+    async def following() -> bytes:
+        found = await context.read()
+        # A call that ends without a request has an empty one.
+        return b"" if found is grpc.aio.EOF else found
+
+    return await reading.read(call, following)
+
+
+def _unary(name: str, unary: Unary, bytes_of: BytesOf) -> Callable[[Any, Context], Awaitable[Message]]:
+    async def serve(given: Any, context: Context) -> Message:
         call = _call(context)
         try:
-            if name not in OPEN_TO_ALL:
-                await call.enter()
-            return await unary.function(call, request)
+            if name in OPEN_TO_ALL:
+                return await unary.function(call, unary.request())
+            await call.enter()
+            with reading.held(await bytes_of(call, given, context), unary.request) as request:
+                return await unary.function(call, request)
         except asyncio.CancelledError:
             call.end()
             raise
@@ -99,25 +120,29 @@ def _unary(name: str, unary: Unary) -> Callable[[Any, Context], Awaitable[Messag
     return serve
 
 
-async def _receive(
-    request: service_pb2.ReceiveMessageRequest, context: Context
-) -> AsyncIterator[service_pb2.ReceiveMessageResponse]:
-    call = _call(context)
-    has_begun = False
-    try:
-        await call.enter()
-        async for response in receives.receive(call, request):
-            has_begun = True
-            yield response
-    except (asyncio.CancelledError, GeneratorExit):
-        call.end()
-        raise
-    except Exception as problem:  # noqa: BLE001  # it is answered, and logged if it is no refusal
-        status = _status("ReceiveMessage", call, problem)
-        if has_begun:
-            # What was sent cannot be taken back by a second status: the client is to see a call that failed.
-            await context.abort(grpc.StatusCode.UNAVAILABLE, status.message)
-        yield service_pb2.ReceiveMessageResponse(status=status)
+def _receiving(bytes_of: BytesOf) -> Callable[[Any, Context], AsyncIterator[Message]]:
+    async def serve(given: Any, context: Context) -> AsyncIterator[service_pb2.ReceiveMessageResponse]:
+        call = _call(context)
+        has_begun = False
+        try:
+            await call.enter()
+            given = await bytes_of(call, given, context)
+            with reading.held(given, service_pb2.ReceiveMessageRequest) as request:
+                async for response in receives.receive(call, request):
+                    has_begun = True
+                    with reading.taken_in_time():
+                        yield response
+        except (asyncio.CancelledError, GeneratorExit):
+            call.end()
+            raise
+        except Exception as problem:  # noqa: BLE001  # it is answered, and logged if it is no refusal
+            status = _status("ReceiveMessage", call, problem)
+            if has_begun:
+                # What was sent cannot be taken back by a second status: the client is to see a call that failed.
+                await context.abort(grpc.StatusCode.UNAVAILABLE, status.message)
+            yield service_pb2.ReceiveMessageResponse(status=status)
+
+    return serve
 
 
 async def _telemetry(commands: AsyncIterator[service_pb2.TelemetryCommand], context: Context) -> None:
@@ -127,6 +152,8 @@ async def _telemetry(commands: AsyncIterator[service_pb2.TelemetryCommand], cont
     except asyncio.CancelledError:
         call.end()
         raise
+    except telemetry.Unread:
+        await context.abort(grpc.StatusCode.UNAVAILABLE, "The client has not taken what it was sent: open it again.")
     except Exception as problem:  # noqa: BLE001  # it is answered, and logged if it is no refusal
         call.end()
         await context.write(service_pb2.TelemetryCommand(status=_status("Telemetry", call, problem)))

@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import structlog
 
@@ -12,14 +13,21 @@ from mqbroker.rocketmq import settings, statuses
 from mqbroker.rocketmq.call import Call, Client
 from mqbroker.rocketmq.protocol.definition_pb2 import ClientType
 from mqbroker.rocketmq.protocol.service_pb2 import TelemetryCommand
+from store.errors import NoPermission, Unauthenticated
 from store.process import runtime
+from store.process.configuration import setting
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# What waits to be written to a client that does not read; it is not asked more.
+# What waits to be written to a client that does not read; it is not asked more. In bytes, without the last page.
 MAX_COMMANDS = 256
+MAX_WAITING_BYTES = 1024 * 1024
 # Of the topics that a producer names; it is asked about others once it sends half messages there.
 MAX_TOPICS = 1000
+
+
+class Unread(Exception):
+    """A client that has not taken what it was sent within BODY_READ_SECONDS: its stream ends, and it opens another."""
 
 
 class Stream:
@@ -29,14 +37,34 @@ class Stream:
         self.call = call
         self.topics: set[str] = set()
         self.is_push = False
-        self.commands: asyncio.Queue[TelemetryCommand] = asyncio.Queue(MAX_COMMANDS)
+        self._commands: asyncio.Queue[TelemetryCommand] = asyncio.Queue(MAX_COMMANDS)
+        self._waiting_bytes = 0
+        self.is_unread = False
         # Held while a command is written: a write that is cancelled on its way breaks the end of the call.
         self.writing = asyncio.Lock()
 
     @property
     def room(self) -> int:
-        """How many more commands it can take; none once the client is gone."""
-        return MAX_COMMANDS - self.commands.qsize() if self.is_open else 0
+        """How many more commands it can take; none once the client is gone, or behind with what it is sent."""
+        is_behind = self._waiting_bytes > MAX_WAITING_BYTES
+        return MAX_COMMANDS - self._commands.qsize() if self.is_open and not is_behind else 0
+
+    def ask(self, command: TelemetryCommand) -> None:
+        """Has a command written, within `room`."""
+        self._waiting_bytes += command.ByteSize()
+        self._commands.put_nowait(command)
+
+    async def answer(self, command: TelemetryCommand) -> None:
+        """Has a command written once there is a place for it."""
+        self._waiting_bytes += command.ByteSize()
+        await self._commands.put(command)
+
+    async def write(self, write: Callable[[TelemetryCommand], Awaitable[None]]) -> None:
+        """Writes one command, once there is one. Raises TimeoutError where the client does not take it in time."""
+        command = await self._commands.get()
+        async with self.writing, asyncio.timeout(setting("BODY_READ_SECONDS")):
+            await write(command)
+        self._waiting_bytes -= command.ByteSize()
 
     @property
     def is_open(self) -> bool:
@@ -90,6 +118,17 @@ class Streams:
         stream = self._by_client.get(client)
         return stream is not None and stream.is_open
 
+    async def may_consume(self, client: Client) -> bool:
+        """Whether a client has an open stream here, and a key that may consume: it may have been revoked since."""
+        stream = self._by_client.get(client)
+        if stream is None or not stream.is_open:
+            return False
+        try:
+            (await stream.call.caller_now()).require_any("consume")
+        except (Unauthenticated, NoPermission):
+            return False
+        return True
+
     def is_push(self, client: Client) -> bool:
         """Whether a client is a push consumer, as its settings say."""
         stream = self._by_client.get(client)
@@ -104,7 +143,10 @@ def streams() -> Streams:
 async def serve(
     call: Call, commands: AsyncIterator[TelemetryCommand], write: Callable[[TelemetryCommand], Awaitable[None]]
 ) -> None:
-    """The stream of a client, until it ends. A client that may not enter is answered why, and the stream ends."""
+    """The stream of a client, until it ends. A client that may not enter is answered why, and the stream ends.
+
+    Raises Unread.
+    """
     try:
         await call.enter()
     except Exception as problem:
@@ -112,25 +154,35 @@ async def serve(
             raise
         await write(TelemetryCommand(status=status))
         return
-    stream = Stream(call)
+    stream, serving = Stream(call), asyncio.current_task()
+    assert serving is not None
     streams().began(stream)
-    writing = asyncio.create_task(_write(stream, write))
+    writing = asyncio.create_task(_write(stream, write, serving))
     try:
         async for command in commands:
             if command.HasField("settings"):
-                await stream.commands.put(await _settled(stream, command))
+                await stream.answer(await _settled(stream, command))
+    except asyncio.CancelledError:
+        if not stream.is_unread:
+            raise
+        serving.uncancel()
+        raise Unread from None
     finally:
         streams().ended(stream)
         async with stream.writing:
             writing.cancel()
 
 
-async def _write(stream: Stream, write: Callable[[TelemetryCommand], Awaitable[None]]) -> None:
+async def _write(
+    stream: Stream, write: Callable[[TelemetryCommand], Awaitable[None]], serving: asyncio.Task[Any]
+) -> None:
     try:
         while True:
-            command = await stream.commands.get()
-            async with stream.writing:
-                await write(command)
+            await stream.write(write)
+    except TimeoutError:
+        # It would go on for as long as the client is connected.
+        stream.is_unread = True
+        serving.cancel()
     except Exception:  # noqa: BLE001  # by either server another one: the client has gone
         stream.call.end()
 

@@ -26,12 +26,14 @@ from tests.rocketmq.stub import Client
 class Gateway:
     """The process, on a port of its own. It may be killed and started again."""
 
-    def __init__(self, broker: RunningBroker, folder: Path, **settings: str) -> None:
+    def __init__(self, broker: RunningBroker, folder: Path, host: str = "127.0.0.1", **settings: str) -> None:
         self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
         self.log = folder / f"rocketmq-{self.port}.log"
         environment = broker.environment | {f"MQBROKER_{name}": value for name, value in settings.items()}
-        self.child = forks.ForkedChild("rocketmq", commands.rocketmq(self.port), environment, self.log, broker.checkout)
+        self.child = forks.ForkedChild(
+            "rocketmq", commands.rocketmq(self.port, host), environment, self.log, broker.checkout
+        )
 
     def start(self) -> None:
         """Returns once it answers."""
@@ -48,9 +50,9 @@ class Gateway:
 
 
 @contextmanager
-def running(broker: RunningBroker, folder: Path, **settings: str) -> Iterator[Gateway]:
+def running(broker: RunningBroker, folder: Path, host: str = "127.0.0.1", **settings: str) -> Iterator[Gateway]:
     """The process with settings of its own, within the block. What it failed at is a failure of the test."""
-    gateway = Gateway(broker, folder, **settings)
+    gateway = Gateway(broker, folder, host, **settings)
     try:
         gateway.start()
         yield gateway
@@ -60,14 +62,14 @@ def running(broker: RunningBroker, folder: Path, **settings: str) -> Iterator[Ga
     assert "Traceback" not in gateway.log.read_text(), gateway.log.read_text()[-3000:]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def native(broker: RunningBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """The process that a start chooses: with the native server."""
+    """The process that a start chooses: with the native server. Of a file, for it has sessions of the database."""
     with running(broker, tmp_path_factory.mktemp("native")) as gateway:
         yield gateway
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def plain(broker: RunningBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """The process with grpcio's server."""
     with running(broker, tmp_path_factory.mktemp("grpcio"), ROCKETMQ_SERVER="grpcio") as gateway:
@@ -121,7 +123,7 @@ def second(language: Language, native: Gateway) -> Iterator[Official]:
         yield program
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def quick(broker: RunningBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A process whose deliveries are hidden for 2 s by default, and renewed each second."""
     with running(broker, tmp_path_factory.mktemp("quick"), DEFAULT_INVISIBLE_SECONDS="2") as gateway:
@@ -155,7 +157,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def tls_port(
     broker: RunningBroker, certificate: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[int, int]]:

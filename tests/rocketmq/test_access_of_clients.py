@@ -109,6 +109,21 @@ def test_a_revoked_key_is_refused_within_five_seconds(broker: RunningBroker, gat
         eventually(lambda: code_of_send(client, orders) == UNAUTHORIZED, within_seconds=5)
 
 
+def test_what_a_revoked_key_holds_is_renewed_no_more(broker: RunningBroker, quick: Gateway, orders: str) -> None:
+    made, coupons = made_key(broker, ["produce:*", "consume:*", "read:*"]), name("coupons")
+    with Client(quick.address, made["key"]) as client, Client(quick.address) as second:
+        client.send(message(orders, b"tea"))
+        with client.telemetry() as stream:
+            stream.is_told(of_consumer(coupons))
+            client.received(coupons, orders, auto_renew=True)
+            assert second.received(coupons, orders, timeout=5) == []
+            broker.wire().call("DELETE", f"/v1/api-keys/{made['name']}")
+
+            [again] = second.received(coupons, orders, wait=20.0)
+
+    assert again.body == b"tea"
+
+
 def test_a_key_of_a_namespace_names_its_topics_barely(broker: RunningBroker, gateway: Gateway) -> None:
     team, orders = name("team"), name("orders")
     assert broker.wire().call("PUT", f"/v1/namespaces/{team}", b"{}").status == 201

@@ -40,4 +40,4 @@ def test_the_package_is_that_of_the_tests() -> None:
 def test_every_call_that_is_served_stands_on_the_page() -> None:
     table = PAGE.section("What is served").text
 
-    assert {call for call in service.handlers() if call not in table} == set()
+    assert {call for call in service.handlers(read_whole=True) if call not in table} == set()

@@ -33,6 +33,7 @@ from mqbroker.rocketmq.protocol.service_pb2 import (
     QueryRouteRequest,
     RecallMessageRequest,
     SendMessageRequest,
+    SendMessageResponse,
     SyncLiteSubscriptionRequest,
     SyncLiteSubscriptionResponse,
 )
@@ -259,3 +260,11 @@ def test_an_ack_of_which_a_part_is_expired_says_so_by_entry(client: Client, orde
     assert both.status.code == 30000
     assert [entry.status.code for entry in both.entries] == [40013, OK]
     assert both.entries[1].message_id == received.system_properties.message_id
+
+
+def test_what_is_no_request_is_refused(client: Client) -> None:
+    call = client.channel.unary_unary(f"/{SERVICE}/SendMessage", bytes, SendMessageResponse.FromString)
+
+    status = call(b"\xff\xff\xff", metadata=client.metadata(), timeout=20).status
+
+    assert (status.code, status.message) == (40000, "The request is no SendMessageRequest.")

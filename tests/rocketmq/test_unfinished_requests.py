@@ -1,0 +1,188 @@
+"""Requests that never end take a bounded part of memory: of callers without a key next to nothing."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+import pytest
+
+from mqbroker.rocketmq import reading, server
+from mqbroker.rocketmq.protocol.service_pb2 import SendMessageRequest, SendMessageResponse
+from tests.broker.burdens import resident_bytes
+from tests.broker.running import RunningBroker
+from tests.rocketmq import unfinished
+from tests.rocketmq.conftest import Gateway, running
+from tests.rocketmq.stub import SERVICE, Client, message, of_producer
+from tests.rocketmq.test_access_of_clients import made_key
+from tests.rocketmq.test_transactions_of_clients import begin
+
+MIB = 2**20
+LARGEST = 4 * MIB + server.HEAD_BYTES
+TOO_LATE = 40800
+
+
+@contextmanager
+def worst_of(gateway: Gateway) -> Iterator[list[int]]:
+    """The most resident bytes that the process had within the block, beyond those at its begin; filled at its end."""
+    found: list[int] = []
+    before = worst = resident_bytes(gateway.child.pid)
+    over = threading.Event()
+
+    def watch() -> None:
+        nonlocal worst
+        while not over.wait(0.02):
+            worst = max(worst, resident_bytes(gateway.child.pid))
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield found
+    finally:
+        over.set()
+        thread.join()
+        found.append(worst - before)
+
+
+def test_callers_without_a_key_take_next_to_nothing(plain: Gateway, orders: str) -> None:
+    with Client(plain.address) as client:
+        client.send(message(orders, b"before"))
+        with worst_of(plain) as grown:
+            sending = threading.Thread(
+                target=lambda: asyncio.run(
+                    unfinished.sends(plain.address, {}, connections=20, calls=100, size=LARGEST, seconds=4)
+                )
+            )
+            sending.start()
+            answered = [client.send(message(orders, b"tea")).status.code for _ in range(20)]
+            sending.join()
+
+    assert answered == [20000] * 20
+    assert grown[0] < 150 * MIB, f"{grown[0] / MIB:.0f} MiB for 8 GiB that were announced"
+
+
+def test_a_message_beyond_the_limit_is_not_taken_on_a_port_that_strangers_reach(
+    broker: RunningBroker, tmp_path: Path
+) -> None:
+    with running(broker, tmp_path, host="0.0.0.0") as gateway, worst_of(gateway) as grown:
+        [connection] = asyncio.run(
+            unfinished.sends(gateway.address, {}, connections=1, calls=1, size=512 * MIB, seconds=2)
+        )
+
+    assert connection.ended == {1}
+    assert connection.sent < MIB
+    assert grown[0] < 50 * MIB
+
+
+def test_a_key_that_never_ends_its_requests_leaves_turns_to_others(broker: RunningBroker, tmp_path: Path) -> None:
+    slow, other = made_key(broker, ["produce:*"]), made_key(broker, ["produce:*"])
+    found: list[unfinished.Connection] = []
+
+    def begins(address: str) -> None:
+        with Client(address, slow["key"]) as client:
+            caller = dict(client.metadata())
+        found.extend(asyncio.run(unfinished.sends(address, caller, connections=2, calls=100, size=LARGEST, seconds=9)))
+
+    with (
+        running(broker, tmp_path, ROCKETMQ_SERVER="grpcio", BODY_READ_SECONDS="4") as gateway,
+        Client(gateway.address, other["key"]) as client,
+    ):
+        client.send(message("turns", b"before"))
+        with worst_of(gateway) as grown:
+            sending = threading.Thread(target=begins, args=[gateway.address])
+            sending.start()
+            time.sleep(2)
+            began = time.monotonic()
+            answered = [client.send(message("turns", b"tea")).status.code for _ in range(5)]
+            took = time.monotonic() - began
+            sending.join()
+
+    assert answered == [20000] * 5
+    assert took < 4, "another key waits for requests that never end"
+    assert [len(connection.ended) for connection in found] == [100, 100], "each is refused in the end"
+    assert grown[0] < 1.5 * reading.READS_OF_KEY * LARGEST
+
+
+def test_a_request_that_never_ends_is_refused_by_a_code(broker: RunningBroker, tmp_path: Path) -> None:
+    release = threading.Event()
+
+    def never() -> Iterator[SendMessageRequest]:
+        release.wait(20)
+        yield SendMessageRequest()
+
+    with (
+        running(broker, tmp_path, ROCKETMQ_SERVER="grpcio", BODY_READ_SECONDS="1") as gateway,
+        Client(gateway.address) as client,
+    ):
+        send = client.channel.stream_unary(
+            f"/{SERVICE}/SendMessage", SendMessageRequest.SerializeToString, SendMessageResponse.FromString
+        )
+        try:
+            status = send(never(), metadata=client.metadata(), timeout=15).status
+        finally:
+            release.set()
+
+    assert (status.code, "not complete after 1 seconds" in status.message) == (TOO_LATE, True)
+
+
+@pytest.mark.parametrize("server", ["native", "grpcio"])
+def test_a_client_that_does_not_take_what_it_is_sent_holds_it_for_a_bounded_time(
+    server: str, broker: RunningBroker, tmp_path: Path, orders: str
+) -> None:
+    with (
+        running(broker, tmp_path, ROCKETMQ_SERVER=server, BODY_READ_SECONDS="2") as gateway,
+        Client(gateway.address) as slow,
+        Client(gateway.address) as other,
+    ):
+        for _ in range(24):
+            other.send(message(orders, bytes(MIB)))
+        call = slow.receiving("coupons", orders, timeout=60.0)
+        time.sleep(1)
+
+        received = other.all(20, "coupons", orders, wait=20.0)
+
+        call.cancel()
+    assert len(received) >= 20, "what had not left for the slow client is offered again"
+
+
+@pytest.mark.parametrize("server", ["native", "grpcio"])
+def test_a_producer_that_does_not_take_its_checks_is_left_and_another_one_asked(
+    server: str, broker: RunningBroker, tmp_path: Path, orders: str
+) -> None:
+    halves = 12
+    with (
+        running(broker, tmp_path, ROCKETMQ_SERVER=server, BODY_READ_SECONDS="2") as gateway,
+        Client(gateway.address) as slow,
+        Client(gateway.address) as other,
+        slow.telemetry() as unread,
+    ):
+        unread.is_told(of_producer(orders))
+        with worst_of(gateway) as grown:
+            for _ in range(halves):
+                begin(slow, orders, bytes(3 * MIB))
+            time.sleep(6)
+        with other.telemetry() as stream:
+            stream.is_told(of_producer(orders))
+            asked = {stream.read().recover_orphaned_transaction_command.transaction_id for _ in range(halves)}
+        with pytest.raises(grpc.RpcError):
+            all(unread.read() for _ in range(halves + 1))
+
+    assert len(asked) == halves
+    assert grown[0] < 100 * MIB
+
+
+def test_what_grpc_has_packed_is_refused(plain: Gateway, orders: str) -> None:
+    """A megabyte of it may be a gigabyte of zeros. Clients pack bodies themselves, which are unpacked in bounds."""
+    with Client(plain.address) as client:
+        send = client.channel.unary_unary(
+            f"/{SERVICE}/SendMessage", SendMessageRequest.SerializeToString, SendMessageResponse.FromString
+        )
+        request = SendMessageRequest(messages=[message(orders, bytes(64 * MIB))])
+        with worst_of(plain) as grown, pytest.raises(grpc.RpcError) as refused:
+            send(request, metadata=client.metadata(), timeout=15, compression=grpc.Compression.Gzip)
+
+    assert refused.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert grown[0] < 30 * MIB
