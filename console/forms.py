@@ -232,7 +232,9 @@ class Parameters(forms.Form):
 
     def _text(self, name: str, value: object) -> str:
         text = self.fields[name].prepare_value(value)
-        return "" if text is None else str(text)
+        # What the calendar takes says no zone.
+        zone = " UTC" if text and isinstance(self.fields[name], Moment) else ""
+        return "" if text is None else f"{text}{zone}"
 
 
 def read(declared: Sequence[fields.Field], given: Mapping[str, str]) -> dict[str, Any]:

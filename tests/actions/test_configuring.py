@@ -76,6 +76,14 @@ def test_a_change_is_previewed_field_by_field(oda: Operator, wire: Wire, orders:
     assert wire.get(f"/v1/topics/{orders}").document["queues"] == 2
 
 
+def test_a_preview_names_the_zone_of_a_time(oda: Operator, wire: Wire, orders: str) -> None:
+    wire.call("PUT", f"/v1/topics/{orders}", b"{}")
+
+    preview = oda.sees(f"actions/new/?action=topic.change&target={orders}&sends_from=2087-01-31T12:00:00%2B02:00")
+
+    assert preview.table("changes") == [["the default → 2087-01-31T10:00:00 UTC"]]
+
+
 def test_what_changes_nothing_or_has_no_right_value_is_not_done(
     oda: Operator, audit: Audit, wire: Wire, orders: str
 ) -> None:
