@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from store.naming import namespaces
+
 STATES = {
     "pending": "pending",
     "prepared": "pending",
@@ -17,6 +19,7 @@ WORDS = {
     "key": "messages with this key",
     "topic": "a topic, or only what lies in it",
     "group": "a producer group, a consumer group, or only its transactions",
+    "namespace": "what of all this lies in a namespace; topics and groups have their names in it then",
     "state": "transactions that are pending, discarded, committed or rolled_back",
     "older": "transactions older than 30s, 10m, 2h or 1d",
 }
@@ -34,9 +37,14 @@ class Typed:
     key: str = ""
     topic: str = ""
     group: str = ""
+    namespace: str = ""
     state: str = ""
     older_than_seconds: int = 0
     problems: list[str] = field(default_factory=list)
+
+    def whole(self, name: str) -> str:
+        """The whole name of a topic or a group that was typed."""
+        return namespaces.wrapped(self.namespace, name) if self.namespace else name
 
     @property
     def lists(self) -> bool:

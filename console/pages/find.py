@@ -9,12 +9,14 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
+from access import namespaces as namespace_registry
 from console import search
 from console.pages import frame
 from console.search import Typed
 from delivery import registry as consumer_registry
 from store import registry as topic_registry
 from store.db import sync
+from store.naming import namespaces
 from store.reading import lookup, previews
 from store.stats import now
 from transactions import registry as producer_registry
@@ -74,20 +76,21 @@ def by_id(request: HttpRequest, typed: Typed) -> HttpResponse:
 
 def by_key(request: HttpRequest, typed: Typed) -> HttpResponse:
     """The messages of a key, in one topic or in all, and what has such a name."""
-    topic = topic_registry.named(typed.topic) if typed.topic else None
+    topic = topic_registry.named(typed.whole(typed.topic)) if typed.topic else None
     if typed.topic and topic is None:
         typed.problems.append(f"There is no topic “{typed.topic}”.")
         return answer(request, typed)
     found = previews.of_key(typed.key or typed.bare, topic.id if topic else None, MESSAGES)
-    ids = {head.transaction_id for head in found.heads if head.transaction_id is not None}
+    heads = [head for head in found.heads if typed.namespace in ("", namespaces.part_of(head.topic or ""))]
+    ids = {head.transaction_id for head in heads if head.transaction_id is not None}
     return answer(
         request,
         typed,
-        heads=found.heads,
+        heads=heads,
         too_many=found.too_many,
         limit=MESSAGES,
         states=states.of_each(ids),
-        names=named(typed.bare) if typed.bare else [],
+        names=named(typed.bare, namespace=typed.namespace or None) if typed.bare else [],
         looked=True,
     )
 
@@ -97,8 +100,9 @@ def list_of(typed: Typed) -> str:
     page = PAGE_OF_STATE.get(typed.state, "ended")
     asked = {
         "state": typed.state if page == "ended" else "",
-        "producer_group": typed.group,
-        "topic": typed.topic,
+        "producer_group": typed.whole(typed.group),
+        "topic": typed.whole(typed.topic),
+        "namespace": typed.namespace,
         "older_than_seconds": typed.older_than_seconds,
     }
     return f"{reverse(f'admin:{page}')}?{urlencode({name: value for name, value in asked.items() if value})}"
@@ -106,8 +110,9 @@ def list_of(typed: Typed) -> str:
 
 def by_name(request: HttpRequest, typed: Typed) -> HttpResponse:
     """The page of the one topic or group of exactly this name, else all whose name contains it."""
-    found = named(typed.topic, kinds=("Topic",)) if typed.topic else named(typed.group, kinds=GROUPS)
-    exact = [one for one in found if one.name == (typed.topic or typed.group)]
+    text, kinds = (typed.topic, ("Topic",)) if typed.topic else (typed.group, GROUPS if typed.group else tuple(KINDS))
+    found = named(text, kinds, typed.namespace or None)
+    exact = [one for one in found if one.name == typed.whole(text)]
     if len(exact) == 1:
         return HttpResponseRedirect(exact[0].page)
     return answer(request, typed, names=exact or found, looked=True)
@@ -121,14 +126,15 @@ KINDS: dict[str, tuple[Any, str]] = {
 }
 
 
-def named(text: str, kinds: tuple[str, ...] = tuple(KINDS)) -> list[Named]:
+def named(text: str, kinds: tuple[str, ...] = tuple(KINDS), namespace: str | None = None) -> list[Named]:
     """What of these kinds has a name that contains a text: an exact match first, NAMES of each kind at most."""
     found = []
+    whole = namespaces.wrapped(namespace, text) if namespace else text
     for kind in kinds:
         registry, page = KINDS[kind]
-        names = dict.fromkeys(row.name for row in registry.page("", NAMES, text))
-        if registry.named(text) is not None:
-            names = {text: None, **names}
+        names = dict.fromkeys(row.name for row in registry.page("", NAMES, text, namespace))
+        if registry.named(whole) is not None:
+            names = {whole: None, **names}
         found += [Named(kind, name, reverse(f"admin:{page}", args=(name,))) for name in names]
     return found
 
@@ -155,6 +161,8 @@ def completions(word: str) -> list[str]:
         names = [group.name for group in producer_registry.page("", SUGGESTED, value)]
         names += [group.name for group in consumer_registry.page("", SUGGESTED, value)]
         return [f"group:{one}" for one in dict.fromkeys(names)][:SUGGESTED]
+    if name == "namespace":
+        return [f"namespace:{row.name}" for row in namespace_registry.page("", SUGGESTED, value)]
     if name == "older":
         return [f"older:{age}" for age in search.AGES if age.startswith(value)]
     return []

@@ -100,6 +100,23 @@ def test_a_name_leads_to_its_page_and_a_part_of_it_to_a_choice(broker: Broker, a
     assert ["Topic", "orders-eu"] in search(ada, "orders").table("names")
 
 
+def test_a_namespace_narrows_names_keys_and_lists(broker: Broker, ada: Operator) -> None:
+    broker.connection.execute("INSERT INTO namespace (name) VALUES ('team')")
+    orders, theirs = broker.topic("orders"), broker.topic("team%orders")
+    shop, of_team = broker.producer_group("shop"), broker.producer_group("team%shop")
+    broker.half(shop, orders, b"x", MINUTE, keys=["order-7"])
+    half = broker.half(of_team, theirs, b"x", MINUTE, keys=["order-7"])
+
+    assert [row[1] for row in search(ada, "namespace:team").table("names")] == ["team%orders", "team%shop"]
+    assert search(ada, "namespace:team topic:orders").address.endswith("/topics/team%25orders/")
+    assert [row[1] for row in search(ada, "namespace:team order-7").table("messages")] == ["team%orders"]
+    in_one = search(ada, "namespace:team key:order-7 topic:orders")
+    assert [row[1] for row in in_one.table("messages")] == ["team%orders"]
+    assert [row[0] for row in search(ada, "namespace:team state:pending").table("pending")] == [str(half)]
+    assert "Nothing is in the namespace empty" in search(ada, "namespace:empty").text
+    assert suggestions(ada, "namespace:te") == ["namespace:team"]
+
+
 def test_what_is_not_understood_says_what_would_be(broker: Broker, ada: Operator) -> None:
     said = {
         "colour:red": "“colour:” is no word of the search.",
