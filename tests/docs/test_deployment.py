@@ -12,7 +12,7 @@ import kubernetes_validate
 import pytest
 import yaml
 from django.conf import settings
-from mqbroker_client import Broker, Consumer, Producer
+from mqbroker_client import Broker, Consumer, Delivery, Producer
 
 from embedded import commands
 from embedded.commands import ROOT
@@ -127,14 +127,17 @@ def test_a_long_poll_is_not_cut_by_the_proxy(proxy: Proxy, producer: Producer, o
 def test_what_a_consumer_that_hangs_up_behind_the_proxy_would_have_received_comes_at_once(
     proxy: Proxy, producer: Producer, consumer: Consumer, wire: Wire, orders: str
 ) -> None:
-    waiting = proxy.asks(f"/v1/consumer-groups/{consumer.group}/receive", {"topic": orders, "wait_seconds": 20})
-    # Its first receive makes the group: it has come to the broker.
-    eventually(lambda: wire.get(f"/v1/consumer-groups/{consumer.group}").status == 200)
-    waiting.close()
-    producer.send(orders, b"order 1")
+    def comes() -> list[Delivery]:
+        waiting = proxy.asks(f"/v1/consumer-groups/{consumer.group}/receive", {"topic": orders, "wait_seconds": 20})
+        # Its first receive makes the group: it has come to the broker.
+        eventually(lambda: wire.get(f"/v1/consumer-groups/{consumer.group}").status == 200)
+        waiting.close()
+        producer.send(orders, b"order 1")
+        # Within less than the 60 s that a delivery has.
+        return consumer.receive(orders, wait_seconds=10)
 
-    # Within less than the 60 s that a delivery has.
-    assert eventually(lambda: consumer.receive(orders, wait_seconds=1), within_seconds=15)
+    # A message may be handed over before the hang-up has come to the broker, but not each time.
+    assert any(comes() for _ in range(5))
 
 
 def test_the_read_time_outs_are_above_the_longest_poll() -> None:
