@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -107,7 +107,7 @@ def hold(burden: Burden, most_bytes: int) -> None:
 
 def burden_of(broker: RunningBroker, load: Callable[[], object], web: int = 0) -> Burden:
     """Runs the load, and measures it against one web process, which the sends go to."""
-    with _sending(broker, web) as sender, _watching(broker) as worst:
+    with _sending(broker, web) as sender, watching(memory_of(broker)) as worst:
         time.sleep(QUIET_SECONDS)
         before, began = memory_of(broker), time.monotonic()
         load()
@@ -146,11 +146,11 @@ def _sends(lines: list[tuple[float, float, int]], since: float, until: float) ->
 
 
 @contextlib.contextmanager
-def _watching(broker: RunningBroker) -> Iterator[Memory]:
-    """The most that each web process has had, until the end of the block."""
+def watching(pids: Iterable[int]) -> Iterator[Memory]:
+    """The most resident bytes that each process has had, until the end of the block."""
     worst: Memory = {}
     over = threading.Event()
-    pids = list(memory_of(broker))
+    pids = list(pids)
 
     def watch() -> None:
         while not over.wait(LOOK_SECONDS):

@@ -12,7 +12,7 @@ import pytest
 
 from mqbroker.rocketmq import reading, server
 from mqbroker.rocketmq.protocol.service_pb2 import SendMessageRequest, SendMessageResponse
-from tests.broker.burdens import resident_bytes
+from tests.broker.burdens import resident_bytes, watching
 from tests.broker.running import RunningBroker
 from tests.rocketmq import unfinished
 from tests.rocketmq.conftest import Gateway, running
@@ -29,22 +29,11 @@ TOO_LATE = 40800
 def worst_of(gateway: Gateway) -> Iterator[list[int]]:
     """The most resident bytes that the process had within the block, beyond those at its begin; filled at its end."""
     found: list[int] = []
-    before = worst = resident_bytes(gateway.child.pid)
-    over = threading.Event()
-
-    def watch() -> None:
-        nonlocal worst
-        while not over.wait(0.02):
-            worst = max(worst, resident_bytes(gateway.child.pid))
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
+    pid = gateway.child.pid
+    before = resident_bytes(pid)
+    with watching([pid]) as worst:
         yield found
-    finally:
-        over.set()
-        thread.join()
-        found.append(worst - before)
+    found.append(max(worst.get(pid, before) - before, 0))
 
 
 def test_callers_without_a_key_take_next_to_nothing(plain: Gateway, orders: str) -> None:
