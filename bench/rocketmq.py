@@ -41,7 +41,7 @@ def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
 
 
 def headers(**more: str) -> bytes:
-    """The headers of a send, each as a literal, and those of its caller."""
+    """The headers of a send, each as a literal; `more` are the headers of its caller."""
     fields = {
         ":method": "POST",
         ":scheme": "http",

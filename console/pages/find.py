@@ -18,6 +18,7 @@ from store import registry as topic_registry
 from store.db import sync
 from store.naming import namespaces
 from store.reading import lookup, previews
+from store.reading.search import MAX_OF_KEY
 from store.stats import now
 from transactions import registry as producer_registry
 from transactions.reads import states
@@ -80,8 +81,10 @@ def by_key(request: HttpRequest, typed: Typed) -> HttpResponse:
     if typed.topic and topic is None:
         typed.problems.append(f"There is no topic “{typed.topic}”.")
         return answer(request, typed)
-    found = previews.of_key(typed.key or typed.bare, topic.id if topic else None, MESSAGES)
-    heads = [head for head in found.heads if typed.namespace in ("", namespaces.part_of(head.topic or ""))]
+    # Those of other namespaces are read as well, and left out.
+    most = MAX_OF_KEY if typed.namespace else MESSAGES
+    found = previews.of_key(typed.key or typed.bare, topic.id if topic else None, most)
+    heads = [head for head in found.heads if typed.namespace in ("", namespaces.part_of(head.topic or ""))][:MESSAGES]
     ids = {head.transaction_id for head in heads if head.transaction_id is not None}
     return answer(
         request,

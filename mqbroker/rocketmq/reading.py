@@ -36,7 +36,7 @@ class Turns:
         self._of_keys: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     def of(self, key: str) -> asyncio.Semaphore:
-        """Those of one key, by its name."""
+        """The turns of one key, by its name."""
         return self._of_keys.setdefault(key, asyncio.Semaphore(READS_OF_KEY))
 
 

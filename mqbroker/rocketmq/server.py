@@ -31,9 +31,11 @@ logger = structlog.stdlib.get_logger(__name__)
 HEAD_BYTES = 128 * 1024
 # A connection whose other end is gone without a word is found so.
 KEEPALIVE_MILLISECONDS = 60_000
-# Calls of one connection at a time; those of all that have not begun, and how much each may send before it is read.
+# Calls of one connection at a time.
 MAX_CALLS = 1024
+# Calls of all connections whose handler has not begun.
 MAX_PENDING = 4096
+# Bytes that a call may send before its request is read.
 AHEAD_BYTES = 16 * 1024
 # A bit for each form of packing that grpc knows, the first for none.
 UNPACKED_ONLY = 1

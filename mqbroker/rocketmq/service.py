@@ -28,8 +28,10 @@ NAME = "apache.rocketmq.v2.MessagingService"
 # Quoted: grpc's classes have their parameters for a type checker only.
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
-# The bytes of the request of a call that has entered, by what the server hands over for it.
-BytesOf: TypeAlias = Callable[[Call, Any, Context], Awaitable[bytes]]
+# What a server hands over for a request: its bytes, or the stream to read it from.
+Given: TypeAlias = bytes | AsyncIterator[bytes]
+# The bytes of the request of a call that has entered.
+BytesOf: TypeAlias = Callable[[Call, Given, Context], Awaitable[bytes]]
 
 
 class Unary(NamedTuple):
@@ -88,11 +90,12 @@ def handlers(*, read_whole: bool) -> dict[str, Handler]:
     return found
 
 
-async def _as_it_came(call: Call, given: bytes, context: Context) -> bytes:
+async def _as_it_came(call: Call, given: Given, context: Context) -> bytes:
+    assert isinstance(given, bytes)
     return given
 
 
-async def _read_now(call: Call, given: object, context: Context) -> bytes:
+async def _read_now(call: Call, given: Given, context: Context) -> bytes:
     async def following() -> bytes:
         found = await context.read()
         # A call that ends without a request has an empty one.
@@ -102,7 +105,7 @@ async def _read_now(call: Call, given: object, context: Context) -> bytes:
 
 
 def _unary(name: str, unary: Unary, bytes_of: BytesOf) -> Callable[[Any, Context], Awaitable[Message]]:
-    async def serve(given: Any, context: Context) -> Message:
+    async def serve(given: Given, context: Context) -> Message:
         call = _call(context)
         try:
             if name in OPEN_TO_ALL:
@@ -121,13 +124,12 @@ def _unary(name: str, unary: Unary, bytes_of: BytesOf) -> Callable[[Any, Context
 
 
 def _receiving(bytes_of: BytesOf) -> Callable[[Any, Context], AsyncIterator[Message]]:
-    async def serve(given: Any, context: Context) -> AsyncIterator[service_pb2.ReceiveMessageResponse]:
+    async def serve(given: Given, context: Context) -> AsyncIterator[service_pb2.ReceiveMessageResponse]:
         call = _call(context)
         has_begun = False
         try:
             await call.enter()
-            given = await bytes_of(call, given, context)
-            with reading.held(given, service_pb2.ReceiveMessageRequest) as request:
+            with reading.held(await bytes_of(call, given, context), service_pb2.ReceiveMessageRequest) as request:
                 async for response in receives.receive(call, request):
                     has_begun = True
                     with reading.taken_in_time():
@@ -153,7 +155,7 @@ async def _telemetry(commands: AsyncIterator[service_pb2.TelemetryCommand], cont
         call.end()
         raise
     except telemetry.Unread:
-        await context.abort(grpc.StatusCode.UNAVAILABLE, "The client has not taken what it was sent: open it again.")
+        await context.abort(grpc.StatusCode.UNAVAILABLE, "The client took no command in time: open the stream again.")
     except Exception as problem:  # noqa: BLE001  # it is answered, and logged if it is no refusal
         call.end()
         await context.write(service_pb2.TelemetryCommand(status=_status("Telemetry", call, problem)))

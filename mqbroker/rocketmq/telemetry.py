@@ -27,7 +27,7 @@ MAX_TOPICS = 1000
 
 
 class Unread(Exception):
-    """A client that has not taken what it was sent within BODY_READ_SECONDS: its stream ends, and it opens another."""
+    """A client has not taken a command within BODY_READ_SECONDS. Its stream ends; the client opens another one."""
 
 
 class Stream:

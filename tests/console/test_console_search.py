@@ -105,7 +105,9 @@ def test_a_namespace_narrows_names_keys_and_lists(broker: Broker, ada: Operator)
     orders, theirs = broker.topic("orders"), broker.topic("team%orders")
     shop, of_team = broker.producer_group("shop"), broker.producer_group("team%shop")
     broker.half(shop, orders, b"x", MINUTE, keys=["order-7"])
-    half = broker.half(of_team, theirs, b"x", MINUTE, keys=["order-7"])
+    half = broker.half(of_team, theirs, b"x", 2 * MINUTE, keys=["order-7"])
+    for _ in range(60):
+        broker.stored(orders, 0, b"x", MINUTE, keys=["order-7"])
 
     assert [row[1] for row in search(ada, "namespace:team").table("names")] == ["team%orders", "team%shop"]
     assert search(ada, "namespace:team topic:orders").address.endswith("/topics/team%25orders/")

@@ -83,6 +83,7 @@ def test_a_key_that_never_ends_its_requests_leaves_turns_to_others(broker: Runni
         with worst_of(gateway) as grown:
             sending = threading.Thread(target=begins, args=[gateway.address])
             sending.start()
+            # Its calls have their turns by then: within the four seconds that these last.
             time.sleep(2)
             began = time.monotonic()
             answered = [client.send(message("turns", b"tea")).status.code for _ in range(5)]
@@ -129,6 +130,7 @@ def test_a_client_that_does_not_take_what_it_is_sent_holds_it_for_a_bounded_time
         for _ in range(24):
             other.send(message(orders, bytes(MIB)))
         call = slow.receiving("coupons", orders, timeout=60.0)
+        # It is handed its page by then; nothing says so to another client.
         time.sleep(1)
 
         received = other.all(20, "coupons", orders, wait=20.0)
@@ -152,6 +154,7 @@ def test_a_producer_that_does_not_take_its_checks_is_left_and_another_one_asked(
         with worst_of(gateway) as grown:
             for _ in range(halves):
                 begin(slow, orders, bytes(3 * MIB))
+            # Memory is watched until the stream has ended, which its client does not read.
             time.sleep(6)
         with other.telemetry() as stream:
             stream.is_told(of_producer(orders))

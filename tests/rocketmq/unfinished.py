@@ -29,8 +29,9 @@ class Connection:
 
     def __init__(self, writer: asyncio.StreamWriter, reader: asyncio.StreamReader, left: dict[int, int]) -> None:
         self._writer, self._reader = writer, reader
-        # Bytes that each call has not sent, and those of its window; 0 stands for the connection.
+        # Bytes that each call has not sent.
         self.left = left
+        # Bytes of the window of each call; that of the connection has the number 0.
         self._windows = dict.fromkeys([0, *left], WINDOW_BYTES)
         self.ended: set[int] = set()
         self.sent = 0
@@ -92,7 +93,7 @@ async def _open(address: str, caller: Mapping[str, str], calls: int, size: int, 
 async def sends(
     address: str, caller: Mapping[str, str], *, connections: int, calls: int, size: int, seconds: float
 ) -> list[Connection]:
-    """So many calls over each of some connections for some seconds: requests of `size` bytes without their last one."""
+    """Sends requests of `size` bytes without their last byte, for some seconds: `calls` over each of `connections`."""
     opened = [await _open(address, caller, calls, size, 1) for _ in range(connections)]
     until = time.monotonic() + seconds
     await asyncio.gather(*(connection.run(until) for connection in opened))

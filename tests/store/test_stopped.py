@@ -156,7 +156,7 @@ def test_a_batch_whose_session_is_ended_before_its_commit_is_written_by_another(
         with half_sent(keeper, "refunds"), ThreadPoolExecutor(1) as pool:
             ours = pool.submit(keeper.send, "refunds", "ours", queue_id=0)
             while not (ended := keeper.sql(END_THOSE_THAT_WAIT)) and not ours.done():
-                time.sleep(0.01)
+                time.sleep(0.01)  # between two looks
         offsets.append(ours.result(timeout=30)["queue_offset"])
         return bool(ended)
 
