@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import psutil
 import pytest
 from django.db import connection
 from mqbroker_client import Consumer, Producer
@@ -27,7 +28,7 @@ SLOW_FOLDERS = {"chaos": {"chaos", "moves"}}
 
 
 # Before a release, and after a change of what they are about.
-SKIP_LONG = pytest.mark.skip(reason="it takes minutes: MQ_LONG=1 runs it")
+SKIP_LONG = pytest.mark.skip(reason="it only varies what a shorter test holds: ./mq test --all runs it")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -48,6 +49,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """What ran on this machine only in part is said last."""
     for line in packages.closing_lines(str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])):
         terminalreporter.write_line(line, yellow=True)
+    if loop_seconds := os.environ.get("MQ_LOOP_SECONDS"):
+        loop = f"the loop of tools/machine.py takes {1000 * float(loop_seconds):.1f} ms here"
+        terminalreporter.write_line(f"{cpu_seconds():,.0f} CPU seconds of all processes; {loop}.")
+
+
+def cpu_seconds() -> float:
+    """Of all that `./mq test` has started, its servers included, and of what has ended below them."""
+    used = [each.cpu_times() for each in psutil.Process(os.getppid()).children(recursive=True)]
+    return sum(each.user + each.system + each.children_user + each.children_system for each in used)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,6 +6,7 @@
 import gc
 import json
 import os
+from collections import Counter
 
 import pytest
 from django.conf import settings
@@ -14,7 +15,7 @@ from embedded.commands import ROOT
 from mqbroker.environment import server_urls
 from store.db.server_url import database
 from tests.broker import forks, ports
-from tests.workers import Workers
+from tests.workers import ALONE, HEAVY, PLAIN, SHARED, Workers
 
 # The files and folders whose tests share what takes long to start, by what that is: they stay in one process. The first
 # that names a file has it.
@@ -108,6 +109,14 @@ LONGEST = (
     "tests/delivery/test_crowd.py",
 )
 
+# What takes a core or more by itself, or the memory of several brokers.
+HEAVY_MARKS = ("spark", "browser", "chaos", "heavy")
+# `./mq test --twice` runs what is unsteady so often.
+IS_TWICE = bool(os.environ.get("MQ_TWICE"))
+REPETITIONS = 10
+unsteady: dict[str, pytest.TestReport] = {}
+failures: Counter[str] = Counter()
+
 # With the default, each 700 new objects cost a collection.
 gc.set_threshold(50_000, 20, 50)
 # Until all tests are collected, what is made stays.
@@ -150,6 +159,15 @@ def turn(group: str) -> int:
     return LONGEST.index(group) if group in LONGEST else len(LONGEST)
 
 
+def lane_of(items: list[pytest.Item]) -> str:
+    """The lane of a group of tests: how they bear other processes of tests beside them."""
+    if any(item.get_closest_marker("alone") for item in items):
+        return ALONE
+    if any(item.get_closest_marker(name) for item in items for name in HEAVY_MARKS):
+        return HEAVY
+    return SHARED if any(needs_broker(item) for item in items) else PLAIN
+
+
 def needs_broker(item: pytest.Item) -> bool:
     """Whether a test uses the broker that a process starts once for all of its tests.
 
@@ -174,14 +192,14 @@ def use_servers(number: int) -> None:
     # What holds on to this one has it, too.
     settings.DATABASES["default"].update(database(settings.DATABASE_URL))
     settings.TASK_QUEUE = server_urls.task_queue(settings.DATABASES["default"])
-    if fork_servers:
+    if number < len(fork_servers):
         forks.use(fork_servers.pop(number))
-    leave_fork_servers()
+    leave_fork_servers(0)
 
 
-def leave_fork_servers() -> None:
-    """Leaves them to the other processes, each of which ends its own with itself."""
-    while fork_servers:
+def leave_fork_servers(kept: int) -> None:
+    """Leaves them, but for the first ones, to the other processes, each of which ends its own with itself."""
+    while len(fork_servers) > kept:
         fork_servers.pop().close()
 
 
@@ -193,13 +211,34 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     groups: dict[str, list[int]] = {}
     for index, item in enumerate(session.items):
         groups.setdefault(group_of(item), []).append(index)
-    ordered = sorted(groups, key=turn)
-    needing = {group_of(item) for item in session.items if needs_broker(item)}
-    alone = [groups[name] for name in ordered if name not in needing]
-    with_broker = [groups[name] for name in ordered if name in needing]
-    Workers(session, alone, with_broker, use_servers, leave_fork_servers).run(len(SERVERS))
+    lanes: dict[str, list[list[int]]] = {}
+    for name in sorted(groups, key=turn):
+        lane = lane_of([session.items[index] for index in groups[name]])
+        lanes.setdefault(lane, []).append(groups[name])
+    # The first process is followed by others, one after the other, for what runs alone.
+    workers = Workers(session, lanes, use_servers, lambda: leave_fork_servers(1))
+    workers.run(len(SERVERS))
+    unsteady.update(workers.unsteady)
+    if IS_TWICE and unsteady:
+        failures.update(workers.repeat(unsteady, REPETITIONS))
+    leave_fork_servers(0)
     if session.shouldfail:
         raise session.Failed(session.shouldfail)
     if session.shouldstop:
         raise session.Interrupted(session.shouldstop)
     return True
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Names the tests that failed once and passed alone, with what they said: a fault of the test or of the product."""
+    if not unsteady:
+        return
+    terminalreporter.stats["unsteady"] = list(unsteady.values())
+    terminalreporter.write_sep("=", "UNSTEADY", yellow=True)
+    for name, report in unsteady.items():
+        again = f"; {failures[name]} of {REPETITIONS} times again" if IS_TWICE else ""
+        terminalreporter.write_sep("_", f"{name} failed, and passed alone{again}")
+        terminalreporter.write_line(report.longreprtext)
+        for title, content in report.sections:
+            terminalreporter.write_sep("-", title)
+            terminalreporter.write_line(content)

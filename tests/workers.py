@@ -13,8 +13,8 @@ import sys
 import time
 import traceback
 import warnings
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Mapping, Sequence
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from types import SimpleNamespace
@@ -25,6 +25,9 @@ import pytest
 PR_SET_PDEATHSIG = 1
 # For the fixtures of an interrupted process to end what they started.
 END_SECONDS = 10
+# What runs when nothing else does; what never runs twice at once; what needs the broker that all tests of a process
+# share; the rest.
+ALONE, HEAVY, SHARED, PLAIN = LANES = ("alone", "heavy", "shared", "plain")
 
 
 class Next:
@@ -137,31 +140,69 @@ class Worker:
 
 
 class Workers:
-    """The forks of this process, and what is left for them to run."""
+    """The forks of this process, and what is left for them to run: groups of tests, by lane."""
 
     def __init__(
         self,
         session: pytest.Session,
-        groups: list[list[int]],
-        others: list[list[int]],
+        lanes: Mapping[str, Sequence[list[int]]],
         begin: Callable[[int], None],
         begun: Callable[[], None],
+        *,
+        is_repeating: bool = True,
     ) -> None:
         self._session = session
         self._hook = session.config.hook
-        self._groups = deque(groups)
-        self._others = deque(others)
+        self._lanes = {name: deque(lanes.get(name, ())) for name in LANES}
         self._begin = begin
         self._begun = begun
         self._running: dict[Connection, Worker] = {}
+        # With `-x` the first failure is the end.
+        self._is_repeating = is_repeating and not session.config.option.maxfail
+        # What has failed, by test, until it has been repeated.
+        self._failed: dict[str, pytest.TestReport] = {}
+        # The failures of tests that passed when they were repeated.
+        self.unsteady: dict[str, pytest.TestReport] = {}
+        # The failures of tests that run only for their number; None while outcomes are reported.
+        self._counted: Counter[str] | None = None
 
     def run(self, count: int) -> None:
-        """Runs all tests in so many forks."""
+        """Runs all tests in so many forks, then what is to run alone, then once more what has failed."""
         reporter = self._session.config.pluginmanager.getplugin("terminalreporter")
         # Tests of several files come in turns.
         reporter.showfspath = False
+        alone, self._lanes[ALONE] = self._lanes[ALONE], deque()
+        self._run(count)
+        self._lanes[ALONE] = alone
+        self._run(1)
+        self._repeat()
+
+    def repeat(self, tests: Collection[str], times: int) -> Counter[str]:
+        """How often each of these tests fails when it runs so many times alone, each time in a new process."""
+        self._counted = Counter()
+        for index in self._indexes(tests) * times:
+            self._lanes[ALONE].append([index])
+            self._run(1)
+        return self._counted
+
+    def _repeat(self) -> None:
+        first, self._failed = self._failed, {}
+        self._is_repeating = False
+        for index in self._indexes(first):
+            failed = self._session.testsfailed
+            self._lanes[ALONE].append([index])
+            self._run(1)
+            if self._session.testsfailed == failed:
+                name = self._session.items[index].nodeid
+                self.unsteady[name] = first[name]
+
+    def _indexes(self, tests: Collection[str]) -> list[int]:
+        return [index for index, item in enumerate(self._session.items) if item.nodeid in tests]
+
+    def _run(self, count: int) -> None:
+        groups = sum(map(len, self._lanes.values()))
         try:
-            for number in range(min(count, len(self._groups) + len(self._others))):
+            for number in range(min(count, groups)):
                 self._start(number)
             self._begun()
             while self._running:
@@ -198,9 +239,11 @@ class Workers:
             connection.send(group)
 
     def _take(self, worker: Worker) -> list[int]:
-        """Every second process begins with the others; each goes on with what the rest have left."""
-        first, then = (self._groups, self._others) if worker.number % 2 else (self._others, self._groups)
-        return first.popleft() if first else then.popleft() if then else []
+        """Every second process begins with tests of the shared broker; each goes on with what the rest have left."""
+        lanes = [PLAIN, SHARED] if worker.number % 2 else [SHARED, PLAIN]
+        if not worker.number:
+            lanes = [ALONE, HEAVY, *lanes]
+        return next((self._lanes[lane].popleft() for lane in lanes if self._lanes[lane]), [])
 
     def _logstart(self, _: Connection, __: Worker, **content: Any) -> None:
         self._hook.pytest_runtest_logstart(**content)
@@ -212,7 +255,14 @@ class Workers:
     def _show(self, worker: Worker, report: Any) -> None:
         # Where it ran is shown with a failure, and by -v.
         report.node = worker.node
-        self._hook.pytest_runtest_logreport(report=report)
+        if self._counted is not None:
+            self._counted[report.nodeid] += report.failed
+            return
+        # What fails at its end has left something behind, which no repetition takes back.
+        if self._is_repeating and report.failed and report.when != "teardown":
+            self._failed[report.nodeid] = report
+        else:
+            self._hook.pytest_runtest_logreport(report=report)
 
     def _logfinish(self, _: Connection, worker: Worker, **content: Any) -> None:
         worker.left.popleft()
@@ -246,7 +296,7 @@ class Workers:
         )
         self._show(worker, report)
         if worker.left:
-            self._groups.appendleft(list(worker.left))
+            self._lanes[PLAIN].appendleft(list(worker.left))
         self._start(worker.number)
 
     def _stop(self) -> None:
@@ -259,3 +309,4 @@ class Workers:
                 if time.monotonic() > until:
                     os.kill(worker.pid, signal.SIGKILL)
                 time.sleep(0.02)
+        self._running.clear()

@@ -3,65 +3,77 @@
 import argparse
 import json
 import os
+from pathlib import Path
 
 from embedded import commands
 from embedded.cli import classes, foreground, options, private
 from embedded.commands import ROOT
+from tools import machine
 
-# Tests wait half of their time for processes that they start: five keep two cores busy for 92 % of the time. Spark has
-# threads for each core.
-PROCESSES = 5
-# For 66 % of the time in four processes, for 87 % in six and for 91 % in seven.
-PROCESSES_WITHOUT_SPARK = 7
 MIN_CORES = 2
 # Gives each of pytest's processes servers of its own from a list, and whole files.
 PLUGIN = "tests.spread"
+PROFILER = "tests.profiling"
 OWN = ("DATABASE_URL", "REDIS_URL", "MQBROKER_DATA_DIR")
 
 
 def main(words: list[str]) -> int:
     if options.asks_for_help(words):
-        pytest = "Options are pytest's: .venv/bin/python -m pytest --help prints them once ./mq test has run."
-        argparse.ArgumentParser(
-            "mq test", usage="mq test [file or folder ...] [pytest's options]", description=__doc__, epilog=pytest
-        ).print_help()
+        parser().print_help()
         return 0
-    number = processes(words)
-    if number != PROCESSES_WITHOUT_SPARK:
+    given, left = parser().parse_known_args(words)
+    number = processes(given, left)
+    if number:
         classes.keep_once()
     count = max(number, 1)
     # A copy of a database, which nearly every broker of the tests runs on, takes 0.3 s on a disk and 0.05 s in memory.
     with private.several(count, private.memory(count)) as environments:
-        return foreground.run(commands.python("-m", "pytest", *others(words)), shared(environments, number))
+        marks = ["-m", given.marks] if given.marks else []
+        environment = shared(environments, number) | chosen(given) | {"PYTEST_PLUGINS": plugins(given, number)}
+        return foreground.run(commands.python("-m", "pytest", *marks, *left), environment)
 
 
-def processes(words: list[str]) -> int:
+def parser() -> argparse.ArgumentParser:
+    pytest = "Other options are pytest's: .venv/bin/python -m pytest --help prints them once ./mq test has run."
+    usage = "mq test [file or folder ...] [options, pytest's too]"
+    made = argparse.ArgumentParser("mq test", usage, __doc__, pytest, allow_abbrev=False)
+    made.add_argument("--all", action="store_true", help="add what only varies a promise, and takes minutes")
+    made.add_argument("--twice", action="store_true", help="run what is unsteady ten times more")
+    made.add_argument("--profile", metavar="FILE", type=Path, help="write where the time goes, by file and by fixture")
+    made.add_argument("-n", "--numprocesses", type=int, metavar="N", help="so many processes; 0: pytest's own alone")
+    made.add_argument("-m", dest="marks", default="", metavar="MARKS", help="pytest's selection by marks")
+    return made
+
+
+def processes(given: argparse.Namespace, left: list[str]) -> int:
     """In how many processes pytest runs, each with servers of its own; 0: in the one that was started.
 
-    All tests, or a selection of them by mark or name, run in PROCESSES; where `-m` leaves Spark out, in
-    PROCESSES_WITHOUT_SPARK. A file or folder runs in one. `-n 3` and `-n 0` say otherwise.
+    All tests, or a selection of them by mark or name, run in as many as the machine bears. A file or folder runs in
+    one. `-n 3` and `-n 0` say otherwise.
     """
-    parser = numbers()
-    parser.add_argument("-m", dest="marks", default="")
-    given, left = parser.parse_known_args(words)
     if given.numprocesses is not None:
         return max(int(given.numprocesses), 0)
     names_a_path = any((ROOT / word.partition("::")[0]).exists() for word in left if not word.startswith("-"))
     is_debugged = {"-s", "--pdb", "--trace"} & set(left)
-    if names_a_path or is_debugged or len(os.sched_getaffinity(0)) < MIN_CORES:
-        return 0
-    return PROCESSES_WITHOUT_SPARK if "not spark" in given.marks else PROCESSES
+    cores = len(os.sched_getaffinity(0))
+    return 0 if names_a_path or is_debugged or cores < MIN_CORES else machine.processes(cores)
 
 
-def others(words: list[str]) -> list[str]:
-    """pytest's own options."""
-    return numbers().parse_known_args(words)[1]
+def chosen(given: argparse.Namespace) -> dict[str, str]:
+    """The variables by which the options reach pytest's processes."""
+    found = {"MQ_LOOP_SECONDS": str(min(machine.calibrate() for _ in range(machine.ROUNDS)))}
+    if given.all:
+        found["MQ_LONG"] = "1"
+    if given.twice:
+        found["MQ_TWICE"] = "1"
+    if given.profile:
+        found["MQ_PROFILE_OF_TESTS"] = str(Path(os.environ.get("MQ_CALLED_FROM", "."), given.profile).resolve())
+    return found
 
 
-def numbers() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("mq test", add_help=False, allow_abbrev=False)
-    parser.add_argument("-n", "--numprocesses", type=int)
-    return parser
+def plugins(given: argparse.Namespace, number: int) -> str:
+    ours = [*([PROFILER] if given.profile else []), *([PLUGIN] if number else [])]
+    return ",".join(filter(None, (os.environ.get("PYTEST_PLUGINS"), *ours)))
 
 
 def shared(environments: list[dict[str, str]], number: int) -> dict[str, str]:
@@ -69,5 +81,4 @@ def shared(environments: list[dict[str, str]], number: int) -> dict[str, str]:
     if not number:
         return environments[0]
     servers = json.dumps([{name: each[name] for name in OWN} for each in environments])
-    plugins = ",".join(filter(None, (os.environ.get("PYTEST_PLUGINS"), PLUGIN)))
-    return environments[0] | {"MQ_SERVERS_OF_TESTS": servers, "PYTEST_PLUGINS": plugins}
+    return environments[0] | {"MQ_SERVERS_OF_TESTS": servers}

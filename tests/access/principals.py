@@ -44,7 +44,7 @@ class Principal:
 
 def ask(url: str, headers: dict[str, str], method: str, path: str, document: Any = None) -> Answer:
     """One request with exactly these headers; an answer that is no JSON is its text."""
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=120)
     body = None if document is None else json.dumps(document).encode()
     connection.request(method, path, body, headers)
     answer = connection.getresponse()

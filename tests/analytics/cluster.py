@@ -67,7 +67,7 @@ def _daemon(environ: dict[str, str], folder: Path, name: str, *words: str) -> It
 
 def _has_its_workers(url: str) -> bool:
     try:
-        with urllib.request.urlopen(url, timeout=5) as answer:  # of this test's own master
+        with urllib.request.urlopen(url, timeout=120) as answer:  # of this test's own master
             return bool(json.load(answer)["aliveworkers"] == WORKERS)
     except (OSError, json.JSONDecodeError):
         # Until all of its pages are up the master answers each path with the first.

@@ -114,7 +114,7 @@ def looked_at(pid: int, page: int) -> str:
 
 def answer(url: str) -> str:
     """A page of this test's own Spark."""
-    with urllib.request.urlopen(url, timeout=30) as opened:
+    with urllib.request.urlopen(url, timeout=120) as opened:
         return str(opened.read().decode())
 
 

@@ -181,7 +181,7 @@ def test_the_command_answers_checks_until_it_is_stopped(
     with subprocess.Popen(words, env=processes.environment(), cwd=ROOT) as command:
         found = [eventually(partial(ended, broker.wire(), one)) for one in (committed, killed)]
         command.send_signal(signal.SIGTERM)
-        command.wait(20)
+        command.wait(120)
 
     assert [one["state"] for one in found] == ["COMMITTED", "ROLLED_BACK"]
     assert command.returncode == 0

@@ -171,7 +171,7 @@ def test_a_process_that_is_forked_while_kept_messages_are_sent_sends_them_too(pl
         kept.send_in_background()
         for thread in threading.enumerate():
             if thread.name == "kept messages":
-                thread.join(10)
+                thread.join(120)
 
     with scripted(Silence(), results) as server:
         kept = KeptMessages(Producer(Broker(server.url, API_KEY), place.group), place.barrier)
@@ -180,7 +180,7 @@ def test_a_process_that_is_forked_while_kept_messages_are_sent_sends_them_too(pl
         forked = multiprocessing.get_context("fork").Process(target=send)
         forked.start()
         server.wait_for(requests=2)
-        forked.join(20)
+        forked.join(120)
 
     assert forked.exitcode == 0
     place.run("DELETE FROM mqbroker_barrier")

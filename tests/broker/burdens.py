@@ -195,7 +195,7 @@ def send_until_the_end(url: str, key: str, topic: str) -> None:
         over.set()
 
     threading.Thread(target=wait_for_the_end, daemon=True).start()
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=120)
     sent: list[tuple[float, float, int]] = []
     due = time.monotonic()
     while not over.wait(max(0.0, due - time.monotonic())):

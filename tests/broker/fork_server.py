@@ -5,9 +5,10 @@ packages and those modules of the checkout that read no settings. They are impor
 settings, imports the rest and runs as `python -m` would have it run.
 
 `python fork_server.py <socket> …`; a line of JSON is a request, and a line of JSON its answer:
-`{"words": […], "environment": {…}, "folder": …, "stdout": …, "stderr": …, "end_signal": 15}` → `{"pid": 7}`, and
-`{"pid": 7}` → `{"status": null}` while it runs. Its forks end with it. Each socket has a server of its own, which ends
-when the other end of its socket is closed; they, too, are forks of the one that has imported.
+`{"words": […], "environment": {…}, "folder": …, "stdout": …, "stderr": …, "end_signal": 15}` → `{"pid": 7}`,
+`{"pid": 7}` → `{"status": null}` while it runs, and `{"server": true}` → `{"server": 6}`, its own id. Its forks end
+with it. Each socket has a server of its own, which ends when the other end of its socket is closed; the servers, too,
+are forks of the one that has imported.
 """
 
 import atexit
@@ -85,7 +86,10 @@ def serve(requests: IO[str], answers: IO[str]) -> dict[str, Any] | None:
     """Answers requests until there are no more; in a fork, returns what it is to run."""
     for line in requests:
         request: dict[str, Any] = json.loads(line)
-        if "pid" in request:
+        answer: dict[str, int | None]
+        if "server" in request:
+            answer = {"server": os.getpid()}
+        elif "pid" in request:
             answer = {"status": status(request["pid"])}
         else:
             pid = os.fork()

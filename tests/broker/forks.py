@@ -1,5 +1,6 @@
 """Processes that are forked from one that has imported what they need: `fork_server.py` says how."""
 
+import functools
 import json
 import os
 import signal
@@ -62,6 +63,11 @@ class ForkServer:
         # They hold it open.
         connected.close()
         self._turn = threading.Lock()
+
+    @functools.cached_property
+    def pid(self) -> int:
+        """Of the process that forks."""
+        return int(self.ask({"server": True})["server"])
 
     def forks(self, command: Sequence[str], environment: Mapping[str, str]) -> bool:
         """Whether a fork runs the command as a new process would: it is Python, with the same variables."""

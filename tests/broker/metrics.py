@@ -13,7 +13,7 @@ Series = Mapping[tuple[str, ...], float]
 def read(url: str) -> Series:
     """The series by name and the values of their labels, with the cells' added up: of most only one has it."""
     request = Request(f"{url}/metrics", headers={"Authorization": f"Bearer {API_KEY}"})
-    with urlopen(request, timeout=30) as answer:
+    with urlopen(request, timeout=120) as answer:
         families = text_string_to_metric_families(answer.read().decode())
         found: dict[tuple[str, ...], float] = {}
         for sample in (sample for family in families for sample in family.samples):

@@ -1,41 +1,46 @@
-"""Waits for what happens by itself: asked again and again, with a deadline, and never longer than needed."""
+"""Waits for what happens by itself: asks until it has come, or until nothing has changed for a minute."""
 
-import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeVar
+
+from tools import machine
 
 Found = TypeVar("Found")
 
 PAUSE_SECONDS = 0.02
 # A look is often a request or a connection of its own, which the broker that is waited for needs the processor for.
 LONGEST_PAUSE_SECONDS = 0.1
-# A test that waits for what never comes ends, however busy the machine is.
-MOST = 6
+# A wait ends in failure when what is looked at has not changed for so long: no test measures time by a wait.
+STILL_SECONDS = 60.0
+# What never comes to rest ends, too, before the time limit of a test does.
+LONGEST_SECONDS = 600.0
 
 
 def at_this_load(seconds: float) -> float:
     """What is promised to take so long at most on a machine with a free core, as this one is loaded now.
 
-    Where several programs wait for each core, all that a test and its broker do takes as many times longer.
+    The load shows programs that wait for a core, the loop a core that is slow or given in slices.
     """
-    waiting = os.getloadavg()[0]
-    # That is the mean of a minute; on Linux there is also the number of now.
-    if (now := Path("/proc/loadavg")).exists():
-        waiting = max(waiting, int(now.read_text().split()[3].partition("/")[0]))
-    return seconds * max(1.0, waiting / (os.cpu_count() or 1))
+    return seconds * max(machine.load(), machine.slowness())
 
 
-def eventually(look: Callable[[], Found | None], within_seconds: float = 30.0) -> Found:
-    """The first true value of `look`. Fails with its last value when the time is over, on a busy machine later.
+def eventually(look: Callable[[], Found | None], within_seconds: float = STILL_SECONDS) -> Found:
+    """The first true value of `look`. Fails with its last value once that has not changed for STILL_SECONDS.
 
-    The pause between two looks is a tenth of the time waited so far, between PAUSE_SECONDS and LONGEST_PAUSE_SECONDS.
+    What takes longer by itself, without a change that `look` shows, says `within_seconds`. On a busy machine both are
+    longer. The pause between two looks is a tenth of the time waited so far, between PAUSE_SECONDS and
+    LONGEST_PAUSE_SECONDS.
     """
-    began = time.monotonic()
+    began = changed = time.monotonic()
+    patience = max(within_seconds, STILL_SECONDS)
+    last: Found | None = None
     while not (found := look()):
-        waited = time.monotonic() - began
-        is_late = waited >= within_seconds and waited >= min(at_this_load(within_seconds), MOST * within_seconds)
-        assert not is_late, f"not within {within_seconds:g} s; at last: {found!r}"
-        time.sleep(min(max(waited / 10, PAUSE_SECONDS), LONGEST_PAUSE_SECONDS))
+        now = time.monotonic()
+        if found != last:
+            last, changed = found, now
+        is_still = now - changed >= patience and now - changed >= min(at_this_load(patience), LONGEST_SECONDS)
+        assert not is_still, f"nothing has changed for {now - changed:.0f} s; at last: {found!r}"
+        assert now - began < max(LONGEST_SECONDS, within_seconds), f"not within {now - began:.0f} s; at last: {found!r}"
+        time.sleep(min(max((now - began) / 10, PAUSE_SECONDS), LONGEST_PAUSE_SECONDS))
     return found

@@ -60,7 +60,7 @@ class Wire:
     ) -> "Request":
         """Sends a request and returns at once; its answer may take its time."""
         key = {} if self.api_key is None else {"Authorization": f"Bearer {self.api_key}"}
-        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=60)
+        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=120)
         connection.request(method, path, body, {**key, **(headers or {})})
         return Request(connection)
 

@@ -131,7 +131,7 @@ class Place:
 def ended(child: Child, number: signal.Signals) -> Iterator[None]:
     """A process that ends, and is started again."""
     child.send_to_group(number)
-    child.wait(20)
+    child.wait(120)
     yield
     child.start()
 

@@ -82,7 +82,7 @@ async def test_answers_before_the_commit_are_caught(prepared: str, tmp_path: Pat
 
         def kill() -> None:
             running.webs[0].send_to_group(signal.SIGKILL)
-            assert running.webs[0].wait(20)
+            assert running.webs[0].wait(120)
             running.webs[0].start()
 
         assert is_caught(await found(partial(after_kills, kill), running), mutant)

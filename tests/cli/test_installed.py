@@ -80,7 +80,7 @@ def test_the_installed_command_serves_from_an_empty_folder_and_keeps_its_data_th
             answer = Wire(f"http://127.0.0.1:{port}", key).post("/v1/messages", {"topic": "hello", "body": "1"})
         finally:
             up.terminate()
-            code = up.wait(60)
+            code = up.wait(120)
 
     assert (answer.status, code) == (201, 0)
     assert [file.name for file in tmp_path.iterdir()] == [".mqbroker"]

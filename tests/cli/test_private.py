@@ -10,6 +10,7 @@ import pytest
 from embedded.cli import foreground, private
 from embedded.processes import identity
 from tests.cli.conftest import Run
+from tools import machine
 from tools import test as command
 
 LOOK = """
@@ -79,15 +80,26 @@ def test_each_process_of_pytest_has_servers_of_its_own_and_its_exit_code_is_pass
     assert (stale, others) == ([], [])
 
 
-def test_all_tests_run_in_five_processes_without_spark_in_seven_and_a_path_in_one() -> None:
-    every, without_spark = (5, 7) if len(os.sched_getaffinity(0)) >= 2 else (0, 0)
+def test_all_tests_run_in_as_many_processes_as_the_machine_bears_and_a_path_in_one() -> None:
+    cores = len(os.sched_getaffinity(0))
 
-    assert [command.processes(words) for words in ([], ["-m", "browser"], ["-k", "orders"])] == [every] * 3
-    assert command.processes(["-q", "-m", "not browser and not spark"]) == without_spark
-    assert command.processes(["-m", "not spark", "tests/cli"]) == 0
-    for words in (["tests/cli"], ["-q", "tests/cli/test_private.py::test_x"], ["--pdb"], ["-n0"]):
-        assert command.processes(words) == 0
-    assert command.processes(["-n", "3", "tests/cli"]) == 3
+    for words in ([], ["-m", "browser"], ["-k", "orders"]):
+        assert processes(*words) in range(min(cores, 2), 3 * cores + 1) if cores >= 2 else [0]
+    for words in (["tests/cli"], ["-q", "tests/cli/test_private.py::test_x"], ["--pdb"], ["-n0"], ["-m", "x", "tests"]):
+        assert processes(*words) == 0
+    assert processes("-n", "3", "tests/cli") == 3
+
+
+def test_a_slower_machine_has_fewer_processes_of_tests_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "REFERENCE_SECONDS", 1e9)
+    at_most = machine.processes(2)
+    monkeypatch.setattr(machine, "REFERENCE_SECONDS", 1e-9)
+
+    assert (at_most, machine.processes(2)) == (4, 2)
+
+
+def processes(*words: str) -> int:
+    return command.processes(*command.parser().parse_known_args(words))
 
 
 def test_the_callers_database_is_never_used_and_nothing_is_left(run_python: Run) -> None:

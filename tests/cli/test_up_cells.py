@@ -92,7 +92,7 @@ def test_a_standby_of_the_private_server_becomes_a_cell_and_is_started_again(run
         assert "c1 into c2: done." in run("split", "c1", "--into", "c2", "--home", "orders", "--standby", "-", said=url)
         assert up.send() == 201
         follows.send_signal(signal.SIGTERM)
-        assert follows.wait(30) == 0
+        assert follows.wait(120) == 0
         assert up.send() != 201
         again = standby("was promoted")
         assert wait_until(lambda: up.send() == 201, 20)

@@ -60,6 +60,6 @@ def test_a_port_that_is_none_is_refused(given: str, run_python: Run, tmp_path: P
 
     refused = run_python("-m", "embedded.cli", "up", *words, DATABASE_URL="", REDIS_URL="", MQ_CALLED_FROM="/")
 
-    _, complaint = refused.communicate(timeout=60)
+    _, complaint = refused.communicate(timeout=120)
     assert refused.returncode == 2
     assert "--rocketmq-port" in complaint

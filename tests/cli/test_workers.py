@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from embedded.commands import ROOT
 
 OUTCOMES = """
@@ -53,6 +55,35 @@ def test_one():
     Path({place!r}).write_text("\\n".join(str(free_port()) for _ in range(1_000)))
 """
 
+UNSTEADY = """
+from pathlib import Path
+
+def test_fails_once():
+    place = Path({place!r})
+    runs = place.read_text() if place.exists() else ""
+    place.write_text(runs + "x")
+    print("run", len(runs))
+    assert runs
+
+def test_fails_each_time():
+    assert False
+"""
+OTHERS = """
+import os, time
+from pathlib import Path
+import pytest
+
+{mark}
+def test_notes_who_runs_beside():
+    place = Path({place!r})
+    mine = place / str(os.getpid())
+    mine.touch()
+    time.sleep(0.3)  # for the others to be there
+    beside = [int(other.name) for other in place.iterdir() if other != mine]
+    mine.unlink()
+    assert not beside
+"""
+
 
 def pytest_in(folder: Path, *options: str, processes: int = 2) -> subprocess.CompletedProcess[str]:
     """A pytest over a folder in so many processes, without servers."""
@@ -71,7 +102,7 @@ def test_outcomes_output_and_warnings_are_those_of_one_process(tmp_path: Path) -
     (tmp_path / "test_outcomes.py").write_text(OUTCOMES)
     (tmp_path / "test_others.py").write_text("def test_passes(): pass")
 
-    done = pytest_in(tmp_path)
+    done = pytest_in(tmp_path, "--maxfail=9")
 
     assert (done.returncode, closing(done)) == (1, "1 failed, 2 passed, 1 skipped, 1 warning, 1 error")
     assert "Captured stdout call" in done.stdout
@@ -122,3 +153,40 @@ def test_no_process_takes_a_port_of_another(tmp_path: Path) -> None:
     assert (done.returncode, closing(done)) == (0, "3 passed")
     taken = [port for number in range(3) for port in (tmp_path / f"{number}").read_text().split()]
     assert len(set(taken)) == 3_000
+
+
+def test_what_fails_once_and_passes_alone_is_unsteady_and_said_with_its_output(tmp_path: Path) -> None:
+    (tmp_path / "test_unsteady.py").write_text(UNSTEADY.format(place=str(tmp_path / "runs")))
+
+    done = pytest_in(tmp_path)
+
+    assert (done.returncode, closing(done)) == (1, "1 failed, 1 passed, 1 unsteady")
+    assert "test_unsteady.py::test_fails_once failed, and passed alone" in done.stdout
+    assert "run 0" in done.stdout.partition("UNSTEADY")[2]
+    assert (tmp_path / "runs").read_text() == "xx"
+
+
+def test_what_is_unsteady_runs_ten_times_more_where_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MQ_TWICE", "1")
+    (tmp_path / "test_unsteady.py").write_text(UNSTEADY.format(place=str(tmp_path / "runs")))
+
+    done = pytest_in(tmp_path, "-k", "once")
+
+    assert (done.returncode, closing(done)) == (0, "1 passed, 1 deselected, 1 unsteady")
+    assert "passed alone; 0 of 10 times again" in done.stdout
+    assert (tmp_path / "runs").read_text() == "x" * 12
+
+
+@pytest.mark.parametrize(("mark", "status"), [("alone", 0), ("heavy", 0), ("", 1)])
+def test_what_is_to_run_alone_or_is_heavy_runs_beside_none_of_its_kind(tmp_path: Path, mark: str, status: int) -> None:
+    (tmp_path / "there").mkdir()
+    text = OTHERS.format(place=str(tmp_path / "there"), mark=f"@pytest.mark.{mark}" if mark else "")
+    for number in range(3):
+        (tmp_path / f"test_{number}.py").write_text(text)
+
+    # Without a repetition.
+    done = pytest_in(tmp_path, "--maxfail=9", processes=3)
+
+    assert done.returncode == status, done.stdout

@@ -78,7 +78,7 @@ class ScriptedServer:
 
     def wait_for(self, requests: int) -> None:
         with self._changed:
-            assert self._changed.wait_for(lambda: len(self.asked) >= requests, timeout=20)
+            assert self._changed.wait_for(lambda: len(self.asked) >= requests, timeout=120)
 
 
 def busy(retry_after: str | None = None, code: str = "system_busy") -> Answer:

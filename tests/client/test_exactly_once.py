@@ -227,7 +227,7 @@ def test_django_consumes_by_a_command_and_sends_with_the_effect(
             broker.client().call("PUT", f"/v1/consumer-groups/{orders}/offsets", {"topic": orders, "to": "earliest"})
             eventually(lambda: _handled_all(broker, orders))
             program.send_signal(signal.SIGTERM)
-            assert program.wait(20) == 0
+            assert program.wait(120) == 0
 
         onward = sorted(delivery.body for delivery in received_until_empty(reader, coupons))
         assert sorted(order.rsplit("-", 1)[0] for order in place.orders()) == ["lucky", "unlucky"]

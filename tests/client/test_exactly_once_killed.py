@@ -50,11 +50,11 @@ def payments_after_all_deaths(way: str, place: Place, broker: RunningBroker, top
     words = [sys.executable, "-m", "tests.client.killed_consumer", way, broker.url, place.url, topic, str(folder)]
     for _ in DEATHS:
         with subprocess.Popen(words, env=processes.environment(), cwd=ROOT) as program:
-            assert program.wait(60) == -signal.SIGKILL
+            assert program.wait(120) == -signal.SIGKILL
     with subprocess.Popen(words, env=processes.environment(), cwd=ROOT) as program:
         eventually(lambda: all_came_again(folder) and payments(place).keys() == set(BODIES), within_seconds=60)
         program.send_signal(signal.SIGTERM)
-        assert program.wait(40) == 0
+        assert program.wait(120) == 0
     return payments(place)
 
 

@@ -104,7 +104,7 @@ def test_tail_shows_the_last_messages_and_follows(mqb: Mqb, broker: RunningBroke
         producer.send(orders, b"5")
         assert json.loads(following.stdout.readline())["body"] == "5"
         following.send_signal(signal.SIGINT)
-        following.communicate(timeout=20)
+        following.communicate(timeout=120)
 
     assert following.returncode == 130
 

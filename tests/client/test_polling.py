@@ -98,7 +98,7 @@ def test_the_thread_outlives_a_busy_broker_and_stops_when_told() -> None:
     with scripted(busy(), DUE, COMMITTED, NOTHING_DUE) as server:
         poller = CheckPoller(producer_of(server), check, wait_seconds=0)
         poller.start()
-        assert answered.wait(10)
+        assert answered.wait(120)
         poller.stop()
 
     assert server.asked[2].body["state"] == "COMMIT"
@@ -124,14 +124,14 @@ def test_a_stop_lets_the_check_under_way_be_answered_and_begins_no_other() -> No
 
     def check(half: HalfMessage) -> LocalTransactionState:
         checking.set()
-        assert stopped.wait(10)
+        assert stopped.wait(120)
         return LocalTransactionState.COMMIT
 
     two = Answer(200, {"transactions": [CHECK, CHECK]})
     with scripted(two, COMMITTED) as server:
         poller = CheckPoller(producer_of(server), check)
         poller.start()
-        assert checking.wait(10)
+        assert checking.wait(120)
         poller.stop(timeout_seconds=0)
         stopped.set()
         poller.stop()

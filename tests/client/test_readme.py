@@ -87,7 +87,7 @@ def test_the_poller_of_the_page_answers_from_the_books_of_the_page(broker: Runni
         [reader.python, "poll.py"], cwd=reader.folder, env=reader.environment(), stdin=subprocess.PIPE, text=True
     ) as poller:
         states = [eventually(partial(ended, broker.wire(), lost))["state"] for lost in (paid, unpaid)]
-        poller.communicate("\n", timeout=20)
+        poller.communicate("\n", timeout=120)
 
     assert states == ["COMMITTED", "ROLLED_BACK"]
     assert poller.returncode == 0
@@ -120,7 +120,7 @@ def test_the_consumer_of_the_page_books_each_order_once_until_sigterm(
         assert consumer.stdout is not None
         assert consumer.stdout.readline() == "booked order 1\n"
         consumer.send_signal(signal.SIGTERM)
-        consumer.communicate(timeout=40)
+        consumer.communicate(timeout=120)
 
     assert consumer.returncode == 0
 

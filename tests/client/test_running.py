@@ -15,7 +15,7 @@ import pytest
 from mqbroker_client import Admin, Broker, Consumer, Delivery, Producer, Redeliver, errors
 from mqbroker_client.aio import AsyncBroker, AsyncConsumer
 
-from tests.broker.polling import eventually
+from tests.broker.polling import at_this_load, eventually
 from tests.broker.running import API_KEY, RunningBroker
 from tests.client.answers import ENTRY, problem
 from tests.client.servers import Answer, Asked, Silence, busy, scripted
@@ -67,7 +67,7 @@ class Run:
         """Stops it; the seconds that it took."""
         began = time.monotonic()
         self.stop.set()
-        self.thread.join(30)
+        self.thread.join(120)
         assert not self.thread.is_alive()
         return time.monotonic() - began
 
@@ -105,7 +105,7 @@ def test_handlers_run_at_the_same_time_up_to_the_concurrency(kind: str, broker: 
     handled = []
 
     def handle(delivery: Delivery) -> None:
-        together.wait(20)
+        together.wait(120)
         handled.append(delivery)
 
     with running(kind, broker, orders, handle, concurrency=4):
@@ -139,11 +139,11 @@ def test_a_message_is_extended_for_as_long_as_its_handler_runs(kind: str, broker
     def handle(delivery: Delivery) -> None:
         seen.append(delivery.delivery_attempt)
         began.set()
-        over.wait(20)
+        over.wait(120)
 
     consumer = Consumer(broker.client(), orders)
     with running(kind, broker, orders, handle, invisible_seconds=1):
-        assert began.wait(20)
+        assert began.wait(120)
         # Three times its invisible time: long polls, in which it would be received again.
         assert consumer.receive(orders, wait_seconds=3) == []
         over.set()
@@ -179,8 +179,8 @@ def test_a_stop_ends_the_long_poll_at_once(kind: str, broker: RunningBroker, ord
     Producer(broker.client(), orders).send(orders, b"x")
     handled = threading.Event()
     with running(kind, broker, orders, lambda delivery: handled.set(), wait_seconds=20) as run:
-        assert handled.wait(20)
-        assert run.end() < 2
+        assert handled.wait(120)
+        assert run.end() < at_this_load(2)
 
 
 @KINDS
@@ -195,10 +195,10 @@ def test_a_stop_waits_for_the_handler_and_gives_back_what_none_has_begun(
 
     def handle(delivery: Delivery) -> None:
         began.set()
-        over.wait(20)
+        over.wait(120)
 
     with running(kind, broker, orders, handle, concurrency=1) as run:
-        assert began.wait(20)
+        assert began.wait(120)
         run.stop.set()
         left = [
             delivery.body for _ in range(2) for delivery in consumer.receive(orders, max_messages=1, wait_seconds=10)
@@ -223,11 +223,11 @@ def test_a_handler_that_never_ends_holds_a_stop_no_longer_than_its_time(
 
     def thread(delivery: Delivery) -> None:
         began.set()
-        over.wait(60)
+        over.wait(120)
 
     with running(kind, broker, orders, task if kind == "tasks" else thread, stop_seconds=0.5) as run:
-        assert began.wait(20)
-        assert run.end() < 3
+        assert began.wait(120)
+        assert run.end() < at_this_load(3)
     over.set()
 
 
@@ -236,7 +236,7 @@ def test_a_refusal_ends_the_run(kind: str) -> None:
     with scripted(problem(403, "no_permission", "This key may not consume.")) as server:
         run = Run(kind, server.url, "coupons", "orders", print, ordered=False)
         run.thread.start()
-        run.thread.join(20)
+        run.thread.join(120)
 
     assert isinstance(run.error, errors.NoPermission)
 
@@ -246,7 +246,7 @@ def test_a_key_that_may_not_read_the_group_has_to_say_whether_it_is_ordered(kind
     with scripted(problem(403, "no_permission", "This key may not manage.")) as server:
         run = Run(kind, server.url, "coupons", "orders", print)
         run.thread.start()
-        run.thread.join(20)
+        run.thread.join(120)
 
     assert str(run.error) == "the API key may not read the consumer group: give ordered=True or ordered=False"
 
@@ -263,7 +263,7 @@ def test_a_broker_that_is_away_is_tried_again(kind: str) -> None:
     with scripted(reply) as server:
         run = Run(kind, server.url, "coupons", "orders", lambda delivery: handled.set(), ordered=False)
         run.thread.start()
-        assert handled.wait(20)
+        assert handled.wait(120)
         run.end()
 
 
@@ -275,7 +275,7 @@ def test_sigterm_ends_a_program_when_its_handlers_are_done(kind: str, broker: Ru
         assert program.stdout is not None
         assert program.stdout.readline() == "begun\n"
         program.send_signal(signal.SIGTERM)
-        said, _ = program.communicate(timeout=20)
+        said, _ = program.communicate(timeout=120)
 
     assert (program.returncode, said) == (0, "done\n")
     assert Consumer(broker.client(), orders).receive(orders) == []
@@ -290,6 +290,6 @@ def test_sigterm_ends_all_consumers_of_a_program_and_reaches_its_own_handler(
         assert program.stdout is not None
         assert [program.stdout.readline() for _ in range(2)] == ["begun\n"] * 2
         program.send_signal(signal.SIGTERM)
-        said, _ = program.communicate(timeout=20)
+        said, _ = program.communicate(timeout=120)
 
     assert (program.returncode, sorted(said.split())) == (0, ["done", "done", "heard"])

@@ -114,7 +114,7 @@ def test_what_ends_a_program_nacks_and_ends_the_run(kind: str) -> None:
         run = Run(kind, server.url, "coupons", "orders", not_settled_by(Halt("now")), ordered=False)
         run.thread = threading.Thread(target=run_until_raised, args=(run,))
         run.thread.start()
-        run.thread.join(20)
+        run.thread.join(120)
 
     assert [str(error) for error in found] == ["now"]
     assert settled(server) == [("nack", "Halt: now")]
@@ -172,5 +172,5 @@ def test_a_stop_without_time_for_handlers_ends_the_long_poll_all_the_same() -> N
             run.start()
             server.wait_for(requests=1)
             stop.set()
-            run.join(20)
+            run.join(120)
         eventually(lambda: not [one for one in threading.enumerate() if one.name == "receive orders for coupons"])

@@ -74,7 +74,7 @@ def test_a_service_ends_with_the_process_that_started_it(broker: RunningBroker, 
     assert there.process.stdin
     there.process.stdin.close()
 
-    assert there.process.wait(20) == 0
+    assert there.process.wait(120) == 0
 
 
 def test_a_killed_service_is_replaced(broker: RunningBroker, book: OrderBook) -> None:

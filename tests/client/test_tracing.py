@@ -54,7 +54,7 @@ def test_the_broker_stores_the_context_of_each_message_of_a_bulk(broker: Running
 
     def send(number: int) -> str:
         traceparent = f"00-{number + 1:032x}-00000000000000ab-01"
-        gathered.wait(20)
+        gathered.wait(120)
         producer.send(orders, b"%d" % number, traceparent=traceparent)
         return traceparent
 
@@ -79,6 +79,6 @@ def test_a_handler_runs_in_the_trace_of_its_message(broker: RunningBroker, order
     running.start()
     eventually(lambda: seen)
     stop.set()
-    running.join(20)
+    running.join(120)
 
     assert seen == [1]

@@ -22,7 +22,7 @@ def unfinished(console: str) -> Iterator[None]:
     head = f"POST /console/login/ HTTP/1.1\r\nHost: broker\r\nContent-Length: {SENT + 1}\r\n\r\n"
     with contextlib.ExitStack() as callers:
         for _ in range(FORMS):
-            caller = callers.enter_context(socket.create_connection((place.hostname, place.port), timeout=10))
+            caller = callers.enter_context(socket.create_connection((place.hostname, place.port), timeout=120))
             # Those for which there is no room are closed.
             with contextlib.suppress(ConnectionError):
                 caller.sendall(head.encode() + b"x" * SENT)

@@ -94,7 +94,7 @@ def send(operator: Operator, method: str, path: str, form: Mapping[str, object])
         "X-CSRFToken": cookies.get("csrftoken", ""),
         "Content-Type": "application/x-www-form-urlencoded",
     }
-    line = http.client.HTTPConnection(urlsplit(operator.console).netloc, timeout=20)
+    line = http.client.HTTPConnection(urlsplit(operator.console).netloc, timeout=120)
     body = None if method in ("GET", "HEAD", "OPTIONS", "TRACE") else urlencode(form, doseq=True)
     line.request(method, f"/console/{path}", body, headers)
     answer = line.getresponse()

@@ -26,7 +26,7 @@ def leads_to(operator: Operator, method: str, path: str, form: dict[str, str]) -
         "Content-Type": "application/x-www-form-urlencoded",
         "Accept": "text/html",
     }
-    line = http.client.HTTPConnection(urlsplit(operator.console).netloc, timeout=20)
+    line = http.client.HTTPConnection(urlsplit(operator.console).netloc, timeout=120)
     line.request(method, path, urlencode(form) if method == "POST" else None, headers)
     answer = line.getresponse()
     answer.read()

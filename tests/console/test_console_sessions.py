@@ -31,7 +31,7 @@ def calls(operator: Operator, method: str, path: str, body: object = None) -> An
         "Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items()),
         "X-CSRFToken": cookies["csrftoken"],
     }
-    line = http.client.HTTPConnection(urlsplit(operator.console).netloc, timeout=20)
+    line = http.client.HTTPConnection(urlsplit(operator.console).netloc, timeout=120)
     line.request(method, path, None if body is None else json.dumps(body), headers)
     answer = line.getresponse()
     data = answer.read()

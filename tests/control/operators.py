@@ -27,7 +27,7 @@ class Operator(Wire):
     def sends_in_chunks(self, method: str, path: str, *chunks: bytes) -> Answer:
         """A request whose body comes without a length before it."""
         headers = {"Authorization": f"Bearer {self.api_key}"}
-        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=60)
+        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=120)
         connection.request(method, path, iter(chunks), headers, encode_chunked=True)
         answer = connection.getresponse()
         named = {name.lower(): value for name, value in answer.getheaders()}

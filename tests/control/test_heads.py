@@ -13,7 +13,7 @@ from tests.control.operators import Operator
 def head(operator: Operator, path: str) -> tuple[http.client.HTTPResponse, bytes]:
     """The answer, and what came behind its header lines until the line was closed."""
     address = urlsplit(operator.url)
-    with socket.create_connection((address.hostname, address.port), timeout=10) as line:
+    with socket.create_connection((address.hostname, address.port), timeout=120) as line:
         request = f"HEAD {path} HTTP/1.1\r\nHost: {address.netloc}\r\nAuthorization: Bearer {operator.api_key}\r\n"
         line.sendall(f"{request}Connection: close\r\n\r\n".encode())
         answer = http.client.HTTPResponse(line, method="GET")

@@ -95,7 +95,7 @@ def alive(operator: Operator) -> bool:
 
 
 def test_whoever_signs_in_there_is_told_why_that_does_not_work(replica: Operator) -> None:
-    line = http.client.HTTPConnection(urllib.parse.urlsplit(replica.url).netloc, timeout=20)
+    line = http.client.HTTPConnection(urllib.parse.urlsplit(replica.url).netloc, timeout=120)
     line.request("GET", "/console/login/")
     page = line.getresponse()
     page.read()

@@ -60,7 +60,7 @@ def test_answers_are_counted_by_call_and_status_and_by_their_time(
     # A receive that waited for a second is in no bucket below it.
     assert (bucket, "receive", "0.5") not in found
     assert found[bucket, "receive", "2.5"] >= 1
-    assert 0.9 < found["mqbroker_request_seconds_sum", "receive", ""] < 5
+    assert 0.9 < found["mqbroker_request_seconds_sum", "receive", ""] < 60
 
 
 def test_buckets_grow_towards_the_last(broker: RunningBroker, producer: Producer, orders: str) -> None:

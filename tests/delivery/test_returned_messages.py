@@ -64,7 +64,7 @@ def test_what_handlers_return_goes_from_topic_to_topic_once(
     eventually(has_all)
     stop.set()
     for run in runs:
-        run.join(30)
+        run.join(120)
 
     found.extend(ackd(reader, received_until_empty(reader, shipped)))
     assert sorted(found) == sorted(b"%d%s" % (number, tail) for number in range(MESSAGES) for tail in (b"", b" again"))
@@ -134,6 +134,6 @@ def test_what_can_never_be_sent_ends_as_a_dead_letter(
         eventually(lambda: len(letters()) == len(made))
     finally:
         stop.set()
-        run.join(30)
+        run.join(120)
 
     assert letters() == sorted(body.decode() for body in made)

@@ -31,7 +31,7 @@ class Proxy:
         place = urlsplit(self.url)
         body = json.dumps(document).encode()
         head = f"POST {path} HTTP/1.1\r\nHost: mq.example.org\r\nAuthorization: Bearer {API_KEY}\r\n"
-        caller = socket.create_connection((place.hostname, place.port), timeout=10)
+        caller = socket.create_connection((place.hostname, place.port), timeout=120)
         caller.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         return caller
 

@@ -35,14 +35,14 @@ def served(folder: Path, port: int, broker: RunningBroker) -> Iterator[str]:
             yield f"http://127.0.0.1:{port}"
         finally:
             server.terminate()
-            code = server.wait(30)
+            code = server.wait(120)
     assert code in (0, -signal.SIGTERM)
 
 
 def asked(method: str, url: str) -> Any:
     """The JSON of an answer, or None where nothing listens yet."""
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=20) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=120) as answer:
             return json.load(answer)
     except ConnectionError:
         return None

@@ -24,7 +24,7 @@ def test_the_program_of_the_page_prints_its_coupon(broker: RunningBroker, tmp_pa
             eventually(lambda: "coupon for tea" in log.read_text(), within_seconds=60)
         finally:
             shop.terminate()
-    assert shop.wait(60) == 0, log.read_text()
+    assert shop.wait(120) == 0, log.read_text()
 
 
 def test_the_test_of_the_page_passes(tmp_path: Path) -> None:

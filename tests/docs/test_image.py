@@ -126,7 +126,7 @@ class Container:
         """Runs the service `migrate` to its end; what it printed."""
         process = self.process("migrate")
         process.start()
-        assert process.wait(60)
+        assert process.wait(120)
         assert process.exit_status == "exit code 0", process.last_lines()
         printed: dict[str, str] = json.loads(process.last_lines(1))
         return printed

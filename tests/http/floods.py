@@ -23,7 +23,7 @@ class Flood:
     def __call__(self, broker: RunningBroker) -> int:
         """Sends all of it, or until the connection is closed; the status of the answer, 0 without one."""
         place = urlsplit(broker.url)
-        with socket.create_connection((place.hostname, place.port), timeout=60) as caller:
+        with socket.create_connection((place.hostname, place.port), timeout=120) as caller:
             with contextlib.suppress(ConnectionError):
                 caller.sendall(self._opening)
                 for _ in range(self._pieces):

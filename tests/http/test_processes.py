@@ -85,7 +85,7 @@ def test_a_process_that_ends_answers_a_request_whose_body_does_not_come(alone: R
     head = (
         f"POST /v1/messages HTTP/1.1\r\nHost: broker\r\nAuthorization: Bearer {API_KEY}\r\nContent-Length: 99\r\n\r\n"
     )
-    with socket.create_connection((place.hostname, place.port), timeout=10) as caller:
+    with socket.create_connection((place.hostname, place.port), timeout=120) as caller:
         caller.sendall(head.encode() + b'{"topic": ')
         eventually(lambda: alone.wire().get("/healthz").status == 200)
         ends = threading.Thread(target=alone.webs[0].stop)

@@ -32,7 +32,7 @@ def ask(
     broker: RunningBroker, path: str, headers: Mapping[str, str] | None = None, method: str = "GET"
 ) -> tuple[int, dict[str, str], bytes]:
     """Status, headers by their lower-case names, and content."""
-    with contextlib.closing(http.client.HTTPConnection(urlsplit(broker.url).netloc, timeout=30)) as connection:
+    with contextlib.closing(http.client.HTTPConnection(urlsplit(broker.url).netloc, timeout=120)) as connection:
         connection.request(method, path, headers=dict(headers or {}))
         answer = connection.getresponse()
         return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()

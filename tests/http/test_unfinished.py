@@ -95,7 +95,7 @@ def test_bodies_of_a_key_without_a_scope_for_them_leave_room_for_others(broker: 
 def status_of_a_send(broker: RunningBroker, key: str, topic: str) -> int:
     """Of a message of MESSAGE_BYTES."""
     body = json.dumps({"topic": topic, "body": "x" * MESSAGE_BYTES})
-    with contextlib.closing(http.client.HTTPConnection(urlsplit(broker.url).netloc, timeout=30)) as connection:
+    with contextlib.closing(http.client.HTTPConnection(urlsplit(broker.url).netloc, timeout=120)) as connection:
         connection.request("POST", "/v1/messages", body, {"Authorization": f"Bearer {key}"})
         return connection.getresponse().status
 

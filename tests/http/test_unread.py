@@ -73,7 +73,7 @@ def test_callers_that_do_not_read_what_django_answers_hold_no_thread(broker: Run
 
 def test_a_large_answer_without_a_task_is_whole_and_its_connection_kept(broker: RunningBroker, orders: str) -> None:
     batch = json.dumps({"topic": orders, "messages": [{"body": "x"}] * batches.MAX_MESSAGES}).encode()
-    with contextlib.closing(http.client.HTTPConnection(urlsplit(broker.url).netloc, timeout=60)) as connection:
+    with contextlib.closing(http.client.HTTPConnection(urlsplit(broker.url).netloc, timeout=120)) as connection:
         for _ in range(3):
             connection.request("POST", "/v1/messages/batch", batch, {"Authorization": f"Bearer {API_KEY}"})
             answer = connection.getresponse()

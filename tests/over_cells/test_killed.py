@@ -28,6 +28,9 @@ CALM_SECONDS, KILLED_SECONDS, CONTROL_SECONDS = (15.0, 15.0, 60.0) if IS_STRICT 
 LEAST_RATE, MOST_P99 = (0.95, 1.5) if IS_STRICT else (0.5, 10.0)
 # Those that the killed server had just been asked: the web process gives up within a second.
 SETTLE_SECONDS = 1.0
+LEAST_CALLS = 30
+
+pytestmark = pytest.mark.alone
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +74,7 @@ async def test_the_others_keep_their_rate_while_a_cell_is_killed_and_the_console
     forks.run(commands.manage("shell", "--verbosity", "0", "--command", USERS), broker.environment).check_returncode()
     ada = Operator.signed_in(broker.url, "ada", PASSWORD)
 
-    calm, killed = await measured(broker, callers, servers[1], KILLED_SECONDS)
+    calm, killed = await measured(broker, callers, servers[1], callers[2], KILLED_SECONDS)
     servers[1].kill()
     try:
         page = await asyncio.to_thread(ada.sees, "topics/")
@@ -88,7 +91,7 @@ async def test_the_others_keep_their_rate_while_a_cell_is_killed_and_the_console
 async def test_messages_flow_while_the_control_is_killed(
     broker: RunningBroker, servers: Sequence[postgres.Server], callers: Sequence[Callers]
 ) -> None:
-    calm, killed = await measured(broker, callers, servers[0], CONTROL_SECONDS)
+    calm, killed = await measured(broker, callers, servers[0], callers[0], CONTROL_SECONDS)
 
     assert killed[0].rate < calm[0].rate / 5
     for cell in (1, 2):
@@ -96,19 +99,28 @@ async def test_messages_flow_while_the_control_is_killed(
     await asyncio.to_thread(eventually, lambda: sends(broker, callers[0].topic), 20)
 
 
+async def called(callers: Sequence[Callers], seconds: float) -> None:
+    """Returns after a time in which each of them has ended so many transactions that a rate can be read of them."""
+    before = [len(one.done) for one in callers]
+    await asyncio.sleep(seconds)
+    # Six callers of each note what they have done.
+    while any(len(one.done) < count + LEAST_CALLS for one, count in zip(callers, before, strict=True)):  # noqa: ASYNC110
+        await asyncio.sleep(0.1)
+
+
 async def measured(
-    broker: RunningBroker, callers: Sequence[Callers], server: postgres.Server, seconds: float
+    broker: RunningBroker, callers: Sequence[Callers], server: postgres.Server, stopped: Callers, seconds: float
 ) -> tuple[list[Figures], list[Figures]]:
-    """The figures of the callers of each cell before a server is killed and while it is."""
+    """The figures of the callers of each cell before a server is killed, which has one's topic, and while it is."""
     over: asyncio.Queue[bool] = asyncio.Queue()
     running = asyncio.create_task(rounds(broker.urls, callers, over))
     await asyncio.sleep(SETTLE_SECONDS)
     began = time.monotonic()
-    await asyncio.sleep(CALM_SECONDS)
+    await called(callers, CALM_SECONDS)
     killed_at = time.monotonic()
     server.kill()
     try:
-        await asyncio.sleep(seconds)
+        await called([one for one in callers if one is not stopped], seconds)
         ended = time.monotonic()
     finally:
         await over.put(True)

@@ -12,7 +12,7 @@ from tests.broker.wire import Wire
 def series(wire: Wire) -> dict[str, float]:
     """What a scrape answers, by the name with its labels."""
     request = Request(f"{wire.url}/metrics", headers={"Authorization": f"Bearer {wire.api_key}"})
-    with urlopen(request, timeout=30) as answer:
+    with urlopen(request, timeout=120) as answer:
         lines = [line for line in answer.read().decode().splitlines() if not line.startswith("#")]
     return {name: float(number) for name, _, number in (line.rpartition(" ") for line in lines)}
 

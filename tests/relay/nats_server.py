@@ -53,7 +53,7 @@ class Server:
         async def read(stream: JetStreamContext) -> list[Any]:
             count = (await stream.stream_info(name)).state.messages
             subscription = await stream.subscribe(">", stream=name, ordered_consumer=True)
-            return [await subscription.next_msg(timeout=10) for _ in range(count)]
+            return [await subscription.next_msg(timeout=120) for _ in range(count)]
 
         found: list[Any] = self._with(read)
         return found

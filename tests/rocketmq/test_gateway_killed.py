@@ -114,7 +114,7 @@ def test_nothing_that_was_acknowledged_is_lost_and_each_half_is_decided(
             for sender in senders:
                 sender.is_over = True
             for sender in senders:
-                sender.join(60)
+                sender.join(120)
             sent = sorted(body for sender in senders for body in sender.acknowledged)
             with Client(gateway.address) as client:
                 found = [one.body for one in client.all(len(sent), "coupons", orders, wait=20.0, timeout=60.0)]

@@ -45,6 +45,6 @@ def test_an_end_under_load_fails_nothing(server: str, broker: RunningBroker, tmp
             gateway.child.stop()
         is_over.set()
         for thread in threads:
-            thread.join(30)
+            thread.join(120)
 
     assert not gateway.child.is_running()

@@ -100,7 +100,7 @@ def test_a_request_that_never_ends_is_refused_by_a_code(broker: RunningBroker, t
     release = threading.Event()
 
     def never() -> Iterator[SendMessageRequest]:
-        release.wait(20)
+        release.wait(120)
         yield SendMessageRequest()
 
     with (

@@ -75,7 +75,7 @@ def test_lateness_is_that_of_the_releases_of_the_last_hour(wire: Wire) -> None:
         return late if [one["released"] for one in late] == [5, 5] else None
 
     for late in eventually(lateness):
-        assert 0 < late["p50_ms"] <= late["p99_ms"] < 3000
+        assert 0 < late["p50_ms"] <= late["p99_ms"] < 60_000
 
 
 def test_metrics_have_the_same_numbers_as_the_api(

@@ -203,7 +203,7 @@ def http_call(broker: RunningBroker, path: str, size: int, headers: str, body: b
     place = urlsplit(broker.url)
     assert place.hostname
     assert place.port
-    with socket.create_connection((place.hostname, place.port), timeout=30) as connection:
+    with socket.create_connection((place.hostname, place.port), timeout=120) as connection:
         connection.sendall(head_of(path, headers, size) + body)
         yield connection
 

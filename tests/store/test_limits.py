@@ -212,7 +212,7 @@ def new_id() -> str:
 
 
 def test_a_request_that_announces_too_much_is_refused_before_it_is_read(broker: RunningBroker) -> None:
-    connection = http.client.HTTPConnection(urlsplit(broker.url).netloc, timeout=30)
+    connection = http.client.HTTPConnection(urlsplit(broker.url).netloc, timeout=120)
     connection.putrequest("POST", "/v1/messages")
     connection.putheader("Authorization", f"Bearer {API_KEY}")
     connection.putheader("Content-Length", str(40 * MEBIBYTE))
@@ -228,7 +228,7 @@ def test_a_request_that_announces_too_much_is_refused_before_it_is_read(broker: 
 
 
 def test_a_request_that_grows_too_large_is_refused(broker: RunningBroker) -> None:
-    connection = http.client.HTTPConnection(urlsplit(broker.url).netloc, timeout=30)
+    connection = http.client.HTTPConnection(urlsplit(broker.url).netloc, timeout=120)
     connection.request(
         "POST",
         "/v1/messages",

@@ -106,5 +106,5 @@ def test_a_notice_names_the_topics_and_how_many_messages_became_visible(keeper: 
 
         keeper.do(notify())
 
-        [notice] = connection.notifies(timeout=10, stop_after=1)
+        [notice] = connection.notifies(timeout=120, stop_after=1)
     assert notice.payload == f"{NOT_LISTENING};7:3"

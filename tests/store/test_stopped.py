@@ -142,7 +142,7 @@ def test_a_transaction_whose_parts_still_come_is_not_ended_when_a_send_meets_its
         waits = not ours.done()
         slow.pgconn.pipeline_sync()
         slow.pgconn.flush()
-        stored = ours.result(timeout=30)
+        stored = ours.result(timeout=120)
 
     assert waits, "a transaction that goes on keeps its lock"
     assert stored["queue_offset"] == 1
@@ -157,7 +157,7 @@ def test_a_batch_whose_session_is_ended_before_its_commit_is_written_by_another(
             ours = pool.submit(keeper.send, "refunds", "ours", queue_id=0)
             while not (ended := keeper.sql(END_THOSE_THAT_WAIT)) and not ours.done():
                 time.sleep(0.01)  # between two looks
-        offsets.append(ours.result(timeout=30)["queue_offset"])
+        offsets.append(ours.result(timeout=120)["queue_offset"])
         return bool(ended)
 
     # It waits for half a second: a busy machine may look too late.

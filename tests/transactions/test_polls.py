@@ -69,7 +69,7 @@ def test_a_poll_whose_producer_has_gone_is_handed_nothing(
     transaction = producer.begin(orders, b"order 1", check_immunity_seconds=3)
     path = f"/v1/producer-groups/{producer.group}/checks/receive"
     for _ in range(8):
-        line = http.client.HTTPConnection(urlsplit(broker.url).netloc, timeout=60)
+        line = http.client.HTTPConnection(urlsplit(broker.url).netloc, timeout=120)
         line.request("POST", path, b'{"wait_seconds": 20}', {"Authorization": f"Bearer {API_KEY}"})
         line.close()
 

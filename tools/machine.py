@@ -1,0 +1,42 @@
+"""How fast this machine is, measured by a loop, and how many processes of tests keep its cores busy."""
+
+import os
+import time
+from pathlib import Path
+
+# The seconds of the loop on the machine where the promises in seconds were written; rounds of one measurement.
+REFERENCE_SECONDS, ROUNDS = 0.0125, 5
+# What a process of the tests uses of a core on that machine: it waits for the rest of the time.
+BUSY = 0.45
+
+
+def calibrate() -> float:
+    """The seconds of the loop, by the clock on the wall."""
+    began = time.perf_counter()
+    table: dict[int, tuple[int, str]] = {}
+    for number in range(60_000):
+        table[number * 7919 % 65_536] = (number, str(number))
+    return time.perf_counter() - began
+
+
+def slowness() -> float:
+    """How many times longer this machine takes now than the reference with a free core; at least 1.
+
+    The loop shows a core that is slow, and one that is shared with other programs or given in slices.
+    """
+    return max(1.0, sum(calibrate() for _ in range(ROUNDS)) / ROUNDS / REFERENCE_SECONDS)
+
+
+def load() -> float:
+    """How many programs run or wait for each core."""
+    waiting = os.getloadavg()[0]
+    # That is the mean of a minute; on Linux there is also the number of now.
+    if (now := Path("/proc/loadavg")).exists():
+        waiting = max(waiting, int(now.read_text().split()[3].partition("/")[0]))
+    return waiting / (os.cpu_count() or 1)
+
+
+def processes(cores: int) -> int:
+    """How many processes of tests keep the cores busy: on a slower machine each of them waits for less of its time."""
+    slow = slowness() * BUSY
+    return max(1, round(cores * (slow + 1 - BUSY) / slow))
