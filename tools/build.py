@@ -2,13 +2,14 @@
 
 import argparse
 import hashlib
+import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 from embedded.cli import options
-from embedded.commands import ROOT
+from embedded.commands import ROOT, python
 from embedded.errors import CannotStart
-from tools.lock import find_uv
 
 SUMS = "SHA256SUMS"
 
@@ -23,6 +24,7 @@ def main(words: list[str]) -> int:
         help="where they go, and SHA256SUMS with a line for each (default: dist)",
     )
     folder: Path = parser.parse_args(words).to
+    folder.mkdir(parents=True, exist_ok=True)
     for project in (ROOT, ROOT / "client"):
         build(project, folder)
     sums = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}" for file in archives(folder)]
@@ -32,22 +34,24 @@ def main(words: list[str]) -> int:
 
 
 def build(project: Path, folder: Path) -> None:
-    """By the locked builder of this environment: the same checkout gives the same bytes, and no index is asked."""
-    done = subprocess.run(
-        [
-            find_uv(),
-            "build",
-            "--quiet",
-            "--offline",
-            "--no-build-isolation",
-            "--no-create-gitignore",
-            "-o",
-            folder,
-            project,
-        ]
-    )
-    if done.returncode != 0:
-        raise CannotStart(f"{project} was not built, see above.")
+    """By the locked builder of this environment: the same checkout gives the same bytes, and no index is asked.
+
+    The wheel is built from the source archive, so that the archive is known to be whole.
+    """
+    source = hatchling(project, folder, "sdist")
+    with tempfile.TemporaryDirectory() as unpacked:
+        shutil.unpack_archive(source, unpacked, filter="data")
+        hatchling(Path(unpacked, source.name.removesuffix(".tar.gz")), folder, "wheel")
+
+
+def hatchling(project: Path, folder: Path, target: str) -> Path:
+    """Builds one archive of a project into a folder, and gives its path."""
+    with tempfile.TemporaryDirectory(dir=folder) as made:
+        words = ["-m", "hatchling", "build", "--target", target, "--directory", made]
+        if subprocess.run(python(*words), cwd=project).returncode != 0:
+            raise CannotStart(f"{project} was not built, see above.")
+        [archive] = Path(made).iterdir()
+        return archive.replace(folder / archive.name)
 
 
 def archives(folder: Path) -> list[Path]:

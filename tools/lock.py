@@ -12,6 +12,7 @@ from embedded.errors import CannotStart
 # The runtime comes first: the others may add to it and never choose another version.
 LOCKS: dict[str, list[str]] = {
     "requirements.lock": [],
+    "requirements-build.lock": ["--extra", "build"],
     "requirements-dev.lock": ["--extra", "dev"],
     "requirements-analytics.lock": ["--extra", "analytics"],
 }

@@ -41,6 +41,7 @@ def confirms(visitor: Visitor, button: str, reason: str) -> None:
     expect(visitor.page.locator("#state")).to_have_text("done")
 
 
+@pytest.mark.long
 def test_two_hundred_discarded_are_resumed_by_their_filter_in_a_browser(
     visitor: Visitor, broker: RunningBroker, wire: Wire, endpoint: ProducerEndpoint
 ) -> None:
@@ -65,6 +66,7 @@ def test_two_hundred_discarded_are_resumed_by_their_filter_in_a_browser(
     assert visitor.complaints == []
 
 
+@pytest.mark.long
 def test_dead_letters_are_redriven_ten_as_a_canary_and_then_all_in_a_browser(
     visitor: Visitor, broker: RunningBroker, producer: Producer, consumer: Consumer, orders: str
 ) -> None:
@@ -89,6 +91,7 @@ def test_dead_letters_are_redriven_ten_as_a_canary_and_then_all_in_a_browser(
     assert visitor.complaints == []
 
 
+@pytest.mark.long
 def test_a_group_is_reset_after_a_dry_run_in_a_browser(
     visitor: Visitor, producer: Producer, consumer: Consumer, orders: str
 ) -> None:

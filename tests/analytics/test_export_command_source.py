@@ -5,12 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from analytics.files import manifest
 from tests.analytics.conftest import ROOT, Exported
 from tests.analytics.parquet import ordered, rows, types
 from tests.analytics.past import Past
 
 
+@pytest.mark.long
 def test_without_a_driver_and_a_java_the_export_is_the_same(
     reader: str, past: Past, exported: Exported, tmp_path: Path
 ) -> None:

@@ -56,6 +56,7 @@ def test_the_lines_of_the_page_run_in_a_spark_of_the_users_own(
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_spark_submit_exports_from_any_folder(database: str, past: Past, tmp_path: Path) -> None:
     submit = [str(SPARK / "bin" / "spark-submit"), "--master", "local[1]", str(ROOT / "analytics" / "submit.py")]
 

@@ -77,6 +77,7 @@ def test_what_postgresql_refuses_to_the_command_is_said_in_its_words(
     assert len(str(failed.value).splitlines()) == 1
 
 
+@pytest.mark.long
 def test_workers_without_the_reader_are_told_what_to_install(reader: str, bare: Path, tmp_path: Path) -> None:
     target = tmp_path / "export"
 

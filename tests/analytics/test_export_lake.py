@@ -61,7 +61,7 @@ def offsets(found: Any) -> list[int]:
     return sorted(found["log_offset"].to_pylist())
 
 
-@pytest.mark.parametrize("format", ["delta", "iceberg"])
+@pytest.mark.parametrize("format", ["delta", pytest.param("iceberg", marks=pytest.mark.long)])
 def test_three_increments_are_three_versions_and_each_engine_reads_the_same_rows(
     spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path, format: str
 ) -> None:
@@ -150,7 +150,7 @@ def without(folder: Path, column: str) -> manifest.Manifest:
     return older
 
 
-@pytest.mark.parametrize("format", ["delta", "iceberg"])
+@pytest.mark.parametrize("format", [pytest.param("delta", marks=pytest.mark.long), "iceberg"])
 def test_a_column_that_was_added_is_null_in_earlier_rows(
     spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path, format: str
 ) -> None:

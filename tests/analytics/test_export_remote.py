@@ -90,7 +90,7 @@ def offsets(folder: Path) -> list[int]:
     return sorted(row["log_offset"] for row in rows(folder / "messages"))
 
 
-@pytest.mark.parametrize("target", ["file", "viewfs"], indirect=True)
+@pytest.mark.parametrize("target", ["file", pytest.param("viewfs", marks=pytest.mark.long)], indirect=True)
 def test_an_increment_is_added_and_leaves_the_listed_files_and_nothing_else(
     spark: SparkSession, busy_database: str, writer: Connection, place: Hadoop, folder: Path
 ) -> None:
@@ -119,6 +119,7 @@ def problems_here(database: str, folder: Path) -> list[str]:
     return said
 
 
+@pytest.mark.long
 def test_small_files_are_gathered_behind_a_url_as_well(
     spark: SparkSession, busy_database: str, writer: Connection, place: Hadoop, folder: Path
 ) -> None:
@@ -135,6 +136,7 @@ def test_small_files_are_gathered_behind_a_url_as_well(
     assert problems(busy_database, place) == []
 
 
+@pytest.mark.long
 def test_what_is_damaged_behind_a_url_is_named(
     spark: SparkSession, busy_database: str, writer: Connection, place: Hadoop, folder: Path
 ) -> None:

@@ -61,9 +61,9 @@ def begin(writer: Connection, number: int) -> None:
     [
         ("messages", ["log_offset"]),
         ("entries", ["topic", "queue_id", "queue_offset"]),
-        ("transactions", ["transaction_id"]),
-        ("checks", ["asked_at"]),
-        ("timers", ["due_at"]),
+        pytest.param("transactions", ["transaction_id"], marks=pytest.mark.long),
+        pytest.param("checks", ["asked_at"], marks=pytest.mark.long),
+        pytest.param("timers", ["due_at"], marks=pytest.mark.long),
     ],
 )
 def test_each_table_is_read_whole_in_slices(

@@ -51,6 +51,7 @@ def export(spark: SparkSession, busy_database: str, writer: Connection, tmp_path
     return second.folder
 
 
+@pytest.mark.long
 def test_every_reader_has_all_rows_and_all_columns(spark: SparkSession, export: Path) -> None:
     for table, added in ADDED.items():
         known = 0 if added == "copy_of" else NEW

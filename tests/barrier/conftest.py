@@ -13,9 +13,10 @@ from tests.broker import forks
 from tests.broker.running import RunningBroker
 
 PLACES = ("read committed", "repeatable read", "serializable", "mariadb", "sqlite")
+SHORT_PLACES = {"read committed", "serializable", "mariadb", "sqlite"}
 BINDINGS = ("driver", "django", "sqlalchemy", "asyncio", "async producer")
 # Asynchronous drivers are a matter of the binding, not of the place: two of them do. For MariaDB there is none here.
-PAIRS = [
+EVERY_PAIR = [
     (binding, place)
     for place in PLACES
     for binding in BINDINGS
@@ -23,6 +24,16 @@ PAIRS = [
     or place in ("read committed", "sqlite")
     or (binding == "async producer" and place != "mariadb")
 ]
+# Each place with the driver, and each binding with one place or two: the other pairs only vary these.
+SHORT_PAIRS = {
+    *(("driver", place) for place in PLACES),
+    ("django", "read committed"),
+    ("django", "mariadb"),
+    ("sqlalchemy", "sqlite"),
+    ("asyncio", "read committed"),
+    ("async producer", "sqlite"),
+}
+PAIRS = [pytest.param(pair, marks=() if pair in SHORT_PAIRS else pytest.mark.long) for pair in EVERY_PAIR]
 
 
 @dataclass(frozen=True)
@@ -41,7 +52,10 @@ def mariadb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[mariadb
         yield server
 
 
-@pytest.fixture(scope="module", params=PLACES)
+@pytest.fixture(
+    scope="module",
+    params=[place if place in SHORT_PLACES else pytest.param(place, marks=pytest.mark.long) for place in PLACES],
+)
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """A producer's database, with the barrier's table."""
     yield from place_of(request.param, request, tmp_path_factory.mktemp("place"), "driver")

@@ -230,7 +230,7 @@ def test_a_row_at_which_the_broker_fails_waits_and_holds_up_no_other(place: Plac
     assert keeping.kept(place) == [(None,)]
 
 
-@pytest.fixture(params=["read committed", "mariadb", "sqlite"])
+@pytest.fixture(params=["read committed", pytest.param("mariadb", marks=pytest.mark.long), "sqlite"])
 def django_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """A database with the tables of a Django project."""
     yield from place_of(request.param, request, tmp_path, "django")

@@ -64,6 +64,7 @@ def server(tmp_path: Path) -> Iterator[postgres.Server]:
 
 
 @pytest.mark.parametrize("mutant", [None, mutants.ASYNCHRONOUS], ids=["the product", "the mutant"])
+@pytest.mark.long
 async def test_commits_that_are_not_on_disk_are_caught(
     server: postgres.Server, tmp_path: Path, mutant: Mutant | None
 ) -> None:
@@ -77,6 +78,7 @@ async def test_commits_that_are_not_on_disk_are_caught(
 
 
 @pytest.mark.parametrize("mutant", [None, mutants.ANSWERS_BEFORE_COMMIT], ids=["the product", "the mutant"])
+@pytest.mark.long
 async def test_answers_before_the_commit_are_caught(prepared: str, tmp_path: Path, mutant: Mutant | None) -> None:
     with mutants.copy(mutant, prepared, tmp_path) as running:
 
@@ -89,6 +91,7 @@ async def test_answers_before_the_commit_are_caught(prepared: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("mutant", [None, mutants.OFFSETS_BY_SEQUENCE], ids=["the product", "the mutant"])
+@pytest.mark.long
 async def test_offsets_by_a_sequence_are_caught(prepared: str, tmp_path: Path, mutant: Mutant | None) -> None:
     with mutants.copy(mutant, prepared, tmp_path, webs=2) as running:
 
@@ -99,6 +102,7 @@ async def test_offsets_by_a_sequence_are_caught(prepared: str, tmp_path: Path, m
 
 
 @pytest.mark.parametrize("mutant", [None, mutants.READS_THEN_WRITES], ids=["the product", "the mutant"])
+@pytest.mark.long
 async def test_a_decision_that_is_read_and_then_written_is_caught(
     prepared: str, tmp_path: Path, endpoint: ProducerEndpoint, mutant: Mutant | None
 ) -> None:
@@ -111,6 +115,7 @@ async def test_a_decision_that_is_read_and_then_written_is_caught(
 
 
 @pytest.mark.parametrize("mutant", [None, mutants.READS_THEN_WRITES], ids=["the product", "the mutant"])
+@pytest.mark.long
 async def test_a_lone_decision_that_is_read_and_then_written_is_caught(
     prepared: str, tmp_path: Path, mutant: Mutant | None
 ) -> None:
@@ -123,6 +128,7 @@ async def test_a_lone_decision_that_is_read_and_then_written_is_caught(
 
 
 @pytest.mark.parametrize("mutant", [None, mutants.TAKES_LATE_ANSWERS], ids=["the product", "the mutant"])
+@pytest.mark.long
 async def test_an_answer_after_the_decision_is_caught(
     prepared: str, tmp_path: Path, endpoint: ProducerEndpoint, mutant: Mutant | None
 ) -> None:

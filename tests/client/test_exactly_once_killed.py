@@ -24,7 +24,13 @@ DEATHS = [f"{moment} {number}" for moment in MOMENTS for number in range(2)]
 BODIES = [*DEATHS, *(f"calm {number}" for number in range(20))]
 
 
-@pytest.fixture(params=["postgresql", "mariadb", "sqlite"])
+@pytest.fixture(
+    params=[
+        "postgresql",
+        pytest.param("mariadb", marks=pytest.mark.long),
+        pytest.param("sqlite", marks=pytest.mark.long),
+    ]
+)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """A consumer's database, with payments and an inbox."""
     if request.param == "sqlite":

@@ -103,8 +103,7 @@ async def called(callers: Sequence[Callers], seconds: float) -> None:
     """Returns after a time in which each of them has ended so many transactions that a rate can be read of them."""
     before = [len(one.done) for one in callers]
     await asyncio.sleep(seconds)
-    # Six callers of each note what they have done.
-    while any(len(one.done) < count + LEAST_CALLS for one, count in zip(callers, before, strict=True)):  # noqa: ASYNC110
+    while any(len(one.done) < count + LEAST_CALLS for one, count in zip(callers, before, strict=True)):  # noqa: ASYNC110  # they note what they have done
         await asyncio.sleep(0.1)
 
 

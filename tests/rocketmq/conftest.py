@@ -76,7 +76,7 @@ def plain(broker: RunningBroker, tmp_path_factory: pytest.TempPathFactory) -> It
         yield gateway
 
 
-@pytest.fixture(params=["native", "plain"])
+@pytest.fixture(params=[pytest.param("native", marks=pytest.mark.long), "plain"])
 def gateway(request: pytest.FixtureRequest) -> Gateway:
     """The process by either server: the same tests hold for both."""
     found: Gateway = request.getfixturevalue(request.param)
@@ -103,7 +103,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.getbasetemp() / "rocketmq-clients"
 
 
-@pytest.fixture(scope="session", params=["python", "node"])
+@pytest.fixture(scope="session", params=["python", pytest.param("node", marks=pytest.mark.long)])
 def language(request: pytest.FixtureRequest, installed: Path) -> Language:
     """RocketMQ's own client of a language."""
     return {"python": official.python, "node": official.node}[request.param](installed)
