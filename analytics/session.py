@@ -89,6 +89,8 @@ def opened(
     """
     options = [JAVA_OPTIONS, *([BRIEF_OPTIONS] if brief else [])]
     options.append(java.class_options(runtime) if class_options is None else class_options)
+    # Java's libraries unpack what they load, and leave it there.
+    options.append(f'"-Djava.io.tmpdir={scratch}"')
     settings = {
         **SETTINGS,
         **({} if cluster.master else ON_THIS_MACHINE),

@@ -1,8 +1,11 @@
 """Runs the tests on a PostgreSQL and a Valkey of their own, which are removed afterwards."""
 
 import argparse
+import contextlib
 import json
 import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from embedded import commands
@@ -27,10 +30,20 @@ def main(words: list[str]) -> int:
         classes.keep_once()
     count = max(number, 1)
     # A copy of a database, which nearly every broker of the tests runs on, takes 0.3 s on a disk and 0.05 s in memory.
-    with private.several(count, private.memory(count)) as environments:
+    with scratch() as folder, private.several(count, private.memory(count)) as environments:
         marks = ["-m", given.marks] if given.marks else []
         environment = shared(environments, number) | chosen(given) | {"PYTEST_PLUGINS": plugins(given, number)}
+        environment["TMPDIR"] = str(folder)
         return foreground.run(commands.python("-m", "pytest", *marks, *left), environment)
+
+
+@contextlib.contextmanager
+def scratch() -> Iterator[Path]:
+    """The folder of all temporary files of a run. What a killed process has left there goes with it."""
+    with tempfile.TemporaryDirectory(prefix="mqtest-", ignore_cleanup_errors=True) as folder:
+        # PostgreSQL may run as another user, which has to pass through and to write.
+        Path(folder).chmod(0o1777)
+        yield Path(folder)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -101,10 +101,12 @@ async def test_messages_flow_while_the_control_is_killed(
 
 async def called(callers: Sequence[Callers], seconds: float) -> None:
     """Returns after a time in which each of them has ended so many transactions that a rate can be read of them."""
-    before = [len(one.done) for one in callers]
+    goals = [len(one.done) + LEAST_CALLS for one in callers]
     await asyncio.sleep(seconds)
-    while any(len(one.done) < count + LEAST_CALLS for one, count in zip(callers, before, strict=True)):  # noqa: ASYNC110  # they note what they have done
-        await asyncio.sleep(0.1)
+    for one, goal in zip(callers, goals, strict=True):
+        # Six tasks note in it what they have ended.
+        while len(one.done) < goal:  # noqa: ASYNC110  # there is no event of a list
+            await asyncio.sleep(0.1)
 
 
 async def measured(
