@@ -17,13 +17,15 @@ from django.db import DatabaseError
 
 from monitoring import attention, health, system
 from store import stats as store_stats
-from store.db import disk, guards
+from store.db import disk, guards, server_settings
 from store.naming import cells
 from store.notices.heartbeats import AWAY_SECONDS
+from store.process import runtime
 
 # The environment's names that are no settings of the broker's processes.
 OTHER_VARIABLES = frozenset(("MQBROKER_DATA_DIR", "MQBROKER_URL", "MQBROKER_API_KEY"))
 PREFIX = "MQBROKER_"
+RECONNECT = "Then RECONNECT on the pooler's console"
 CLOCKS_SECONDS = 2.0
 # A name that is less like another one is no typing error.
 CLOSE = 0.85
@@ -44,7 +46,7 @@ def examine() -> list[Finding]:
     unready = list(database())
     found += unready
     if not unready:
-        found += [*read_only(), *clocks(), *users(), *processes(), *away(), *within()]
+        found += [*sessions(), *server(), *clocks(), *users(), *processes(), *away(), *within()]
     return sorted(found, key=lambda finding: not finding.urgent)
 
 
@@ -77,20 +79,38 @@ def database() -> Iterator[Finding]:
             why = "the database is of an earlier version"
             yield Finding(True, f"M{what[1:]}", why, "manage.py prepare")
         else:
-            yield Finding(True, "The database cannot keep what it acknowledges", reason, "docs/operations.md")
+            mends = {guards.OFF.format(name): server_settings.AT_ONCE.format(name, "on") for name in guards.DURABLE}
+            mend = mends.get(reason, "docs/operations.md")
+            yield Finding(True, "The database cannot keep what it acknowledges", reason, mend)
 
 
-def read_only() -> Iterator[Finding]:
-    """A standby, or a primary that takes no writes, and a disk that was full a moment ago."""
+def sessions() -> Iterator[Finding]:
+    """What the sessions of this process say: read-only, without the broker's settings, or that the disk was full."""
     try:
         warnings = guards.look("mqbroker-doctor").warnings
     except psycopg.OperationalError:
         return
     for warning in warnings:
         what, _, why = warning.partition(": ")
-        yield Finding(True, what.capitalize(), why, "let DATABASE_URL name the primary")
+        if warning == guards.READ_ONLY:
+            mend = "let DATABASE_URL name the primary"
+        else:
+            why, mend = "a pooler passes none on, and the role has others by default", f"{why} {RECONNECT}"
+        yield Finding(True, f"{what[0].upper()}{what[1:]}", why, mend)
     if disk.is_recent():
         yield Finding(True, "The database's disk was full", health.DISK_FULL, "make room on the database's server")
+
+
+def server() -> Iterator[Finding]:
+    """Settings of the servers that no session can set."""
+    found = system.read()
+    processes = sum(not found.is_away(process) for process in found.processes)
+    with cells.leaving_out():
+        wrong = cells.ask(lambda: server_settings.wrong(processes))
+    for cell, of_cell in wrong.items():
+        where = f" of the cell {runtime.of(cell).name}" if runtime.several else ""
+        for one in of_cell:
+            yield Finding(True, f"{one.what}{where}", one.why, one.mend)
 
 
 def clocks() -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 import psycopg
 from psycopg.rows import TupleRow
 
+from store.db.session import PLAIN, as_options
 from store.db.statements import NoRow, RowType, Statement
 
 
@@ -90,10 +91,10 @@ CHANNEL = "mqbroker_outbox"
 CONNECT_SECONDS = 5
 # Of the session: a statement that waits for a lock, and a process that is frozen within a transaction, hold others up
 # for no longer.
-# A partition is truncated after a look for rows, which has to see what was committed up to then.
-SESSION = (
-    r"-c default_transaction_isolation=read\ committed "
-    "-c statement_timeout=10s -c lock_timeout=3s -c idle_in_transaction_session_timeout=20s"
+# None of it is left as the source has it by default. A partition is truncated after a look for rows, which has to see
+# what was committed up to then.
+SESSION = as_options(
+    {**PLAIN, "statement_timeout": "10s", "lock_timeout": "3s", "idle_in_transaction_session_timeout": "20s"}
 )
 
 

@@ -11,14 +11,22 @@ from psycopg.pq import Conninfo
 
 from analytics.errors import SocketRefused
 from analytics.readers.driver import CLASS
+from store.db.session import OURS, as_options
 
 APPLICATION = "mqbroker-export"
 # A slow disk under the Parquet files must not end the reading session: the server's own limits are for requests.
 # No workers: they would run on the processors that an export leaves to the broker, at its priority.
 # What a role has by default where there is a pooler is for the message path.
-SESSION = (
-    "-c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0 -c enable_seqscan=on "
-    "-c plan_cache_mode=auto -c max_parallel_workers_per_gather=0"
+SESSION = as_options(
+    {
+        **OURS,
+        "statement_timeout": "0",
+        "lock_timeout": "0",
+        "idle_in_transaction_session_timeout": "0",
+        "enable_seqscan": "on",
+        "plan_cache_mode": "auto",
+        "max_parallel_workers_per_gather": "0",
+    }
 )
 # Options with the same name in libpq and JDBC.
 SHARED_OPTIONS = ("sslmode", "sslrootcert", "sslcert", "sslkey")

@@ -12,6 +12,7 @@ import psutil
 from embedded import environment
 from embedded.folder import DataFolder
 from embedded.interrupts import Interrupts
+from embedded.servers import plain, postgres
 from embedded.servers.backing import Servers
 
 # Linux mounts a file system here that is all in memory.
@@ -58,10 +59,12 @@ def memory(count: int) -> Path | None:
 
 @contextlib.contextmanager
 def several(count: int, place: Path | None = None) -> Iterator[list[dict[str, str]]]:
-    """As many environments, each with a data folder and servers of its own."""
+    """As many environments, each with a data folder and servers of its own; with MQ_PLAIN_POSTGRES a PostgreSQL as
+    `initdb` makes it."""
     with Interrupts() as interrupts, contextlib.ExitStack() as folders:
         made = [folders.enter_context(folder(place)) for _ in range(count)]
-        started = [Servers(each, given={}) for each in made]
+        kind = plain.Plain if plain.is_wished() else postgres.Server
+        started = [Servers(each, {}, kind) for each in made]
         try:
             started[0].prepare()
             for both in started[1:]:

@@ -10,9 +10,11 @@ from embedded.servers import postgres, valkey
 class Servers:
     """PostgreSQL and Valkey of a data folder, except one that `given` names by DATABASE_URL or REDIS_URL."""
 
-    def __init__(self, folder: DataFolder, given: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: DataFolder, given: Mapping[str, str], kind: type[postgres.Server] = postgres.Server
+    ) -> None:
         self._given = given
-        self.postgres = None if given.get("DATABASE_URL") else postgres.Server(folder.path)
+        self.postgres = None if given.get("DATABASE_URL") else kind(folder.path)
         self.valkey = None if given.get("REDIS_URL") else valkey.Server(folder.path)
 
     def prepare(self) -> None:

@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from embedded.errors import ServerFailed
 from embedded.folder import DataFolder, why_taken
@@ -40,7 +42,6 @@ SETTINGS = {
     **({"recovery_init_sync_method": "syncfs"} if sys.platform == "linux" else {}),
     "log_checkpoints": "off",
     "log_min_messages": "warning",
-    "jit": "off",
     # An idle broker should be an idle machine.
     "autovacuum_naptime": "60s",
     "bgwriter_delay": "10s",
@@ -49,6 +50,9 @@ SETTINGS = {
     "timezone": "UTC",
     "log_timezone": "UTC",
 }
+
+# What a database of `manage.py prepare` needs, and what finds a torn page.
+CLUSTER = ("-E", "UTF8", "--locale=C", "-k")
 
 ROLE = """\
 CREATE ROLE mqbroker LOGIN CREATEDB PASSWORD '{password}';
@@ -63,11 +67,14 @@ class Server:
     The role `mqbroker` owns its database and may make others; `postgres`, with the same password, is the superuser.
     """
 
+    settings: ClassVar[Mapping[str, str]] = SETTINGS
+    cluster: ClassVar[Sequence[str]] = CLUSTER
+
     def __init__(self, data_folder: Path) -> None:
         self.folder = DataFolder(data_folder)
         self.folder.make()
         self.data = self.folder.path / "postgres"
-        self.binaries = binaries.folder()
+        self.binaries = self._find_binaries()
         self.way = binaries.way_to_run(self.binaries, self.folder.path)
         self._child: Child | None = None
 
@@ -146,6 +153,9 @@ class Server:
             return len(lines) > 7 and lines[0] == str(self.pid) and lines[7].strip() == "ready"
         return False
 
+    def _find_binaries(self) -> Path:
+        return binaries.folder()
+
     def _try_to_start(self) -> bool:
         self.child.start()
         wait_until(lambda: self.is_ready() or not self.child.is_running(), START_SECONDS)
@@ -156,7 +166,7 @@ class Server:
         return "; ".join(line.partition(": ")[2].strip() for line in complaints[-2:]) or self.child.exit_status
 
     def _command(self) -> list[str]:
-        settings = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
+        settings = [word for name, value in self.settings.items() for word in ("-c", f"{name}={value}")]
         return [
             str(self.binaries / "postgres"),
             "-D",
@@ -178,22 +188,8 @@ class Server:
         self._own(draft)
         self._own(password_file)
         try:
-            self._run(
-                "initdb",
-                "-D",
-                str(draft),
-                "-U",
-                "postgres",
-                "-A",
-                "scram-sha-256",
-                "--pwfile",
-                str(password_file),
-                "-E",
-                "UTF8",
-                "--locale=C",
-                "-k",
-                "--no-instructions",
-            )  # fmt: skip -- an option and its value on one line
+            words = ["-U", "postgres", "-A", "scram-sha-256", "--pwfile", str(password_file), "--no-instructions"]
+            self._run("initdb", "-D", str(draft), *words, *self.cluster)
         finally:
             password_file.unlink()
         statements = ROLE.format(password=password)

@@ -6,7 +6,7 @@ from django.conf import settings
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from store.db import pooling
-from store.db.patience import KEEPALIVES, as_options
+from store.db.session import OURS, as_options
 
 CONNECT_TIMEOUT_SECONDS = 3
 # Settings of Django's own connections; these connections have their own.
@@ -14,15 +14,11 @@ ORM_OPTIONS = ("pool", "connect_timeout", "tcp_user_timeout", "application_name"
 # A cut network is noticed after this, where keepalives alone took more than 25 s.
 TCP_USER_TIMEOUT_MS = 3000
 SESSION = {
+    **OURS,
     "statement_timeout": "15s",
     # Below REQUEST_SECONDS: a request that waits for a lock is answered with that reason.
     "lock_timeout": "3s",
     "idle_in_transaction_session_timeout": "20s",
-    "synchronous_commit": "on",
-    **KEEPALIVES,
-    # A batch reads the ends of its queues in statements that are newer than its locks.
-    "default_transaction_isolation": "read committed",
-    "TimeZone": "UTC",
     # The statements of the message path go by index. A plan made while a partition was empty must not scan it when it
     # is full, and planning anew each time costs more than the statement.
     "enable_seqscan": "off",

@@ -1,6 +1,6 @@
 """What the database must be for an acknowledgement to mean something; looked at before the start and by /readyz."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import psycopg
@@ -9,6 +9,7 @@ from django.conf import settings
 from store.db import patience, pooling
 from store.db.conninfo import conninfo, is_pooled
 from store.db.patience import PatientConnection
+from store.db.session import PLAIN
 from store.db.statements import Statement
 from store.process import runtime
 
@@ -20,6 +21,7 @@ class ServerState(NamedTuple):
     full_page_writes: str
     synchronous_commit: str
     enable_seqscan: str
+    plain: list[str]
     read_only: str
     pid: int
     server: str
@@ -28,6 +30,7 @@ class ServerState(NamedTuple):
 
 LOOK_AT_SERVER = Statement(__file__, "look_at_server", ServerState)
 
+DURABLE = ("fsync", "full_page_writes")
 OFF = "{} is off on the database server: a crash could lose what was acknowledged. Turn it on there."
 POOLED = (
     "a proxy in front of the database gives one session to several clients by turns (transaction pooling): let "
@@ -54,9 +57,16 @@ CITUS = (
     "the database has the extension citus, through which acknowledged messages are lost: "
     "docs/decisions/0041-cells-of-plain-postgresql.md has the figures. Use a database without it."
 )
+ENCODED = (
+    "the database's encoding is {}, which does not hold every text: make one with CREATE DATABASE … ENCODING 'UTF8' "
+    "TEMPLATE template0."
+)
+# What PostgreSQL compiles, it compiles again in each session.
+UNLIKE = "sessions have {name} = {value}, and the broker needs {needed}: {line}"
 READ_ONLY = "the database is read-only: it answers reads and refuses every write. Writes need the primary."
 
 
+UTF8 = "UTF8"
 # Of a session that is to be given away, while another one holds the server's.
 PROBE = "SELECT 1 AS probe"
 
@@ -79,6 +89,9 @@ def look(application: str, url: str = "", *, direct: bool = False) -> Look:
     """
     try:
         with PatientConnection.connect(conninfo(application, url, direct=direct), autocommit=True) as session:
+            # What it says of itself can be read only then.
+            if encoded := _reasons_of_encoding(session):
+                return Look(encoded, ())
             state = _state_of(session)
             pooled = is_pooled(url, direct=direct)
             reasons = _reasons(state, pooled=pooled)
@@ -87,11 +100,12 @@ def look(application: str, url: str = "", *, direct: bool = False) -> Look:
             # A proxy makes up the number that its client would cancel by.
             elif session.info.backend_pid != state.pid and _is_shared(application, url, state.pid, direct):
                 reasons.append(POOLED)
+            unlike = list(_unlike(session, state))
     except psycopg.OperationalError as problem:
         if "unsupported startup parameter" not in str(problem):
             raise
         return Look([STRIPPED], ())
-    return Look(reasons, [READ_ONLY] if state.read_only == "on" else [])
+    return Look(reasons, [*([READ_ONLY] if state.read_only == "on" else []), *unlike])
 
 
 @patience.of(patience.REQUEST_SECONDS)
@@ -132,12 +146,27 @@ def _reasons_of_sharing(application: str, session: psycopg.Connection) -> list[s
 
 
 def _reasons(state: ServerState, *, pooled: bool) -> list[str]:
-    reasons = [OFF.format(name) for name in ("fsync", "full_page_writes") if getattr(state, name) == "off"]
+    reasons = [OFF.format(name) for name in DURABLE if getattr(state, name) == "off"]
     if state.enable_seqscan != "off" or state.synchronous_commit != "on":
         reasons.append(UNSET if pooled else STRIPPED)
     if state.citus:
         reasons.append(CITUS)
     return reasons
+
+
+def _reasons_of_encoding(session: psycopg.Connection) -> list[str]:
+    encoding = session.info.parameter_status("server_encoding")
+    return [] if encoding in (UTF8, None) else [ENCODED.format(encoding)]
+
+
+def _unlike(session: psycopg.Connection, state: ServerState) -> Iterator[str]:
+    """The settings that a session did not get: behind a pooler it has what its role has by default."""
+    place = f"ALTER ROLE {session.info.user} IN DATABASE {session.info.dbname}"
+    for (name, needed), value in zip(PLAIN.items(), state.plain, strict=True):
+        # `DateStyle` is shown with the order of days and months, which dates are not read by.
+        if value.partition(",")[0] != needed:
+            line = f"{place} SET {name} = '{needed}';"
+            yield UNLIKE.format(name=name, value=value, needed=needed, line=line)
 
 
 def _is_shared(application: str, url: str, pid: int, direct: bool) -> bool:
@@ -148,7 +177,7 @@ def _is_shared(application: str, url: str, pid: int, direct: bool) -> bool:
 
 def _state_of(session: psycopg.Connection) -> ServerState:
     with session.cursor(row_factory=LOOK_AT_SERVER.rows) as cursor:
-        cursor.execute(LOOK_AT_SERVER.sql())
+        cursor.execute(LOOK_AT_SERVER.sql(), {"plain": list(PLAIN)})
         state = cursor.fetchone()
     assert state is not None
     return state

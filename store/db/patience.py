@@ -10,7 +10,7 @@ A request that has waited in vain does not wait for its next statements, until t
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -25,9 +25,6 @@ from psycopg.pq.abc import PGconn
 REQUEST_SECONDS = 4.0
 # Above the time-out of statements, 15 s, which ends those of a server that works.
 WORK_SECONDS = 20.0
-# Of every session: the server ends that of a process which is gone without a word, its locks and its snapshot with it.
-# The system's own limits are hours.
-KEEPALIVES = {"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3"}
 # A pool tries again by itself after 1, 2, 4, … seconds, until so many are over; then requests make it try. By psycopg's
 # default of 300 a database that comes back after a minute would not be asked for another.
 RECONNECT_SECONDS = 1.0
@@ -44,11 +41,6 @@ TRANSACTION_TIMEOUT_SINCE = 170000
 LEAST_SECONDS = 0.01
 # What a wait gets at least where the database answers: a slow one is no silent one.
 SLOW_SECONDS = 0.7
-
-
-def as_options(values: Mapping[str, str]) -> str:
-    """Settings of a session, as libpq takes them."""
-    return " ".join(f"-c {name}={value.replace(' ', chr(92) + ' ')}" for name, value in values.items())
 
 
 class Unanswered(psycopg.OperationalError):

@@ -8,12 +8,19 @@ from django.db import DEFAULT_DB_ALIAS
 from psycopg.conninfo import conninfo_to_dict
 
 from store.db import pooling
-from store.db.patience import KEEPALIVES, RECONNECT_SECONDS, PatientConnection, as_options
+from store.db.patience import RECONNECT_SECONDS, PatientConnection
+from store.db.session import OURS, as_options
 
-# A URL must not take the durability of what operators decide.
-SESSION = f"-c synchronous_commit=on -c idle_in_transaction_session_timeout=60s {as_options(KEEPALIVES)}"
-# What the role has by default where there is a pooler is for the message path.
-AS_WITHOUT_POOLER = "-c statement_timeout=0 -c lock_timeout=0 -c enable_seqscan=on -c plan_cache_mode=auto"
+# A URL must not take the durability of what operators decide. The last four are the message path's where there is a
+# pooler, because the role has them by default.
+SESSION = {
+    **OURS,
+    "idle_in_transaction_session_timeout": "60s",
+    "statement_timeout": "0",
+    "lock_timeout": "0",
+    "enable_seqscan": "on",
+    "plan_cache_mode": "auto",
+}
 
 FORM = "give postgresql://user:password@host:port/database"
 HOSTS = f"{FORM}, or several servers as host1:port1,host2:port2"
@@ -44,7 +51,7 @@ def database(url: str, called: str = "DATABASE_URL") -> dict[str, Any]:
             # Milliseconds after which a cut network breaks a connection; the system's limit is a quarter of an hour.
             "tcp_user_timeout": 3000,
             "application_name": "mqbroker-orm",
-            "options": f"{given.pop('options', '')} {SESSION} {AS_WITHOUT_POOLER}".strip(),
+            "options": f"{given.pop('options', '')} {as_options(SESSION)}".strip(),
             "pool": {
                 "min_size": 1,
                 "max_size": 4,

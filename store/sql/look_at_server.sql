@@ -1,10 +1,13 @@
 -- Read what the promises rest on: settings that keep a commit, those that this session was given, and whether it may write.
+-- What the session has of the settings by these names, which the form of a result depends on.
 -- The process behind the session: two sessions that show the same one share it by turns. Whether Citus is in the database.
 SELECT
     current_setting('fsync') AS fsync,
     current_setting('full_page_writes') AS full_page_writes,
     current_setting('synchronous_commit') AS synchronous_commit,
     current_setting('enable_seqscan') AS enable_seqscan,
+    (SELECT array_agg(current_setting(s.name) ORDER BY s.place) FROM unnest(%(plain)s::text[]) WITH ORDINALITY AS s (name, place))
+        AS plain,
     current_setting('transaction_read_only') AS read_only,
     pg_backend_pid() AS pid,
     concat_ws(' ', pg_postmaster_start_time(), current_setting('port'), current_database()) AS server,

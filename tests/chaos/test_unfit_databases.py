@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import ClassVar
 
 import psycopg
 import pytest
@@ -23,10 +24,7 @@ from tests.broker.wire import Answer, Wire, problem
 class Careless(postgres.Server):
     """A PostgreSQL whose `fsync` may be changed while it runs."""
 
-    def _command(self) -> list[str]:
-        words = super()._command()
-        place = words.index("fsync=on")
-        return [*words[: place - 1], *words[place + 1 :]]
+    settings: ClassVar = {name: value for name, value in postgres.SETTINGS.items() if name != "fsync"}
 
     @property
     def superuser_url(self) -> str:

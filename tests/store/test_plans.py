@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from store.db.conninfo import SESSION
-from store.db.patience import as_options
+from store.db.session import as_options
 from tests.broker import databases
 from tests.house.sources import sources
 

@@ -14,8 +14,8 @@ from psycopg import pq
 
 from store.db import arrays
 from store.db.conninfo import SESSION
-from store.db.patience import as_options
 from store.db.pipeline import Call
+from store.db.session import as_options
 from store.messages import Message, Record
 from store.messages.accept import Accepted
 from store.naming.topics import TopicFacts
