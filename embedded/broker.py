@@ -1,26 +1,24 @@
 """The whole broker on one data folder: servers, web, worker, beat, and the demonstration."""
 
-import http.client
 import os
 import socket
 from collections.abc import Callable
 
-from embedded import commands, environment, preparation
+from embedded import commands, environment, preparation, readiness
 from embedded.commands import ROOT
 from embedded.errors import CellsNotPrivate, PortTaken, ServerFailed
 from embedded.folder import DataFolder, why_taken
 from embedded.interrupts import Interrupts
 from embedded.preparation import Access, Joined, Memory
 from embedded.processes.child import Child
+from embedded.readiness import Readiness
 from embedded.servers.backing import Servers
 from embedded.supervisor import Supervisor
 from mqbroker import logs
 from mqbroker.web import listener
 
-READY_SECONDS = 60
 # The processes of a killed broker may still be ending.
 PATIENCE_SECONDS = 0.5
-DEATHS_AT_START = 3
 # The order of the stop: callers, then the broker's processes, then the servers that those need.
 CALLERS, WEB, WORKERS, VALKEY, POSTGRES = range(5)
 
@@ -52,7 +50,7 @@ class Broker:
         self._listening: socket.socket | None = None
 
     def start(self, api_key: str | None = None, reload: bool = False) -> Access:
-        """Returns when /readyz answers 200.
+        """Returns when /readyz answers 200. That is waited for as long as the web process lives and PostgreSQL answers.
 
         1. Listen on the port, which fails at once when it is taken; so does that of RocketMQ's clients.
         2. Start the private servers.
@@ -71,7 +69,7 @@ class Broker:
         self._servers = Servers(self.folder, os.environ)
         if self.cells and not self._servers.postgres:
             raise CellsNotPrivate
-        self._servers.start()
+        self._servers.start(self.say)
         for child in self._servers.children():
             self.supervisor.watch(child, POSTGRES if child.name == "PostgreSQL" else VALKEY)
         access = self._prepare_and_serve(api_key, reload)
@@ -153,7 +151,7 @@ class Broker:
         """Prepares the database, and keeps the key in the data folder for the demonstration and the user."""
         joined = self._joined()
         cells = joined.count(self.cells) if joined else 1
-        access = preparation.run(self.environment(), self.folder.log("prepare"), api_key, cells)
+        access = preparation.run(self.environment(), self.folder.log("prepare"), api_key, cells, self.say)
         if joined:
             joined.keep(cells)
         if key := api_key or access.api_key:
@@ -173,23 +171,13 @@ class Broker:
         return Memory(private.data) if private else None
 
     def _wait_until_ready(self, web: Child) -> None:
-        def settled() -> bool:
-            return self.is_ready() or self.supervisor.deaths(web) >= DEATHS_AT_START
-
-        self.supervisor.run(settled, pause_seconds=0.05, at_most_seconds=READY_SECONDS)
-        if not self.interrupts.count and not self.is_ready():
+        database_url = self.environment()["DATABASE_URL"]
+        waiting = Readiness(
+            self.port, lambda: self.supervisor.deaths(web), lambda: readiness.answers(database_url), self.say
+        )
+        self.supervisor.run(waiting.is_settled, pause_seconds=0.05)
+        if waiting.failure:
             self.say(f"The last lines of the web process:\n{web.last_lines()}")
             if memory := self._memory():
                 memory.forget()  # the next start prepares the database again
-            raise ServerFailed("The web process", f"/readyz does not answer 200, {web.exit_status}", web.log)
-
-    def is_ready(self) -> bool:
-        """Whether /readyz answers 200."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
-        try:
-            connection.request("GET", "/readyz")
-            return connection.getresponse().status == 200
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
+            raise ServerFailed("The web process", f"{waiting.failure}, {web.exit_status}", web.log)

@@ -12,6 +12,7 @@ from embedded import commands
 from embedded.commands import ROOT
 from embedded.errors import ServerFailed
 from embedded.processes import launch
+from embedded.waiting import Say, silence, wait
 
 
 @dataclass(frozen=True)
@@ -23,15 +24,16 @@ class Access:
     console_password: str | None = None
 
 
-def run(environment: Mapping[str, str], log: Path, api_key: str | None, cells: int = 1) -> Access:
+def run(environment: Mapping[str, str], log: Path, api_key: str | None, cells: int = 1, say: Say = silence) -> Access:
     """Migrates, makes API key and console user where they are missing, and databases of the server cells.
 
     Raises ServerFailed with the last line of the log.
     """
     given = {"MQBROKER_API_KEY": api_key} if api_key else {}
     words = ["--cells", str(cells)] if cells > 1 else []
-    with log.open("w") as opened:
-        done = subprocess.run(
+    with (
+        log.open("w") as opened,
+        subprocess.Popen(
             launch.command("stay", SIGKILL, *commands.manage("prepare", *words)),
             env={**environment, **given},
             cwd=ROOT,
@@ -39,11 +41,19 @@ def run(environment: Mapping[str, str], log: Path, api_key: str | None, cells: i
             stdout=subprocess.PIPE,
             stderr=opened,
             text=True,
-        )
-    if done.returncode != 0:
-        reason = (log.read_text().splitlines() or [f"exit code {done.returncode}"])[-1]
+        ) as preparing,
+    ):
+        try:
+            # It prints a line, which a pipe holds.
+            wait(lambda: preparing.poll() is not None, "Preparing the database", say)
+        except BaseException:
+            preparing.kill()
+            raise
+        printed, _ = preparing.communicate()
+    if preparing.returncode != 0:
+        reason = (log.read_text().splitlines() or [f"exit code {preparing.returncode}"])[-1]
         raise ServerFailed("The database's preparation", reason, log)
-    return Access(**json.loads(done.stdout.splitlines()[-1]))
+    return Access(**json.loads(printed.splitlines()[-1]))
 
 
 class Joined:

@@ -12,6 +12,7 @@ from embedded.interrupts import Interrupted, Interrupts
 from embedded.processes import leftovers
 from embedded.servers.postgres import Server
 from embedded.servers.standby import Standby, let_promote
+from embedded.waiting import say
 
 CONTROL = "c0"
 LOOK_SECONDS = 1.0
@@ -70,7 +71,7 @@ def _run(server: Standby, name: str, cell: str) -> None:
             if not server.is_copied:
                 print("Copying the private PostgreSQL.", flush=True)
                 server.copy()
-            server.start()
+            server.start(say)
             leftovers.record(server.folder.processes, [server.child])
             print(_said(server, name, cell), flush=True)
             interrupts.hold()

@@ -11,6 +11,7 @@ from embedded.interrupts import Interrupts
 from embedded.processes import leftovers
 from embedded.servers.backing import Servers
 from embedded.servers.postgres import Server
+from embedded.waiting import say
 
 
 @contextlib.contextmanager
@@ -35,7 +36,7 @@ def started(server: Server, folder: DataFolder) -> Iterator[None]:
     """Runs the folder's PostgreSQL meanwhile, recorded for a next start in case this process is killed."""
     with Interrupts():
         try:
-            server.start()
+            server.start(say)
             leftovers.record(folder.processes, [server.child])
             yield
         finally:

@@ -7,9 +7,9 @@ from embedded import commands, environment
 from embedded.broker import Broker
 from embedded.cli import beside, foreground, options, private
 from embedded.cli.settings import refuse_bad_settings
-from embedded.cli.up import say
 from embedded.folder import free_port
 from embedded.interrupts import Interrupts
+from embedded.waiting import say
 
 
 def main(words: list[str]) -> int:

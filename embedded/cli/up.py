@@ -1,14 +1,13 @@
 """Runs the broker on this machine until Ctrl-C, and prints its addresses and a first call."""
 
 import argparse
-import contextlib
-import sys
 
 from embedded.broker import Broker
 from embedded.cli import options
 from embedded.cli.settings import refuse_bad_settings
 from embedded.interrupts import Interrupted, Interrupts
 from embedded.preparation import Access
+from embedded.waiting import say
 from mqbroker.web import counts
 
 
@@ -81,9 +80,3 @@ def addresses(broker: Broker, access: Access) -> str:
             "Stop     Ctrl-C",
         ]
     )
-
-
-def say(sentence: str) -> None:
-    # The broker may outlive the terminal or the pipe that it was started in.
-    with contextlib.suppress(OSError):
-        print(f"mq: {sentence}", file=sys.stderr, flush=True)

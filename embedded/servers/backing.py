@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from embedded.folder import DataFolder
 from embedded.processes.child import Child
 from embedded.servers import postgres, valkey
+from embedded.waiting import Say, silence
 
 
 class Servers:
@@ -27,12 +28,12 @@ class Servers:
         if self.postgres and other.postgres:
             self.postgres.prepare_as(other.postgres)
 
-    def start(self) -> None:
-        """Raises CannotStart."""
+    def start(self, say: Say = silence) -> None:
+        """Returns when both answer, however long that takes them. Raises CannotStart."""
         if self.postgres:
-            self.postgres.start()
+            self.postgres.start(say)
         if self.valkey:
-            self.valkey.start()
+            self.valkey.start(say)
 
     def stop(self) -> None:
         """Ends PostgreSQL last."""

@@ -16,8 +16,11 @@ from embedded.folder import DataFolder, why_taken
 from embedded.processes import identity, launch
 from embedded.processes.child import Child, wait_until
 from embedded.servers import binaries
+from embedded.waiting import Say, silence, wait
 
-START_SECONDS = 60
+# For what a killed start has left to end.
+ENDING_SECONDS = 60
+# After that it is killed. Nothing that was committed is lost: the next start recovers it.
 STOP_SECONDS = 5
 # Passing reasons of a failed start: backends of a killed postmaster, or another program on the port.
 PASSING = ("shared memory block", "could not bind", "lock file")
@@ -106,14 +109,14 @@ class Server:
             )
         return self._child
 
-    def start(self) -> None:
-        """Makes the database at the first start; returns when connections are accepted.
+    def start(self, say: Say = silence) -> None:
+        """Makes the database at the first start; returns when connections are accepted, however long that takes.
 
         Raises ServerFailed with PostgreSQL's own reason.
         """
         self.prepare()
-        deadline = time.monotonic() + START_SECONDS
-        while not self._try_to_start():
+        deadline = time.monotonic() + ENDING_SECONDS
+        while not self._try_to_start(say):
             reason = self._reason()
             if time.monotonic() > deadline or not any(word in reason for word in PASSING):
                 raise ServerFailed("PostgreSQL", reason, self.child.log)
@@ -156,9 +159,9 @@ class Server:
     def _find_binaries(self) -> Path:
         return binaries.folder()
 
-    def _try_to_start(self) -> bool:
+    def _try_to_start(self, say: Say) -> bool:
         self.child.start()
-        wait_until(lambda: self.is_ready() or not self.child.is_running(), START_SECONDS)
+        wait(lambda: self.is_ready() or not self.child.is_running(), "Waiting for PostgreSQL, which runs", say)
         return self.child.is_running()
 
     def _reason(self) -> str:
@@ -180,7 +183,7 @@ class Server:
         """initdb beside the final place, then a rename: a start killed in the middle leaves no half database."""
         draft, password_file = self.data.with_suffix(".new"), self.data.with_suffix(".password")
         # The initdb of a killed start may still write there.
-        wait_until(lambda: removed(draft), STOP_SECONDS)
+        wait_until(lambda: removed(draft), ENDING_SECONDS)
         draft.mkdir(mode=0o700)
         password = self.folder.secret("postgres")
         with os.fdopen(os.open(password_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:

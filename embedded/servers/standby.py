@@ -10,6 +10,8 @@ from embedded.processes import launch
 from embedded.servers import postgres
 
 NAME = "standby"
+# pg_ctl's own limit is a minute, also where the server is at work on what it has received.
+PROMOTED_SECONDS = "86400"
 GRANT = "GRANT EXECUTE ON FUNCTION pg_promote TO mqbroker"
 
 
@@ -61,7 +63,8 @@ class Standby(postgres.Server):
 
     def promote(self) -> None:
         """Has it take the primary's place; returns when it accepts writes. Raises ServerFailed."""
-        self._run("pg_ctl", "promote", "-D", str(self.data))
+        # It ends by itself where the server does.
+        self._run("pg_ctl", "promote", "--timeout", PROMOTED_SECONDS, "-D", str(self.data))
 
 
 def let_promote(server: postgres.Server, database: str) -> None:

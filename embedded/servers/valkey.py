@@ -11,9 +11,9 @@ from pathlib import Path
 
 from embedded.errors import ServerFailed, ServerMissing
 from embedded.folder import DataFolder, why_taken
-from embedded.processes.child import Child, wait_until
+from embedded.processes.child import Child
+from embedded.waiting import Say, silence, wait
 
-START_SECONDS = 30
 STOP_SECONDS = 2
 
 CONFIGURATION = """\
@@ -60,20 +60,21 @@ class Server:
     def pid(self) -> int:
         return self.child.pid
 
-    def start(self) -> None:
-        """Returns when commands are answered. An unreadable append-only file is put aside: no message depends on it.
+    def start(self, say: Say = silence) -> None:
+        """Returns when commands are answered, however long that takes. An append-only file that cannot be read is put
+        aside: no message depends on it.
 
         Raises ServerFailed.
         """
         self.prepare()
-        if self._try_to_start():
+        if self._try_to_start(say):
             return
         if why_taken(self.folder.port("valkey")):
             self.folder.choose_port("valkey")
         else:
             self._put_data_aside()
         self.prepare()
-        if not self._try_to_start():
+        if not self._try_to_start(say):
             raise ServerFailed("Valkey", self.child.last_lines(1) or self.child.exit_status, self.child.log)
 
     def prepare(self) -> None:
@@ -109,9 +110,9 @@ class Server:
             return answer.endswith(b"+PONG\r\n")
         return False
 
-    def _try_to_start(self) -> bool:
+    def _try_to_start(self, say: Say) -> bool:
         self.child.start()
-        wait_until(lambda: self.is_ready() or not self.child.is_running(), START_SECONDS)
+        wait(lambda: self.is_ready() or not self.child.is_running(), "Waiting for Valkey, which runs", say)
         return self.child.is_running()
 
     def _put_data_aside(self) -> None:

@@ -52,6 +52,8 @@ def planner(prepared: str, request: pytest.FixtureRequest) -> Iterator[psycopg.C
         databases.copied(prepared) as database_url,
         psycopg.connect(database_url, autocommit=True, options=as_options(SESSION)) as connection,
     ):
+        if connection.info.server_version < 160000:
+            pytest.skip("PostgreSQL plans a statement without its values from 16 on")
         if request.param == "looked at":
             connection.execute("VACUUM ANALYZE")
         yield connection
