@@ -1,12 +1,13 @@
 """One HTTP request, and the way its answer goes."""
 
 import asyncio
-from typing import Protocol
+from typing import Protocol, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from wire.arriving import ArrivingBody, Gone
 from wire.heads import Headers, head_of, head_of_whole
 
+Given = TypeVar("Given")
 # Of a request: as they came.
 HeaderList = list[tuple[bytes, bytes]]
 # Once the process ends, what is under way has a second: so much of it for the rest of a body, then for its answer.
@@ -58,7 +59,10 @@ class Tally(Protocol):
 
 
 class Shows(Protocol):
-    """What changes the JSON of an answer for its caller."""
+    """What changes names in a request and in the JSON of its answer, which its caller writes and reads otherwise."""
+
+    def wrap_names(self, given: Given) -> Given:
+        """What was read of the body, with names as the broker has them."""
 
     def show_document(self, content: bytes) -> bytes:
         """The document as the caller reads it."""
@@ -115,7 +119,7 @@ class Exchange(ArrivingBody):
         self.tally: Tally | None = None
         self.began = 0.0
         self.status = 0
-        # What its answer is shown to the caller by; None: as it is.
+        # What changes the names in it and in its answer; None: nothing does.
         self.namespace: Shows | None = None
 
     @property

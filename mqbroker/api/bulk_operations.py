@@ -11,7 +11,7 @@ from access.callers import Caller
 from mqbroker.api import operations
 from mqbroker.api.operations import Call
 from mqbroker.api.receipts import AckDeliveries
-from mqbroker.api.requests import MAX_TRACEPARENT, DataRequest, decode
+from mqbroker.api.requests import MAX_TRACEPARENT, DataRequest
 from store.commit.operation import Operation
 from store.errors import Refusal
 from store.messages import Message
@@ -109,19 +109,26 @@ class Read(msgspec.Struct, gc=False):
     size: int = 0
 
 
-def read_all(request: DataRequest) -> list[Read]:
-    """The operations of a request, or the refusal of each that has not the right shape. Raises what `decode` raises."""
-    if request.caller.allowance is None:
+async def read_all(request: DataRequest) -> list[Read]:
+    """The operations of a request, or the refusal of each that has not the right shape.
+
+    Raises what `request.given` raises.
+    """
+    has_limits = request.caller.allowance is not None
+    if request.is_large:
+        found = await request.each(Bulk, Given)
+        return [Read(number, one, size if has_limits else 0) for number, (one, size) in enumerate(found)]
+    if not has_limits:
         with contextlib.suppress(Refusal):
-            return [Read(number, one) for number, one in enumerate(decode(Operations, request.body).operations)]
+            return [Read(number, one) for number, one in enumerate(request.decode(Operations).operations)]
     # Each is judged on its own.
-    raws = decode(Bulk, request.body).operations
-    return [Read(number, _read(raw), len(bytes(raw))) for number, raw in enumerate(raws)]
+    raws = [bytes(raw) for raw in request.decode(Bulk).operations]
+    return [Read(number, _read(request, raw), len(raw)) for number, raw in enumerate(raws)]
 
 
-def _read(raw: msgspec.Raw) -> Given | Refusal:
+def _read(request: DataRequest, raw: bytes) -> Given | Refusal:
     try:
-        return decode(Given, bytes(raw))  # type: ignore[arg-type]  # a union is a shape too
+        return request.decode(Given, raw)  # type: ignore[arg-type]  # a union is a shape too
     except Refusal as refusal:
         return refusal
 

@@ -11,9 +11,11 @@ from typing import Any
 import structlog
 
 from access.callers import Caller
+from delivery.receipts import given as given_handles
 from mqbroker.api.answers import Answer, failed, refused, with_status
 from mqbroker.api.bulk_operations import (
     OF_GROUPS,
+    AckOperation,
     EndOperation,
     Given,
     HalfOperation,
@@ -39,6 +41,10 @@ from transactions import undecided_limits
 logger = structlog.stdlib.get_logger(__name__)
 
 MAX_OPERATIONS = 1000
+# Of all acks of a bulk: each handle has a result of its own.
+MAX_HANDLES = 16 * given_handles.MAX_HANDLES
+# Handing operations in takes no longer than this without a pause.
+BREAK_SECONDS = 0.004
 # Of the scopes of a key, of which a bulk needs one; each operation needs what its call needs.
 VERBS = ("produce", "consume", "manage")
 # The operations that name a topic, which an end need not.
@@ -59,9 +65,12 @@ async def _results(request: DataRequest) -> list[bytes]:
     Two operations that name one id keep their order: the half is stored before its end is decided, and of two messages
     with one id the first is stored. Raises MessageIllegal when there are none or too many.
     """
-    read = read_all(request)
+    read = await read_all(request)
     if not 1 <= len(read) <= MAX_OPERATIONS:
         raise MessageIllegal(f"operations has {len(read)} operations: give 1 to {MAX_OPERATIONS}.")
+    handles = sum(len(one.given.receipt_handles) for one in read if isinstance(one.given, AckOperation))
+    if handles > MAX_HANDLES:
+        raise MessageIllegal(f"The acks of the bulk have {handles} receipt_handles: give {MAX_HANDLES} at most.")
     until = time.monotonic() + patience.REQUEST_SECONDS
     await _warm([one.given for one in read], request.caller)
     results: dict[int, bytes] = {}
@@ -134,7 +143,11 @@ async def _run(read: Sequence[Read], request: DataRequest) -> dict[int, bytes]:
     handed = Handed(results)
     tasks: list[tuple[int, asyncio.Task[bytes]]] = []
     shared = Source(request.caller, request.traceparent, 0)
+    break_at = time.monotonic() + BREAK_SECONDS
     for one in read:
+        if time.monotonic() > break_at:
+            await asyncio.sleep(0)
+            break_at = time.monotonic() + BREAK_SECONDS
         try:
             call, operation = operation_of(one, shared)
             is_ready = operation.ready()

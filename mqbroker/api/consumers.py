@@ -18,7 +18,7 @@ from delivery.receive.receives import Receive
 from mqbroker import errors
 from mqbroker.api.answers import Answer, answer, page
 from mqbroker.api.receipts import ExtendDeliveries, NackDeliveries, results_of
-from mqbroker.api.requests import DataRequest, decode, number
+from mqbroker.api.requests import DataRequest, number
 from store.commit import writer
 from store.errors import Refusal
 from store.naming.topics import RETRY_PREFIX, group_of
@@ -30,7 +30,7 @@ from transactions.reads import internal_topics
 async def receive(request: DataRequest, group: str) -> Answer:
     """POST /v1/consumer-groups/{group}/receive."""
     request.caller.require("consume", group)
-    wanted = decode(Receive, request.body)
+    wanted = await request.given(Receive)
     request.caller.require("read", wanted.topic)
     acked = await _acked_before(request.caller, group, wanted.ack)
 
@@ -56,7 +56,7 @@ async def _acked_before(caller: Caller, group: str, handles: list[str] | None) -
 async def nack(request: DataRequest, group: str) -> Answer:
     """POST /v1/consumer-groups/{group}/nack."""
     request.caller.require("consume", group)
-    given = decode(NackDeliveries, request.body)
+    given = await request.given(NackDeliveries)
     outcomes = await failing.nack(group, given.receipt_handles, given.delay_seconds, given.reason)
     return answer(results_of(given.receipt_handles, outcomes))
 
@@ -64,7 +64,7 @@ async def nack(request: DataRequest, group: str) -> Answer:
 async def extend(request: DataRequest, group: str) -> Answer:
     """POST /v1/consumer-groups/{group}/extend."""
     request.caller.require("consume", group)
-    given = decode(ExtendDeliveries, request.body)
+    given = await request.given(ExtendDeliveries)
     outcomes = await settling.extend(group, given.receipt_handles, given.invisible_seconds)
     return answer(results_of(given.receipt_handles, outcomes))
 
@@ -82,7 +82,7 @@ async def offsets(request: DataRequest, group: str) -> Answer:
 async def reset(request: DataRequest, group: str) -> Answer:
     """PUT /v1/consumer-groups/{group}/offsets."""
     require_consume(request.caller, group)
-    wanted = decode(ResetOffsets, request.body)
+    wanted = await request.given(ResetOffsets)
     require_offsets(request.caller, wanted.topic)
     note = request.signed().note("offsets.reset", group, delivery_offsets.outcomes)
     return answer(await delivery_offsets.reset(group, wanted, note))
@@ -103,7 +103,7 @@ async def redrive(request: DataRequest, group: str) -> Answer:
     """POST /v1/dead-letters/{group}/redrive."""
     request.caller.require_manage_names(group)
     note = request.signed().note("dead_letter.redrive", group, delivery_redrive.outcomes)
-    results = await delivery_redrive.redrive(group, decode(RedriveDeadLetters, request.body), note)
+    results = await delivery_redrive.redrive(group, await request.given(RedriveDeadLetters), note)
     return answer({"results": [redriven_of(one) for one in results]})
 
 

@@ -9,7 +9,6 @@ from mqbroker.api.bodies import Body
 from mqbroker.rights import KeyRing
 from store.db import patience
 from store.errors import Refusal, Unauthenticated
-from store.naming.namespaces import Namespace
 from store.process.budget import Budget
 from wire import bridge
 from wire.arriving import ProcessEnds
@@ -39,15 +38,13 @@ class LeftToDjango:
         content = b""
         try:
             patience.begin(patience.REQUEST_SECONDS, in_all=exchange.method not in READING)
-            namespace = await self._namespace_of(exchange)
+            await self._enter_namespace(exchange)
             # That of a method that only reads stays unread.
             if exchange.is_unread and exchange.method not in READING:
                 is_form = exchange.path.startswith(CONSOLE)
                 body = Body(exchange, await self._budget_of(exchange, is_form=is_form))
                 content = await body.read(request_bytes.FORM_BYTES if is_form else request_bytes.CONTROL_BYTES)
                 patience.current().renew()
-            if namespace is not None:
-                content = namespace.wrap_document(content)
             found = await bridge.serve(exchange, self._application, content)
             if found is not None:
                 # Django's thread is free again: however slowly the caller reads, it holds bytes only.
@@ -57,17 +54,15 @@ class LeftToDjango:
         finally:
             body.release()
 
-    async def _namespace_of(self, exchange: Exchange) -> Namespace | None:
-        """The namespace of a request with a key; a key that is none is refused by the view."""
+    async def _enter_namespace(self, exchange: Exchange) -> None:
+        """Enters the namespace of a request with a key; a key that is none is refused by the view."""
         authorization = exchange.headers.get(b"authorization")
         if authorization is None or not namespaces.is_concerned(exchange):
-            return None
-        try:
+            return
+        with contextlib.suppress(Unauthenticated):
             caller = await self._keys.caller(authorization)
-        except Unauthenticated:
-            return None
-        is_within = caller.namespace is not None or namespaces.HEADER in exchange.headers
-        return namespaces.enter(exchange, caller) if is_within else None
+            if caller.namespace is not None or namespaces.HEADER in exchange.headers:
+                namespaces.enter(exchange, caller)
 
     async def _budget_of(self, exchange: Exchange, *, is_form: bool) -> Budget:
         """The budget for the body of a request outside of the data plane, once its caller is known.

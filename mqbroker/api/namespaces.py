@@ -1,4 +1,7 @@
-"""The namespace of a request: its names are wrapped before anything reads them, and bare again in the answer."""
+"""The namespace of a request: the names of its path and its query are wrapped before anything reads them.
+
+Those of its body are wrapped where that is decoded (`DataRequest`, `Resource.body`), and all are bare in its answer.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -66,8 +69,6 @@ def _path(target: bytes, namespace: Namespace) -> bytes:
 
 
 def _query(query: bytes, namespace: Namespace) -> bytes:
-    if not any(f"{name}=".encode() in query for name in NAMED_IN_QUERY):
-        return query
     given = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
     wrapped = [(name, namespace.wrap(value) if name in NAMED_IN_QUERY else value) for name, value in given]
     return urlencode(wrapped).encode()

@@ -10,7 +10,7 @@ from delivery.receipts.settling import Ack
 from mqbroker.api import requests
 from mqbroker.api.answers import Answer
 from mqbroker.api.receipts import AckDeliveries, results_of
-from mqbroker.api.requests import DataRequest, decode
+from mqbroker.api.requests import DataRequest
 from sending.batches import SendBatch, SentBatch
 from sending.send import Send
 from store.commit import writer
@@ -63,10 +63,10 @@ class Call(Generic[Given, Made]):
         self._require = require
 
     def operation(self, request: DataRequest, **named: Any) -> Made:
-        """The operation of a request. Raises a Refusal."""
+        """The operation of a request whose body is not large. Raises a Refusal."""
         if self._require is not None:
             self._require(request.caller, **named)
-        return self.make(decode(self.shape, request.body), request, **named)
+        return self.make(request.decode(self.shape), request, **named)
 
     def answer(self, operation: Made) -> Answer:
         """The answer to an operation that is written."""
@@ -75,7 +75,9 @@ class Call(Generic[Given, Made]):
 
     async def __call__(self, request: DataRequest, **named: Any) -> Answer:
         """The view."""
-        operation = self.operation(request, **named)
+        if self._require is not None:
+            self._require(request.caller, **named)
+        operation = self.make(await request.given(self.shape), request, **named)
         await writer.run(operation)
         return self.answer(operation)
 

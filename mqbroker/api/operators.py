@@ -7,7 +7,7 @@ import msgspec
 
 from mqbroker.api import requests
 from mqbroker.api.answers import Answer, answer
-from mqbroker.api.requests import DataRequest, decode
+from mqbroker.api.requests import DataRequest
 from store.commit.operation import Note
 from store.errors import MessageIllegal
 from store.messages.texts import is_blank
@@ -37,7 +37,7 @@ class Resolve(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_def
 
 async def resume(request: DataRequest, transaction_id: str) -> Answer:
     """POST /v1/discarded/{transaction_id}/resume."""
-    reason = decode(Resume, request.body or b"{}").reason
+    reason = (await request.given(Resume, optional=True)).reason
     found = await _managed(request, transaction_id)
     note = request.signed(reason).note("discarded.resume", found)
     return answer(await discards.resume(found, reason, note))
@@ -45,14 +45,14 @@ async def resume(request: DataRequest, transaction_id: str) -> Answer:
 
 async def resolve_discarded(request: DataRequest, transaction_id: str) -> Answer:
     """POST /v1/discarded/{transaction_id}/resolve."""
-    given = _resolve_of(request)
+    given = await _resolve_of(request)
     found = await _managed(request, transaction_id)
     return answer(await discards.resolve(found, given.state, given.reason, _note(request, given, found)))
 
 
 async def resolve(request: DataRequest, transaction_id: str) -> Answer:
     """POST /v1/transactions/{transaction_id}/resolve."""
-    given = _resolve_of(request)
+    given = await _resolve_of(request)
     found = await _managed(request, transaction_id)
     return answer(await discards.resolve_any(found, given.state, given.reason, _note(request, given, found)))
 
@@ -73,9 +73,9 @@ def _note(request: DataRequest, given: Resolve, transaction_id: uuid.UUID) -> No
     return request.signed(given.reason).note(ACTION_OF_STATE[given.state], transaction_id)
 
 
-def _resolve_of(request: DataRequest) -> Resolve:
+async def _resolve_of(request: DataRequest) -> Resolve:
     request.caller.require_manage_names()
-    given = decode(Resolve, request.body)
+    given = await request.given(Resolve)
     if is_blank(given.reason):
         raise MessageIllegal("reason is blank: say why the transaction is decided by hand.")
     return given
@@ -83,6 +83,6 @@ def _resolve_of(request: DataRequest) -> Resolve:
 
 async def check_now(request: DataRequest, transaction_id: str) -> Answer:
     """POST /v1/transactions/{transaction_id}/check."""
-    decode(CheckNow, request.body or b"{}")
+    await request.given(CheckNow, optional=True)
     found = await _managed(request, transaction_id)
     return answer(await checker.make_due(found, request.signed().note("transaction.check", found)), 202)

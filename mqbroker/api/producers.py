@@ -8,7 +8,7 @@ import msgspec
 from access.callers import Caller
 from mqbroker.api import requests
 from mqbroker.api.answers import Answer, answer, page
-from mqbroker.api.requests import DataRequest, decode
+from mqbroker.api.requests import DataRequest
 from scheduling import recalls
 from store.naming import topic_names
 from store.notices.presence import Present
@@ -29,7 +29,7 @@ class RecallMessage(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, om
 async def recall(request: DataRequest) -> Answer:
     """POST /v1/messages/recall."""
     request.caller.require_any("produce")
-    handle = decode(RecallMessage, request.body).recall_handle
+    handle = (await request.given(RecallMessage)).recall_handle
     await require_topic_of(request.caller, recalls.message_of(handle))
     return answer(await recalls.recall(handle))
 
@@ -46,7 +46,7 @@ async def receive_checks(request: DataRequest, group: str) -> Answer:
     """POST /v1/producer-groups/{group}/checks/receive."""
     caller = request.caller
     caller.require_any("produce")
-    asked = decode(ReceiveChecks, request.body or b"{}")
+    asked = await request.given(ReceiveChecks, optional=True)
     await require_group(caller, group)
 
     async def allowed() -> IsAllowed | None:

@@ -14,8 +14,10 @@ ENCODED_BYTES_PER_BYTE = 8
 # The other fields of a message. Tags, keys and properties have 16 KiB together; the longest JSON of a byte of them is a
 # key of one character, "\u00XX", with its quotes and comma. The rest has short limits of its own.
 FIELDS_BYTES = 9 * MAX_PROPERTIES_BYTES + 16 * 1024
-# Receipt handles and ids, 40,000 of them.
-CALL_BYTES = 4 * 1024 * 1024
+# 1,000 receipt handles or ids, of which each character may be written as \u0061, take a third of it.
+CALL_BYTES = 1024 * 1024
+# A few short fields. No limit is lower: a body that has arrived with its head is held to nothing else.
+SHORT_CALL_BYTES = 64 * 1024
 # Configuration is small; only messages are large, and those go to the data plane.
 CONTROL_BYTES = 256 * 1024
 # A form of the console: names, and the ids of a page's selected rows.
@@ -58,5 +60,10 @@ def bulk() -> int:
 
 
 def call() -> int:
-    """A call of the data plane without messages."""
+    """A call with receipt handles or ids."""
     return CALL_BYTES
+
+
+def short_call() -> int:
+    """A call of a few fields, as an end is."""
+    return SHORT_CALL_BYTES

@@ -1,4 +1,4 @@
-"""Requests of the data plane: what a view reads of one, and how bodies, queries and ids are decoded."""
+"""Requests of the data plane: what a view reads of one, and how queries and ids are decoded."""
 
 import asyncio
 import re
@@ -12,13 +12,14 @@ import msgspec
 
 from access.audit import Signature
 from access.callers import Caller
-from mqbroker.api import namespaces
+from mqbroker.api import large_bodies, namespaces
+from mqbroker.api.json_bodies import decode as decoded
+from mqbroker.api.namespaces import HEADER
 from mqbroker.rights import KeyRing
 from store.db import patience
-from store.errors import BadRequest, MessageIllegal, MessageNotFound
-from store.messages import Time, strict_json
-from store.messages.strict_json import DuplicateName
-from store.process import runtime
+from store.errors import MessageIllegal, MessageNotFound
+from store.messages import Time
+from store.process import pacing, runtime
 from store.process.answer_budget import Hold
 from transactions.errors import TransactionNotFound
 from wire.exchange import Exchange
@@ -36,12 +37,12 @@ BLANK_OFFSET = re.compile(r" (\d\d:\d\d)$")
 class DataRequest:
     """A request of the data plane: its caller, its body, its headers, and what its answer occupies until it is sent."""
 
-    __slots__ = ("_exchange", "_hold", "_keys", "body", "caller")
+    __slots__ = ("_body", "_exchange", "_hold", "_keys", "caller")
 
     def __init__(self, exchange: Exchange, caller: Caller, body: bytes, keys: KeyRing) -> None:
         self._exchange = exchange
         self.caller = caller
-        self.body = body
+        self._body = body
         self._keys = keys
         self._hold: Hold | None = None
 
@@ -82,7 +83,40 @@ class DataRequest:
     @property
     def size(self) -> int:
         """The bytes of the body."""
-        return len(self.body)
+        return len(self._body)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether its body is to be read in steps."""
+        return large_bodies.is_large(self._body)
+
+    def decode(self, shape: type[Shape], part: bytes | None = None) -> Shape:
+        """The body, or a part of it, with whole names; it is not large. Raises what `json_bodies.decode` raises."""
+        found = decoded(shape, self._body if part is None else part)
+        namespace = self._exchange.namespace
+        return found if namespace is None else namespace.wrap_names(found)
+
+    async def given(self, shape: type[Shape], *, optional: bool = False) -> Shape:
+        """The body with whole names; in steps where it is large. An `optional` one that is empty is an empty object.
+
+        Raises what `large_bodies.reading` raises.
+        """
+        if not self.is_large:
+            return self.decode(shape, b"{}" if optional and not self._body else None)
+        found = await pacing.through(large_bodies.reading(shape, self._body))
+        namespace = self._exchange.namespace
+        return found if namespace is None else namespace.wrap_names(found)
+
+    async def each(self, shape: type[object], kind: Any) -> list[tuple[Any, int]]:
+        """Each object of the list of a large body, or its refusal, with whole names, and its bytes.
+
+        Raises what `large_bodies.reading_each` raises.
+        """
+        found = await pacing.through(large_bodies.reading_each(shape, self._body, kind))
+        if (namespace := self._exchange.namespace) is not None:
+            for one, _ in found:
+                namespace.wrap_names(one)
+        return found
 
     def header(self, name: bytes) -> str | None:
         """A header's value, by its lower-case name."""
@@ -118,48 +152,9 @@ def entered(
 
     Raises what `namespaces.enter` raises.
     """
-    if caller.namespace is not None or namespaces.HEADER in exchange.headers:
-        namespace = namespaces.enter(exchange, caller)
-        body, named = namespace.wrap_document(body), namespaces.wrapped(namespace, named)
+    if caller.namespace is not None or HEADER in exchange.headers:
+        named = namespaces.wrapped(namespaces.enter(exchange, caller), named)
     return DataRequest(exchange, caller, body, keys), named
-
-
-def decode(shape: type[Shape], body: bytes) -> Shape:
-    """The body as the shape of a request.
-
-    Raises BadRequest when it is no JSON or names a field twice, MessageIllegal when a field is missing, unknown or of
-    the wrong type.
-    """
-    try:
-        return strict_json.decode(body, shape)
-    except DuplicateName as problem:
-        raise _ambiguous(problem) from problem
-    except msgspec.ValidationError as problem:
-        _require_json(body)
-        raise MessageIllegal(f"The request does not have the right shape: {problem}.") from problem
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise _no_json(problem) from problem
-
-
-def _require_json(body: bytes) -> None:
-    """Raises BadRequest as `decode` does: a field that breaks a rule ends the decoding before the rest is read."""
-    try:
-        msgspec.json.decode(body)
-        strict_json.require_distinct(body)
-    except DuplicateName as problem:
-        raise _ambiguous(problem) from problem
-    except msgspec.ValidationError:
-        return  # It is JSON, with a number that no type here holds.
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise _no_json(problem) from problem
-
-
-def _ambiguous(problem: DuplicateName) -> BadRequest:
-    return BadRequest(f"The body has two meanings: {problem}.")
-
-
-def _no_json(problem: Exception) -> BadRequest:
-    return BadRequest(f"The body is no JSON: {problem}.")
 
 
 def number(query: Query, name: str, default: int) -> int:

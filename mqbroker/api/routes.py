@@ -7,7 +7,7 @@ from mqbroker.api.router import Limit, Route, View
 def route(
     pattern: str,
     *verbs: str,
-    limit: Limit = request_bytes.call,
+    limit: Limit = request_bytes.short_call,
     begins: bool = False,
     **views: View,
 ) -> Route:
@@ -52,12 +52,12 @@ routes = [
     route("v1/discarded/<str:transaction_id>/resolve", "manage", POST=operators.resolve_discarded),
     route("v1/producer-groups/<str:group>/checks/receive", "produce", POST=producers.receive_checks),
     route("v1/bulk", *bulks.VERBS, limit=request_bytes.bulk, POST=bulks.bulk),
-    route("v1/consumer-groups/<str:group>/receive", "consume", POST=consumers.receive),
+    route("v1/consumer-groups/<str:group>/receive", "consume", limit=request_bytes.call, POST=consumers.receive),
     route("v1/consumer-groups/<str:group>/ack", "consume", limit=request_bytes.ack, POST=operations.ACK),
-    route("v1/consumer-groups/<str:group>/nack", "consume", POST=consumers.nack),
-    route("v1/consumer-groups/<str:group>/extend", "consume", POST=consumers.extend),
+    route("v1/consumer-groups/<str:group>/nack", "consume", limit=request_bytes.call, POST=consumers.nack),
+    route("v1/consumer-groups/<str:group>/extend", "consume", limit=request_bytes.call, POST=consumers.extend),
     route("v1/consumer-groups/<str:group>/offsets", "consume", "manage", GET=consumers.offsets, PUT=consumers.reset),
     route("v1/dead-letters/<str:group>", GET=consumers.dead_letters),
-    route("v1/dead-letters/<str:group>/redrive", "manage", POST=consumers.redrive),
+    route("v1/dead-letters/<str:group>/redrive", "manage", limit=request_bytes.call, POST=consumers.redrive),
     route("v1/topics/<str:topic>/queues/<int:queue_id>/messages", GET=consumers.pull),
 ]

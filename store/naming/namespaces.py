@@ -2,23 +2,22 @@
 
 `orders` in the namespace `team` is `team%orders`; the retries and dead letters of its group `coupons` are
 `%RETRY%team%coupons` and `%DLQ%team%coupons`. The broker keeps whole names everywhere, and calls them wrapped; a caller
-in a namespace writes and reads bare ones. Wrapping and unwrapping are done where a document enters and leaves.
+in a namespace writes and reads bare ones. Names are wrapped in what was read of a request, and bare again in the
+document of its answer.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-import msgspec
 from django.db.models import Q
-from msgspec import Raw
 
 from store.db import connections, sync
 from store.db.statements import Statement
 from store.db.ttl_cache import CONFIGURATION_SECONDS, TtlCache
 from store.errors import RateLimited
-from store.naming import cells, names
+from store.naming import cells, documents, names
 from store.process import runtime
 
 SEPARATOR = "%"
@@ -27,22 +26,9 @@ NAME = f"^[A-Za-z0-9][A-Za-z0-9_-]{{0,{MAX_CHARACTERS - 1}}}$"
 NAME_RULE = f"a namespace has 1 to {MAX_CHARACTERS} letters, digits, _ and -, and begins with a letter or a digit"
 PREFIXES = (names.RETRY_PREFIX, names.DEAD_LETTER_PREFIX)
 
-# Fields of documents that hold the name of a topic, a group or a subscription.
-NAMING = frozenset(("topic", "producer_group", "group", "to_topic", "subscription", "name"))
-# What producers and consumers write themselves, in whatever words; names that the broker adds there are in its list.
-OWN_WORDS = "properties"
-NAMING_PROPERTIES = frozenset(("RETRY_TOPIC", "REAL_TOPIC", "PGROUP", "DLQ_ORIGIN_TOPIC"))
-# Of a refusal: it may name what the request has named.
-SENTENCE = "detail"
 # Stands for a name of elsewhere, where the document of a namespace's caller has one.
 ELSEWHERE = "(outside of the namespace)"
-Changed = Callable[[str], str]
-# The deepest name is that of a message of a transaction of a list: five levels.
-MAX_DEPTH = 8
-
-_fields = msgspec.json.Decoder(dict[str, Raw])
-_entries = msgspec.json.Decoder(list[Raw])
-_text = msgspec.json.Decoder(str)
+Given = TypeVar("Given")
 
 
 def wrapped(namespace: str, name: str) -> str:
@@ -100,58 +86,18 @@ class Namespace:
             return found
         return ELSEWHERE if self.is_bound and name not in names.SYSTEM else name
 
-    def wrap_document(self, content: bytes) -> bytes:
-        """The JSON of a request; what is none stays as it is, and is refused where it is read."""
-        try:
-            return rewritten(content, self.wrap)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return content
+    def wrap_names(self, given: Given) -> Given:
+        """What was read of a request, with whole names in it: those of a struct's fields, or of JSON's objects."""
+        documents.wrap_names(given, self.wrap)
+        return given
 
     def show_document(self, content: bytes) -> bytes:
         """The JSON of an answer."""
-        return rewritten(content, self.show, self.show_text)
+        return documents.rewritten(content, self.show, self.show_text)
 
     def show_text(self, text: str) -> str:
         """A sentence of a refusal, which may name what the request has named."""
         return text.replace(f"{self.name}{SEPARATOR}25", "").replace(f"{self.name}{SEPARATOR}", "")
-
-
-def rewritten(content: bytes, change: Changed, sentence: Changed | None = None, depth: int = MAX_DEPTH) -> bytes:
-    """A JSON document with its names changed, and its sentences. All else keeps its bytes: bodies are not decoded.
-
-    What lies deeper than any name keeps its bytes, too: each level reads the levels below it once more.
-    """
-    content = content.lstrip()
-    if depth and content.startswith(b"{"):
-        given = _fields.decode(content)
-        fields = {name: Raw(_field(name, bytes(value), change, sentence, depth - 1)) for name, value in given.items()}
-        return msgspec.json.encode(fields)
-    if depth and content.startswith(b"["):
-        entries = _entries.decode(content)
-        return b"[%s]" % b",".join([rewritten(bytes(entry), change, sentence, depth - 1) for entry in entries])
-    return content
-
-
-def _field(name: str, value: bytes, change: Changed, sentence: Changed | None, depth: int) -> bytes:
-    if value.startswith(b'"'):
-        if name == SENTENCE and sentence is not None:
-            return _text_changed(value, sentence)
-        return _text_changed(value, change) if name in NAMING else value
-    if name != OWN_WORDS:
-        return rewritten(value, change, sentence, depth)
-    given = _fields.decode(value) if value.startswith(b"{") else {}
-    if not given.keys() & NAMING_PROPERTIES:
-        return value
-    return msgspec.json.encode(
-        {
-            one: Raw(_text_changed(bytes(text), change)) if one in NAMING_PROPERTIES else text
-            for one, text in given.items()
-        }
-    )
-
-
-def _text_changed(value: bytes, change: Changed) -> bytes:
-    return msgspec.json.encode(change(_text.decode(value)))
 
 
 class NamespaceRow(NamedTuple):

@@ -18,10 +18,11 @@ from rest_framework.views import APIView
 from access import audit, roles
 from access.audit import Change, Signature
 from access.callers import Caller
-from mqbroker.api import requests
+from mqbroker.api import json_bodies
 from mqbroker.api.control.openapi import ControlSchema
 from mqbroker.api.control.shapes import Given
 from store.db import sync
+from store.naming.namespaces import Namespace
 
 Row = TypeVar("Row", bound=Model)
 
@@ -55,11 +56,17 @@ class Resource(APIView):
     in_namespaces: bool = False
 
     @property
+    def _namespace(self) -> Namespace | None:
+        """The namespace of the request."""
+        found: Namespace | None = getattr(self.request._request, "scope", {}).get("namespace")
+        return found
+
+    @property
     def narrowed_to(self) -> str | None:
         """The namespace of the request, which its lists are narrowed to; None: all."""
-        asked = getattr(self.request._request, "scope", {}).get("namespace")
+        asked = self._namespace
         bound = self.request.user.namespace if isinstance(self.request.user, Caller) else None
-        return bound or (None if asked is None else str(asked.name))
+        return bound or (None if asked is None else asked.name)
 
     def action_of(self, method: str | None) -> str:
         """What a method does; one without a name is an admin's."""
@@ -114,7 +121,8 @@ class Resource(APIView):
         """
         # Not `request.data`: that takes a body that came in chunks, without a length, for none.
         body: bytes = self.request.read()
-        return validated(shape(data=requests.decode(object, body) if body else {}))
+        given = json_bodies.decode(object, body) if body else {}
+        return validated(shape(data=given if self._namespace is None else self._namespace.wrap_names(given)))
 
     def query(self, shape: type[Given]) -> dict[str, Any]:
         """The query as the fields of a shape, the last of several of one name.

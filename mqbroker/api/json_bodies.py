@@ -1,0 +1,50 @@
+"""JSON of a request's body as the shape of a call: small ones at once, each refusal with what is wrong."""
+
+from typing import TypeVar
+
+import msgspec
+
+from store.errors import BadRequest, MessageIllegal
+from store.messages import strict_json
+from store.messages.strict_json import DuplicateName
+
+Shape = TypeVar("Shape")
+
+
+def decode(shape: type[Shape], body: bytes) -> Shape:
+    """The body as the shape of a request.
+
+    Raises BadRequest when it is no JSON or names a field twice, MessageIllegal when a field is missing, unknown or of
+    the wrong type.
+    """
+    try:
+        return strict_json.decode(body, shape)
+    except DuplicateName as problem:
+        raise _ambiguous(problem) from problem
+    except msgspec.ValidationError as problem:
+        _require_json(body)
+        raise MessageIllegal(f"The request does not have the right shape: {problem}.") from problem
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise no_json(problem) from problem
+
+
+def _require_json(body: bytes) -> None:
+    """Raises BadRequest as `decode` does: a field that breaks a rule ends the decoding before the rest is read."""
+    try:
+        msgspec.json.decode(body)
+        strict_json.require_distinct(body)
+    except DuplicateName as problem:
+        raise _ambiguous(problem) from problem
+    except msgspec.ValidationError:
+        return  # It is JSON, with a number that no type here holds.
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise no_json(problem) from problem
+
+
+def _ambiguous(problem: DuplicateName) -> BadRequest:
+    return BadRequest(f"The body has two meanings: {problem}.")
+
+
+def no_json(problem: object) -> BadRequest:
+    """The refusal of what is no JSON."""
+    return BadRequest(f"The body is no JSON: {problem}.")

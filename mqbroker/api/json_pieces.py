@@ -1,0 +1,42 @@
+"""A JSON text in pieces that are cut between characters, so that each part of a long text can be decoded by itself."""
+
+import re
+from collections.abc import Iterator
+
+PIECE_BYTES = 64 * 1024
+# The longest escape of a character is that of two surrogates.
+ESCAPE_BYTES = 12
+HIGH_SURROGATE = re.compile(rb"\\u[dD][89abAB]")
+
+
+def of(text: bytes) -> Iterator[tuple[int, bytes]]:
+    """Where each piece begins, and its bytes, but for escaped quotes and backslashes, which are masked.
+
+    So each quote of a piece begins or ends a text.
+    """
+    at = 0
+    while at < len(text):
+        masked = text[at : at + PIECE_BYTES].replace(b"\\\\", b"__").replace(b'\\"', b"__")
+        if at + len(masked) < len(text):
+            masked = masked[: _whole_characters(masked, text[at + len(masked)])]
+        yield at, masked
+        at += len(masked)
+
+
+def _whole_characters(masked: bytes, following: int) -> int:
+    """How many bytes of a piece end between two characters; `following` is the byte behind the piece."""
+    size = len(masked)
+    for place in range(size - 3, size):
+        # UTF-8: a character goes on.
+        if masked[place] >= 0xC0 and following & 0xC0 == 0x80:
+            size = place
+            break
+    escape = masked.rfind(b"\\", size - ESCAPE_BYTES, size)
+    while escape >= 0:
+        is_long = masked[escape + 1 : escape + 2] == b"u"
+        is_whole = escape + (6 if is_long else 2) <= size
+        if is_whole and not (is_long and HIGH_SURROGATE.match(masked, escape) and escape + 6 == size):
+            break
+        size = escape
+        escape = masked.rfind(b"\\", size - ESCAPE_BYTES, size)
+    return size

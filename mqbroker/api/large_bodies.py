@@ -1,0 +1,143 @@
+"""Large bodies of JSON, read in steps: no part of the work takes the event loop for longer than some milliseconds.
+
+A decoder in C has the event loop until it ends, a thread of its own too: 16 MB of `1,1,1` took 11 s and 1.9 GB. So a
+scan looks at the body first, piece by piece. It refuses what has more values than a legal request, and it finds
+
+1. the long texts, which are bodies of messages: each is decoded piece by piece;
+2. the objects of the one list of messages or operations that a request may have: so many are decoded at a time.
+
+What is left has the other fields, and is small.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_origin
+
+import msgspec
+
+from mqbroker.api.json_bodies import decode, no_json
+from mqbroker.api.outline import AT_ONCE_BYTES, MANY_VALUES, Excess, Outline, Span, Work
+from store.errors import MessageIllegal, Refusal
+from store.messages import Message
+
+Shape = TypeVar("Shape")
+# A body of so many bytes has few values, whatever it is.
+FEW_BYTES = 64 * 1024
+# The fields of a message whose texts may be long.
+BODIES = frozenset(("body", "body_base64"))
+
+_text = msgspec.json.Decoder(str).decode
+
+
+def is_large(body: bytes) -> bool:
+    """Whether a body is to be read in steps."""
+    if len(body) <= FEW_BYTES:
+        return False
+    return len(body) > AT_ONCE_BYTES or body.count(b",") + body.count(b"{") + body.count(b"[") > MANY_VALUES
+
+
+def reading(shape: type[Shape], body: bytes) -> Work[Shape]:
+    """As `decode`, of a large body. Raises MessageIllegal, too, for more values or longer texts than are legal."""
+    # mypy takes no class for Hashable.
+    known: Any = shape
+    name, kind = _list_of(known)
+    outline = yield from _outline(shape, body)
+    found = decode(shape, outline.beside())
+    yield
+    members: list[Any] = []
+    for together in outline.groups():
+        members += _members(kind, name, together)
+        yield
+    if members:
+        setattr(found, name, members)
+    yield from _restored(outline, [found, *members], (0, len(body)))
+    return found
+
+
+def reading_each(shape: Any, body: bytes, kind: Any) -> Work[list[tuple[Any, int]]]:
+    """The objects of a list as a kind, or the refusal of each that is none; with the bytes of each.
+
+    `shape` has the list, whose objects it does not decode. Raises what `reading` raises for what is beside them.
+    """
+    outline = yield from _outline(shape, body)
+    decode(shape, outline.beside())
+    found: list[tuple[Any, int]] = []
+    for begin, end in outline.objects:
+        try:
+            one = decode(kind, outline.written(begin, end))
+            yield from _restored(outline, [one], (begin, end))
+        except Refusal as refusal:
+            one = refusal
+        found.append((one, end - begin))
+        yield
+    return found
+
+
+def _outline(shape: Any, body: bytes) -> Work[Outline]:
+    if (first := body[:FEW_BYTES].lstrip()[:1]) != b"{":
+        decode(shape, b"[]" if first == b"[" else first)
+        raise no_json("it does not begin as an object")
+    outline = Outline(body, _list_of(shape)[0])
+    try:
+        yield from outline.scan()
+    except Excess as excess:
+        name, before = outline.before_excess()
+        if before:
+            # A field that is wrong whatever it has, and one before it, is named for that.
+            decode(shape, before)
+        of_field = f"The field {name!r} of the request" if before else "The request"
+        raise MessageIllegal(f"{of_field} has {excess}.") from excess
+    return outline
+
+
+def _members(kind: Any, name: str, together: bytes) -> list[Any]:
+    try:
+        found: list[Any] = decode(list[kind], together)
+    except MessageIllegal as problem:
+        # The list was decoded by itself.
+        raise MessageIllegal(str(problem).replace("`$[", f"`$.{name}[")) from problem
+    return found
+
+
+@cache
+def _list_of(shape: Any) -> tuple[str, Any]:
+    """The field of a shape that is a list of structs or of what is to be decoded, and what it lists; empty: none."""
+    for field in msgspec.structs.fields(shape):
+        for kind in get_args(field.type) if isinstance(field.type, UnionType) else (field.type,):
+            if get_origin(kind) is list and _is_object(get_args(kind)[0]):
+                return field.name, get_args(kind)[0]
+    return "", None
+
+
+def _is_object(kind: Any) -> bool:
+    kinds = get_args(kind) or (kind,)
+    return all(isinstance(one, type) and issubclass(one, (msgspec.Struct, msgspec.Raw)) for one in kinds)
+
+
+def _restored(outline: Outline, found: Sequence[Any], within: Span) -> Work[None]:
+    """Puts long texts where their marks stand."""
+    left = outline.marks(within)
+    for message in found if left else ():
+        for name in BODIES if isinstance(message, Message) else ():
+            span = left.pop(getattr(message, name) or "", None)
+            if span is not None:
+                setattr(message, name, (yield from _decoded(outline, span)))
+    # A property may be called so, too.
+    for properties in [message.properties or {} for message in found if isinstance(message, Message)] if left else ():
+        for name in properties.keys() & BODIES:
+            if (span := left.pop(properties[name], None)) is not None:
+                properties[name] = yield from _decoded(outline, span)
+    for begin, end in left.values():
+        raise MessageIllegal(f"A text of {end - begin} bytes is no body of a message: no other text is so long.")
+
+
+def _decoded(outline: Outline, span: Span) -> Work[str]:
+    parts: list[str] = []
+    for part in outline.parts(span):
+        try:
+            parts.append(_text(b'"%s"' % part))
+        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+            raise no_json(problem) from problem
+        yield
+    return "".join(parts)

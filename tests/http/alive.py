@@ -1,0 +1,37 @@
+"""How long `/healthz` takes while something else goes on."""
+
+import contextlib
+import http.client
+import threading
+import time
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from tests.broker.running import RunningBroker
+
+EVERY_SECONDS = 0.05
+
+
+@contextlib.contextmanager
+def asked(broker: RunningBroker) -> Iterator[list[float]]:
+    """The seconds of each answer of `/healthz` until the end of the block."""
+    seconds: list[float] = []
+    over = threading.Event()
+
+    def ask() -> None:
+        with contextlib.closing(http.client.HTTPConnection(urlsplit(broker.url).netloc, timeout=60)) as connection:
+            while not over.wait(EVERY_SECONDS):
+                began = time.monotonic()
+                connection.request("GET", "/healthz")
+                answer = connection.getresponse()
+                answer.read()
+                assert answer.status == 200
+                seconds.append(time.monotonic() - began)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield seconds
+    finally:
+        over.set()
+        thread.join()
