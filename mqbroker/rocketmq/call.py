@@ -12,7 +12,7 @@ from mqbroker.api.operations import rest_of
 from mqbroker.api.requests import begin_request
 from mqbroker.rights import KeyRing
 from mqbroker.rocketmq import credentials
-from mqbroker.rocketmq.protocol.definition_pb2 import Code, Endpoints
+from mqbroker.rocketmq.protocol.definition_pb2 import Code
 from mqbroker.rocketmq.statuses import Refused
 from store.commit import writer
 from store.commit.operation import Operation
@@ -148,9 +148,3 @@ def begun(work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
     task: asyncio.Task[Result] = asyncio.create_task(whole())
     tasks.add(task)
     return task
-
-
-def require_endpoints(endpoints: Endpoints) -> None:
-    """Raises Refused where a client does not say by which address it came: the route would lead nowhere."""
-    if not endpoints.addresses:
-        raise Refused(Code.ILLEGAL_ACCESS_POINT, "The request has no endpoints: a client names the address it came by.")

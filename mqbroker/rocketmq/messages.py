@@ -5,13 +5,14 @@ import contextlib
 import hashlib
 import uuid
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import msgspec
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from mqbroker.api.requests import MAX_TRACEPARENT
+from mqbroker.rocketmq import times
 from mqbroker.rocketmq.protocol.definition_pb2 import (
     Code,
     DeadLetterQueue,
@@ -25,11 +26,12 @@ from mqbroker.rocketmq.protocol.definition_pb2 import (
 )
 from mqbroker.rocketmq.statuses import Refused
 from sending.batches import BatchedMessage
-from store.errors import DelayIllegal, MessageTooLarge
+from store.errors import MessageTooLarge
 from store.messages import TEXT, MessageRow
 from store.messages import Message as Given
 from store.messages.compression import GZIP, Unreadable, of_form, pieces
 from store.messages.ids import of_int
+from store.messages.properties import CONTROL
 from store.process import pacing
 from store.process.configuration import setting
 from transactions.operations.validation import BeginTransaction
@@ -41,6 +43,16 @@ ID_CHARACTERS = 34
 DELIVER_MS = "TIMER_DELIVER_MS"
 # Kept as properties here, and no properties of the producer's own.
 OF_THE_SYSTEM = (DELIVER_MS, "BORN_HOST", "MAX_RECONSUME_TIMES", "TRANSACTION_CHECK_TIMES")
+KINDS = frozenset(
+    (
+        MessageType.MESSAGE_TYPE_UNSPECIFIED,
+        MessageType.NORMAL,
+        MessageType.FIFO,
+        MessageType.DELAY,
+        MessageType.TRANSACTION,
+    )
+)
+ENCODINGS = frozenset((Encoding.ENCODING_UNSPECIFIED, Encoding.IDENTITY, Encoding.GZIP))
 UNSUPPORTED = {
     MessageType.LITE: (Code.ILLEGAL_LITE_TOPIC, "This broker has no lite topics: send to a topic."),
     MessageType.PRIORITY: (Code.UNSUPPORTED, "This broker has no message priorities: leave the priority out."),
@@ -94,11 +106,11 @@ def text_of(message_id: uuid.UUID) -> str:
 async def fields_of(message: Message, topic: str) -> dict[str, Any]:
     """The fields of a message that a client sends, by their names here.
 
-    Raises Refused, MessageTooLarge or DelayIllegal.
+    Raises Refused or MessageTooLarge.
     """
     system = message.system_properties
-    if (refused := UNSUPPORTED.get(system.message_type)) is not None:
-        raise Refused(*refused)
+    if (kind := system.message_type) not in KINDS:
+        raise Refused(*UNSUPPORTED.get(kind, (Code.BAD_REQUEST, f"message_type {kind} is none of the protocol's.")))
     if system.lite_topic:
         raise Refused(*UNSUPPORTED[MessageType.LITE])
     if system.HasField("priority"):
@@ -113,15 +125,20 @@ async def fields_of(message: Message, topic: str) -> dict[str, Any]:
     if group := system.message_group:
         found["sharding_key"] = group
     if system.HasField("born_timestamp"):
-        found["born_at"] = _time(system.born_timestamp)
+        found["born_at"] = times.moment("born_timestamp", system.born_timestamp)
     if system.HasField("delivery_timestamp"):
-        found["deliver_at"] = _time(system.delivery_timestamp)
+        found["deliver_at"] = times.moment("delivery_timestamp", system.delivery_timestamp, Code.ILLEGAL_DELIVERY_TIME)
     return found
 
 
 def traceparent_of(message: Message) -> str | None:
-    """W3C's trace context of a message, if there is one that can be one."""
+    """W3C's trace context of a message, if there is one that can be one.
+
+    Raises Refused for characters of control, which no text here may have.
+    """
     given = message.system_properties.trace_context
+    if CONTROL.search(given):
+        raise Refused(Code.BAD_REQUEST, "trace_context has a character of control: leave it out, or give W3C's form.")
     return given if given and len(given) <= MAX_TRACEPARENT and given.isascii() else None
 
 
@@ -129,7 +146,9 @@ async def _body(message: Message) -> bytes:
     body = message.body
     if not body:
         raise Refused(Code.MESSAGE_BODY_EMPTY, "The body is empty: give at least one byte.")
-    return await _unpacked(body) if message.system_properties.body_encoding == Encoding.GZIP else body
+    if (encoding := message.system_properties.body_encoding) not in ENCODINGS:
+        raise Refused(Code.BAD_REQUEST, f"body_encoding {encoding} is not known: give IDENTITY or GZIP.")
+    return await _unpacked(body) if encoding == Encoding.GZIP else body
 
 
 async def _unpacked(packed: bytes) -> bytes:
@@ -144,13 +163,6 @@ async def _unpacked(packed: bytes) -> bytes:
     if not found:
         raise Refused(Code.MESSAGE_BODY_EMPTY, "The body is empty when it is unpacked: give at least one byte.")
     return bytes(found)
-
-
-def _time(given: Timestamp) -> datetime:
-    try:
-        return given.ToDatetime(UTC)
-    except (ValueError, OverflowError) as problem:
-        raise DelayIllegal(f"A time of {given.seconds} s since 1970 is none of the years 1 to 9999.") from problem
 
 
 def _milliseconds(at: datetime) -> int:

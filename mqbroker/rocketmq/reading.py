@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 from google.protobuf.message import DecodeError, Message
 
 from mqbroker.api import bodies
+from mqbroker.rocketmq import shapes
 from mqbroker.rocketmq.call import Call
 from mqbroker.rocketmq.protocol.definition_pb2 import Code
 from mqbroker.rocketmq.statuses import Refused
@@ -67,12 +68,16 @@ def held(given: bytes, kind: type[Request]) -> Iterator[Request]:
     budget = bodies.budgets().requests
     bodies.take(budget, len(given))
     try:
-        yield _parsed(given, kind)
+        yield parsed(given, kind)
     finally:
         budget.give_back(len(given))
 
 
-def _parsed(given: bytes, kind: type[Request]) -> Request:
+def parsed(given: bytes, kind: type[Request]) -> Request:
+    """The message of these bytes. Raises Refused for bytes that are none of this kind, and for too many fields."""
+    if shapes.has_too_many_fields(given, kind):
+        detail = f"The request has more than {shapes.MAX_FIELDS} fields, the limit: send less in one request."
+        raise Refused(Code.BAD_REQUEST, detail)
     try:
         return kind.FromString(given)
     except DecodeError as problem:

@@ -14,7 +14,7 @@ from delivery.receive import receives
 from delivery.receive.attempts import Attempts
 from delivery.receive.deliveries import HandedOut
 from delivery.receive.receives import Receive, Received
-from mqbroker.rocketmq import messages, statuses
+from mqbroker.rocketmq import messages, statuses, times
 from mqbroker.rocketmq.call import Call, begun, kept
 from mqbroker.rocketmq.protocol.definition_pb2 import Code, FilterExpression, FilterType, Message, Status
 from mqbroker.rocketmq.protocol.service_pb2 import (
@@ -138,7 +138,7 @@ def _wanted(call: Call, request: ReceiveMessageRequest, topic: str) -> Receive:
     if not request.auto_renew and request.HasField("invisible_duration"):
         seconds = _invisible(request.invisible_duration, float(setting("MIN_INVISIBLE_SECONDS")))
     longest = float(setting("MAX_WAIT_SECONDS"))
-    wait = request.long_polling_timeout.ToTimedelta().total_seconds()
+    wait = times.seconds_of("long_polling_timeout", request.long_polling_timeout)
     wait = min(max(wait, SHORTEST_WAIT), longest, call.seconds_left() - ANSWER_SECONDS)
     return Receive(
         topic=topic,
@@ -152,11 +152,14 @@ def _wanted(call: Call, request: ReceiveMessageRequest, topic: str) -> Receive:
 def _filter(given: FilterExpression) -> Any:
     if given.type == FilterType.SQL:
         return {"sql": given.expression}
+    if given.type not in (FilterType.FILTER_TYPE_UNSPECIFIED, FilterType.TAG):
+        raise Refused(Code.ILLEGAL_FILTER_EXPRESSION, f"The type of filter {given.type} is none: give TAG or SQL.")
     return given.expression or None
 
 
 def _invisible(given: Duration, least: float) -> float:
-    seconds, most = given.ToTimedelta().total_seconds(), float(setting("MAX_INVISIBLE_SECONDS"))
+    seconds = times.seconds_of("invisible_duration", given, Code.ILLEGAL_INVISIBLE_TIME)
+    most = float(setting("MAX_INVISIBLE_SECONDS"))
     if not least <= seconds <= most:
         detail = f"An invisible time of {seconds:g} s cannot be used: give {least:g} to {most:g} s."
         raise Refused(Code.ILLEGAL_INVISIBLE_TIME, detail)

@@ -3,8 +3,10 @@
 import uuid
 from collections.abc import Sequence
 
+from google.protobuf.duration_pb2 import Duration
+
 from mqbroker.api.producers import require_topic_of
-from mqbroker.rocketmq import messages, statuses
+from mqbroker.rocketmq import messages, statuses, times
 from mqbroker.rocketmq.call import Call, kept
 from mqbroker.rocketmq.messages import BatchedBytes, GivenBytes, HalfOfBytes
 from mqbroker.rocketmq.protocol.definition_pb2 import Code, Message, MessageType, TransactionSource
@@ -20,7 +22,7 @@ from mqbroker.rocketmq.protocol.service_pb2 import (
 from mqbroker.rocketmq.statuses import OK, Refused
 from mqbroker.rocketmq.telemetry import Streams
 from scheduling import recalls
-from sending.batches import SendBatch
+from sending.batches import MAX_MESSAGES, SendBatch
 from sending.results import Sent
 from sending.send import Send
 from store.errors import MessageIdReused, MessageTooLarge
@@ -40,6 +42,8 @@ async def send(call: Call, request: SendMessageRequest) -> SendMessageResponse:
     given = request.messages
     if not given:
         raise Refused(Code.MESSAGE_CORRUPTED, "The request has no message: send at least one.")
+    if len(given) > MAX_MESSAGES:
+        raise Refused(Code.MESSAGE_CORRUPTED, f"The request has {len(given)} messages, the limit is {MAX_MESSAGES}.")
     named = given[0].topic.name
     topic = call.whole(named)
     if len(given) > 1:
@@ -97,7 +101,7 @@ async def _begin(call: Call, given: Message, topic: str, size: int) -> SendResul
         await kept(_make_group(topic))
     system = given.system_properties
     if system.HasField("orphaned_transaction_recovery_duration"):
-        fields["check_immunity_seconds"] = system.orphaned_transaction_recovery_duration.ToTimedelta().total_seconds()
+        fields["check_immunity_seconds"] = _immunity(system.orphaned_transaction_recovery_duration)
     runtime.control(Streams).produces(call.client, topic)
     traceparent = messages.traceparent_of(given)
     half = HalfOfBytes(producer_group=topic, transaction_id=fields["message_id"], **fields)
@@ -110,6 +114,15 @@ async def _begin(call: Call, given: Message, topic: str, size: int) -> SendResul
     return SendResultEntry(status=OK, message_id=message_id, transaction_id=transaction_id)
 
 
+def _immunity(given: Duration) -> float:
+    """Raises Refused for a duration below zero, or of more than 10,000 years."""
+    name = "orphaned_transaction_recovery_duration"
+    seconds = times.seconds_of(name, given)
+    if seconds < 0:
+        raise Refused(Code.BAD_REQUEST, f"{name} of {seconds:g} s is below zero: give 0 s or more.")
+    return seconds
+
+
 async def _make_group(topic: str) -> None:
     await topics.for_sending(topic)
     await groups.of_topic(topic)
@@ -118,9 +131,11 @@ async def _make_group(topic: str) -> None:
 async def end(call: Call, request: EndTransactionRequest) -> EndTransactionResponse:
     """EndTransaction: the first decision wins; one that the client cannot make yet is UNKNOWN."""
     topic = call.whole(request.topic.name)
+    if (state := STATES.get(request.resolution)) is None:
+        raise Refused(Code.BAD_REQUEST, f"resolution {request.resolution} is none: give COMMIT or ROLLBACK.")
     given = EndTransaction(
         producer_group=topic,
-        state=STATES.get(request.resolution, "UNKNOWN"),
+        state=state,
         from_transaction_check=request.source == TransactionSource.SOURCE_SERVER_CHECK,
         topic=topic,
     )

@@ -16,6 +16,7 @@ from django.db.models.functions import Now
 
 from store.db import connections
 from store.db.statements import Statement
+from store.naming.names import is_name
 from store.notices.heartbeats import NOTED_SECONDS, own_name
 from store.process.models import Presence
 
@@ -48,8 +49,9 @@ class Present:
 
     @contextlib.contextmanager
     def asks(self, role: Role, group: str, connection: Connection) -> Iterator[None]:
-        """Counts a call from its begin to its end."""
-        if self._connections >= MAX_CONNECTIONS:
+        """Counts a call from its begin to its end. What is no name is not kept: it may be long, or have a NUL in it."""
+        is_kept = (role, group) in self._asked or is_name(group)
+        if self._connections >= MAX_CONNECTIONS or not is_kept:
             yield
             return
         asked, waiting = self._asked[role, group], self._waiting[role, group]
