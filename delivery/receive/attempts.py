@@ -6,7 +6,7 @@ clients name each receive by an attempt id, and repeat it under the same one: wh
 
 import asyncio
 import time
-from collections import OrderedDict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -17,9 +17,10 @@ from delivery.receive.deliveries import HandedOut, Handout, Receiver
 from delivery.receive.receives import Received
 from store.process import runtime
 from store.process.answer_budget import Hold
+from store.process.shares import Shares
 
-# Of one process; the oldest go first. 32 deliveries of each take 10 MB together.
-MAX_ATTEMPTS = 2000
+# Deliveries of all attempts of one process, some 160 bytes each; one key has five eighths of them. The oldest go first.
+MAX_DELIVERIES = 64_000
 
 
 class Attempt(NamedTuple):
@@ -31,27 +32,41 @@ class Attempt(NamedTuple):
 
 
 class Attempts:
-    """The receives of this process by their consumer group and their ids. Another process knows none of them: there a
-    repeated one is handed what comes next, and the first deliveries come again when their time is over."""
+    """The receives of this process by their key, and by their consumer group and their ids.
+
+    Another process knows none of them: there a repeated one is handed what comes next, and the first deliveries come
+    again when their time is over.
+    """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str], Attempt] = OrderedDict()
+        # Of each key in the order in which they were kept.
+        self._kept: defaultdict[str, dict[tuple[str, str], Attempt]] = defaultdict(dict)
+        self._deliveries = Shares(MAX_DELIVERIES)
 
     def keep(self, attempt_id: str, received: Received) -> None:
         """Keeps what was handed out under an id."""
         handout = received.handout
         if handout is None or not handout.entries:
             return
+        key, size = handout.receiver.hold.key, len(handout.entries)
+        self.forget(key, received.group, attempt_id)
+        while not self._deliveries.take(key, size):
+            crowded = key if self._deliveries.is_short(key, size) else self._deliveries.largest
+            if not self._kept.get(crowded):
+                return
+            self.forget(crowded, *next(iter(self._kept[crowded])))
         # Neither the messages nor what holds their bytes.
-        receiver = replace(handout.receiver, hold=Hold(handout.receiver.hold.key), gone=None)
+        receiver = replace(handout.receiver, hold=Hold(key), gone=None)
         until = time.monotonic() + receiver.invisible_seconds
-        self._kept[received.group, attempt_id] = Attempt(receiver, list(handout.entries), until)
-        while len(self._kept) > MAX_ATTEMPTS:
-            self._kept.popitem(last=False)
+        self._kept[key][received.group, attempt_id] = Attempt(receiver, list(handout.entries), until)
 
-    def forget(self, group: str, attempt_id: str) -> None:
+    def forget(self, key: str, group: str, attempt_id: str) -> None:
         """Drops what was given back."""
-        self._kept.pop((group, attempt_id), None)
+        found = self._kept[key].pop((group, attempt_id), None)
+        if found is not None:
+            self._deliveries.give_back(key, len(found.entries))
+        if not self._kept[key]:
+            del self._kept[key]
 
     async def again(
         self, group: str, attempt_id: str, hold: Hold, gone: asyncio.Future[object] | None
@@ -60,16 +75,18 @@ class Attempts:
 
         None where nothing is left of it: the receive begins anew. Raises what `receives.entries` raises.
         """
-        found = self._kept.get((group, attempt_id))
-        if found is None or found.until <= time.monotonic():
-            self.forget(group, attempt_id)
+        found = self._kept.get(hold.key, {}).get((group, attempt_id))
+        if found is None:
+            return None
+        if found.until <= time.monotonic():
+            self.forget(hold.key, group, attempt_id)
             return None
         receiver = replace(found.receiver, hold=hold, gone=gone)
         handles = [one.receipt_handle(receiver) for one in found.entries]
         outcomes = await settling.extend(group, handles, receiver.invisible_seconds, least_seconds=0)
         left = [one for one, refusal in zip(found.entries, outcomes, strict=True) if refusal is None]
         if not left:
-            self.forget(group, attempt_id)
+            self.forget(hold.key, group, attempt_id)
             return None
         with runtime.in_cell(receiver.cell):
             await hold.room()

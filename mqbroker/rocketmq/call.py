@@ -16,28 +16,42 @@ from mqbroker.rocketmq.protocol.definition_pb2 import Code
 from mqbroker.rocketmq.statuses import Refused
 from store.commit import writer
 from store.commit.operation import Operation
-from store.errors import Refusal
+from store.errors import Refusal, SystemBusy
 from store.naming.namespaces import Namespace
 from store.process import runtime
+from store.process.shares import Shares
 
 logger = structlog.stdlib.get_logger(__name__)
 Result = TypeVar("Result")
 
 CLIENT_ID = "x-mq-client-id"
+# Characters of a client's id, which is kept with all that the client holds; clients make some 60.
+MAX_CLIENT_ID = 255
+# Calls of callers with a key at a time, streams and long polls with them; one key has five eighths. Each takes 40 to
+# 60 kB.
+MAX_CALLS = 2_400
 # A client: the name of its key, and the id that it has given itself.
 Client = tuple[str, str]
 
 
-class Call:
-    """One call of a client, once `enter` has found who it is."""
+class OpenCalls(Shares):
+    """The calls of this process that have entered and not ended, by their keys."""
 
-    __slots__ = ("_keys", "caller", "client", "client_id", "deadline", "gone", "metadata", "namespace")
+    def __init__(self) -> None:
+        super().__init__(MAX_CALLS)
+
+
+class Call:
+    """One call of a client, once `enter` has found who it is, until `leave`."""
+
+    __slots__ = ("_has_entered", "_keys", "caller", "client", "client_id", "deadline", "gone", "metadata", "namespace")
 
     def __init__(self, metadata: Mapping[str, str | bytes], remaining: float | None, keys: KeyRing) -> None:
         self.metadata = metadata
         # By time.monotonic(); None for a call without a deadline.
         self.deadline = None if remaining is None else time.monotonic() + remaining
         self._keys = keys
+        self._has_entered = False
         self.caller: Caller
         self.client_id = ""
         # The key and the id: an id alone is what any caller may write.
@@ -47,13 +61,34 @@ class Call:
         self.gone: asyncio.Future[object] = asyncio.get_running_loop().create_future()
 
     async def enter(self) -> None:
-        """Finds the caller. Raises Unauthenticated, or Refused for a client without an id."""
+        """Finds the caller, and counts the call for its key.
+
+        Raises Unauthenticated, Refused for a client without an id, and SystemBusy where too many calls are open.
+        """
         begin_request()
         self.client_id = self.header(CLIENT_ID)
         if not self.client_id:
             raise Refused(Code.CLIENT_ID_REQUIRED, f"The header {CLIENT_ID} is missing: a client names itself by it.")
+        if len(self.client_id) > MAX_CLIENT_ID:
+            raise Refused(
+                Code.BAD_REQUEST,
+                f"The header {CLIENT_ID} has {len(self.client_id)} characters, the limit is {MAX_CLIENT_ID}.",
+            )
         self.caller = await self.caller_now()
         self.client = (self.caller.name, self.client_id)
+        calls = runtime.control(OpenCalls)
+        self._has_entered = calls.take(self.caller.name)
+        if not self._has_entered:
+            raise SystemBusy(
+                f"Too many calls are open: {MAX_CALLS} of all keys, {calls.most_of_key} of one, streams and long polls "
+                "with them. End some, or start another process for RocketMQ's clients."
+            )
+
+    def leave(self) -> None:
+        """The call has ended, and counts no more."""
+        if self._has_entered:
+            self._has_entered = False
+            runtime.control(OpenCalls).give_back(self.client[0])
 
     async def caller_now(self) -> Caller:
         """The caller as its key is now: while a call waits, the key may be changed, revoked or expire.

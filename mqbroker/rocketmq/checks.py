@@ -1,26 +1,40 @@
-"""Checks over Telemetry: a producer with an open stream is asked about the half messages of its topics that are due."""
+"""Checks over Telemetry: a producer with an open stream is asked about the half messages of its topics that are due.
+
+A half message is first offered to the streams of the key that began it. Producers with another key are asked about it
+only where none of these is open.
+"""
 
 import asyncio
-from collections.abc import Coroutine
+import contextlib
+from collections import defaultdict
+from collections.abc import AsyncIterator, Coroutine
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
+from uuid import UUID
 
 import structlog
 
 from mqbroker.api.requests import begin_request
 from mqbroker.errors import refusal_of
-from mqbroker.rocketmq import messages
+from mqbroker.rocketmq import messages, reading
+from mqbroker.rocketmq.beginners import beginners
 from mqbroker.rocketmq.protocol.service_pb2 import RecoverOrphanedTransactionCommand, TelemetryCommand
-from mqbroker.rocketmq.telemetry import Stream, streams
+from mqbroker.rocketmq.streams import Stream, Waiting, streams
+from store.errors import NoPermission, Unauthenticated
 from store.notices.presence import Present
 from store.process import runtime
 from store.process.answer_budget import Hold
 from transactions.checks import due, polling
-from transactions.checks.polling import MAX_TRANSACTIONS, IsAllowed, ReceiveChecks
+from transactions.checks.polling import MAX_TRANSACTIONS, IsAllowed, ReceiveChecks, Received
 
 logger = structlog.stdlib.get_logger(__name__)
 
 LOOK_SECONDS = 1.0
+# Topics that are looked at in one turn of the event loop: each takes some 20 µs.
+TOPICS_OF_TURN = 50
+
+# What a producer is asked about one transaction.
+Document: TypeAlias = dict[str, Any]
 
 
 class Checks:
@@ -54,12 +68,14 @@ class Checks:
             return
         begin_request()
         due_ones = await due.among(topics)
-        for topic in topics:
-            stream = streams().of_topic(topic)
+        for number, topic in enumerate(topics):
+            stream = next((one for one in streams().of_topic(topic) if one.room), None)
             if stream is not None:
                 with runtime.control(Present).asks("producer", topic, (stream.call.client_id, 0)):
                     if topic in due_ones:
                         await _try(topic, _ask(stream, topic))
+            if number % TOPICS_OF_TURN == TOPICS_OF_TURN - 1:
+                await asyncio.sleep(0)
 
 
 async def _try(topic: str, work: Coroutine[Any, Any, None]) -> None:
@@ -75,7 +91,7 @@ async def _try(topic: str, work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _ask(stream: Stream, topic: str) -> None:
-    """Asks a producer about what is due of a topic, all of it while its stream has room."""
+    """Asks producers about what is due of a topic, all of it while the stream that it is read for has room."""
     with Hold(stream.call.caller.name) as hold:
         asked = MAX_TRANSACTIONS
         while asked == MAX_TRANSACTIONS and stream.room:
@@ -83,10 +99,58 @@ async def _ask(stream: Stream, topic: str) -> None:
             wanted = ReceiveChecks(max_transactions=min(stream.room, MAX_TRANSACTIONS))
             received = await polling.receive(topic, wanted, hold, stream.call.gone, partial(_allowed, stream))
             asked = len(received.documents)
-            for document in received.documents.values():
-                stream.ask(await _question(stream, document))
-            if await received.given_back(stream.call.gone):
+            if await _hand_out(received, stream, topic):
                 return
+
+
+async def _hand_out(received: Received, reader: Stream, topic: str) -> bool:
+    """Has each transaction asked about by the stream that is to be asked; returns whether some are given back."""
+    found: defaultdict[Stream | None, dict[UUID, Document]] = defaultdict(dict)
+    for transaction_id, document in received.documents.items():
+        asked = await _to_ask(transaction_id, reader, topic)
+        if asked is not None:
+            # Clients are shown the first message of a transaction.
+            document.pop("messages", None)
+            size = len(str(document.get("body") or document.get("body_base64")))
+            asked.ask(Waiting(size, partial(_question, asked, document)))
+        found[asked][transaction_id] = document
+    given_back = [
+        await Received(documents, received.cell).given_back(_of_none() if asked is None else asked.call.gone)
+        for asked, documents in found.items()
+    ]
+    return any(given_back)
+
+
+async def _to_ask(transaction_id: UUID, reader: Stream, topic: str) -> Stream | None:
+    """The stream that is asked about a transaction: of the key that began it, or `reader` where none of these is open.
+
+    None where there are some, and none of them has room: they are asked later.
+    """
+    key = beginners().of(transaction_id)
+    if key in (None, reader.call.caller.name):
+        return reader if reader.room else None
+    is_there = False
+    for stream in streams().of_topic(topic, key):
+        if await _may_produce(stream, topic):
+            is_there = True
+            if stream.room:
+                return stream
+    return None if is_there or not reader.room else reader
+
+
+async def _may_produce(stream: Stream, topic: str) -> bool:
+    """Whether a stream's key may produce to the topic as it is now: it may have been revoked since."""
+    try:
+        return (await stream.call.caller_now()).may("produce", topic)
+    except (Unauthenticated, NoPermission):
+        return False
+
+
+def _of_none() -> asyncio.Future[object]:
+    """As the future of a client that is gone: what no client is asked is given back."""
+    gone: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+    gone.set_result(None)
+    return gone
 
 
 async def _allowed(stream: Stream) -> IsAllowed | None:
@@ -95,8 +159,11 @@ async def _allowed(stream: Stream) -> IsAllowed | None:
     return None if caller.may_everywhere("produce") else partial(caller.may, "produce")
 
 
-async def _question(stream: Stream, document: dict[str, Any]) -> TelemetryCommand:
+@contextlib.asynccontextmanager
+async def _question(stream: Stream, document: Document) -> AsyncIterator[TelemetryCommand]:
     """What a client is asked about a transaction, by the document that a check-back over HTTP has."""
-    message = await messages.answered(messages.row_of(document), stream.call.shown(document["topic"]))
-    command = RecoverOrphanedTransactionCommand(message=message, transaction_id=str(document["transaction_id"]))
-    return TelemetryCommand(recover_orphaned_transaction_command=command)
+    row = messages.row_of(document)
+    async with reading.unpacking(stream.call.caller.name, row):
+        message = await messages.answered(row, stream.call.shown(document["topic"]))
+        command = RecoverOrphanedTransactionCommand(message=message, transaction_id=str(document["transaction_id"]))
+        yield TelemetryCommand(recover_orphaned_transaction_command=command)

@@ -11,13 +11,18 @@ from functools import lru_cache
 
 from access.callers import Caller
 from mqbroker.rights import KEY_UNKNOWN, KeyRing
-from store.errors import Unauthenticated
+from store.errors import SystemBusy, Unauthenticated
+from store.process import runtime
 
 AUTHORIZATION = "authorization"
 DATE_TIME = "x-mq-date-time"
 ALGORITHM = "MQv2-HMAC-SHA1"
 # Signatures that were found right; one that was not is no result.
 MAX_REMEMBERED = 1024
+# Characters of both headers: those of clients have some 200. A caller without a key of the broker can sign, too.
+MAX_HEADERS = 1024
+# Keys that are looked up at a time. One that calls again and again is not looked up by its calls.
+MAX_LOOK_UPS = 256
 FIELD = re.compile(r"(\w+)=([^,\s]*)")
 NO_CREDENTIALS = (
     "No credentials: give the client an API key of the broker as its access key, and the same one as its access secret."
@@ -29,11 +34,31 @@ async def caller_of(authorization: str, date_time: str, keys: KeyRing) -> Caller
     """The caller of a call, by its headers AUTHORIZATION and DATE_TIME.
 
     Raises Unauthenticated without credentials, for a signature made with another secret, and for a key that is unknown,
-    revoked or expired.
+    revoked or expired; SystemBusy while too many keys are looked up.
     """
+    if len(authorization) + len(date_time) > MAX_HEADERS:
+        raise Unauthenticated(NO_CREDENTIALS)
     key = signing_key(authorization, date_time)
     bearer = b"Bearer " + key.encode()
-    return keys.known(bearer) or await keys.caller(bearer)
+    return keys.known(bearer) or await _looked_up(bearer, keys)
+
+
+class LookUps:
+    """The calls of this process that wait for their key to be looked up."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+async def _looked_up(bearer: bytes, keys: KeyRing) -> Caller:
+    look_ups = runtime.control(LookUps)
+    if look_ups.count >= MAX_LOOK_UPS:
+        raise SystemBusy("Many keys are being looked up: nothing was stored, try again in a second.")
+    look_ups.count += 1
+    try:
+        return await keys.caller(bearer)
+    finally:
+        look_ups.count -= 1
 
 
 # Clients sign by the second: of a busy one most calls bear the same signature.

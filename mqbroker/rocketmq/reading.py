@@ -5,8 +5,8 @@ have none read, and all others have READS at a time: each of MAX_MESSAGE_BYTES a
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
@@ -18,27 +18,46 @@ from mqbroker.rocketmq.call import Call
 from mqbroker.rocketmq.protocol.definition_pb2 import Code
 from mqbroker.rocketmq.statuses import Refused
 from store.errors import SystemBusy
+from store.messages import MessageRow
+from store.messages.compression import of_form
 from store.process import runtime
 from store.process.configuration import setting
 
 Request = TypeVar("Request", bound=Message)
 
-READS = 64
+READS = 40
 # Five eighths, as of answers: callers that send slowly leave turns to other keys.
 READS_OF_KEY = READS * 5 // 8
 TURN_SECONDS = 3.0
+# Compressed bodies that are unpacked for a client, each until the client has taken it: four times MAX_MESSAGE_BYTES.
+UNPACKINGS = 8
 
 
 class Turns:
-    """The turns to read a request, of one process."""
+    """The turns of one kind in one process, of which one key has five eighths."""
 
-    def __init__(self) -> None:
-        self.of_all = asyncio.Semaphore(READS)
+    def __init__(self, most: int) -> None:
+        self.of_all = asyncio.Semaphore(most)
+        self._most_of_key = most * 5 // 8
         self._of_keys: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     def of(self, key: str) -> asyncio.Semaphore:
         """The turns of one key, by its name."""
-        return self._of_keys.setdefault(key, asyncio.Semaphore(READS_OF_KEY))
+        return self._of_keys.setdefault(key, asyncio.Semaphore(self._most_of_key))
+
+
+class Reads(Turns):
+    """The turns to read a request."""
+
+    def __init__(self) -> None:
+        super().__init__(READS)
+
+
+class Unpackings(Turns):
+    """The turns to unpack a body for a client."""
+
+    def __init__(self) -> None:
+        super().__init__(UNPACKINGS)
 
 
 async def read(call: Call, following: Callable[[], Awaitable[bytes]]) -> bytes:
@@ -46,7 +65,7 @@ async def read(call: Call, following: Callable[[], Awaitable[bytes]]) -> bytes:
 
     Raises SystemBusy where it gets no turn in TURN_SECONDS, and Refused where it is not complete in BODY_READ_SECONDS.
     """
-    turns, seconds, is_read = runtime.control(Turns), setting("BODY_READ_SECONDS"), False
+    turns, seconds, is_read = runtime.control(Reads), setting("BODY_READ_SECONDS"), False
     try:
         async with asyncio.timeout(TURN_SECONDS) as limit, turns.of(call.caller.name), turns.of_all:
             is_read = True
@@ -82,6 +101,20 @@ def parsed(given: bytes, kind: type[Request]) -> Request:
         return kind.FromString(given)
     except DecodeError as problem:
         raise Refused(Code.BAD_REQUEST, f"The request is no {kind.__name__}.") from problem
+
+
+@asynccontextmanager
+async def unpacking(key: str, row: MessageRow) -> AsyncIterator[None]:
+    """A turn of a key to hold a message unpacked, until its client has taken it: a body of 6 kB may unpack to 4 MiB.
+
+    No wait where the body lies as it came.
+    """
+    if of_form(row.body_form) is None:
+        yield
+        return
+    turns = runtime.control(Unpackings)
+    async with turns.of(key), turns.of_all:
+        yield
 
 
 @contextmanager

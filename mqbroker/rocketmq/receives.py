@@ -14,7 +14,7 @@ from delivery.receive import receives
 from delivery.receive.attempts import Attempts
 from delivery.receive.deliveries import HandedOut
 from delivery.receive.receives import Receive, Received
-from mqbroker.rocketmq import messages, statuses, times
+from mqbroker.rocketmq import messages, reading, statuses, times
 from mqbroker.rocketmq.call import Call, begun, kept
 from mqbroker.rocketmq.protocol.definition_pb2 import Code, FilterExpression, FilterType, Message, Status
 from mqbroker.rocketmq.protocol.service_pb2 import (
@@ -32,7 +32,7 @@ from mqbroker.rocketmq.protocol.service_pb2 import (
 )
 from mqbroker.rocketmq.renewals import renewals
 from mqbroker.rocketmq.statuses import OK, Refused
-from mqbroker.rocketmq.telemetry import streams
+from mqbroker.rocketmq.streams import streams
 from store.errors import Refusal
 from store.messages import MessageRow
 from store.notices.presence import Present
@@ -61,7 +61,8 @@ async def receive(call: Call, request: ReceiveMessageRequest) -> AsyncIterator[R
             else:
                 yield ReceiveMessageResponse(status=OK)
                 for handed, row in handout:
-                    yield ReceiveMessageResponse(message=await _delivered(call, received, handed, row))
+                    async with reading.unpacking(call.caller.name, row):
+                        yield ReceiveMessageResponse(message=await _delivered(call, received, handed, row))
             now = Timestamp()
             now.GetCurrentTime()
             yield ReceiveMessageResponse(delivery_timestamp=now)
@@ -119,7 +120,7 @@ async def _back_from(call: Call, request: ReceiveMessageRequest, handing_out: Aw
 async def _given_back(call: Call, request: ReceiveMessageRequest, received: Received) -> None:
     if await received.given_back(call.gone):
         renewals().end(_handles(received))
-        runtime.control(Attempts).forget(received.group, _attempt_of(request))
+        runtime.control(Attempts).forget(call.caller.name, received.group, _attempt_of(request))
 
 
 def _attempt_of(request: ReceiveMessageRequest) -> str:

@@ -7,6 +7,7 @@ from google.protobuf.duration_pb2 import Duration
 
 from mqbroker.api.producers import require_topic_of
 from mqbroker.rocketmq import messages, statuses, times
+from mqbroker.rocketmq.beginners import beginners
 from mqbroker.rocketmq.call import Call, kept
 from mqbroker.rocketmq.messages import BatchedBytes, GivenBytes, HalfOfBytes
 from mqbroker.rocketmq.protocol.definition_pb2 import Code, Message, MessageType, TransactionSource
@@ -20,14 +21,13 @@ from mqbroker.rocketmq.protocol.service_pb2 import (
     SendResultEntry,
 )
 from mqbroker.rocketmq.statuses import OK, Refused
-from mqbroker.rocketmq.telemetry import Streams
+from mqbroker.rocketmq.streams import streams
 from scheduling import recalls
 from sending.batches import MAX_MESSAGES, SendBatch
 from sending.results import Sent
 from sending.send import Send
 from store.errors import MessageIdReused, MessageTooLarge
 from store.naming import topics
-from store.process import runtime
 from store.process.configuration import setting
 from transactions import groups
 from transactions.operations.begin import Begin
@@ -102,7 +102,7 @@ async def _begin(call: Call, given: Message, topic: str, size: int) -> SendResul
     system = given.system_properties
     if system.HasField("orphaned_transaction_recovery_duration"):
         fields["check_immunity_seconds"] = _immunity(system.orphaned_transaction_recovery_duration)
-    runtime.control(Streams).produces(call.client, topic)
+    streams().produces(call.client, topic)
     traceparent = messages.traceparent_of(given)
     half = HalfOfBytes(producer_group=topic, transaction_id=fields["message_id"], **fields)
     try:
@@ -110,6 +110,7 @@ async def _begin(call: Call, given: Message, topic: str, size: int) -> SendResul
     except MessageIdReused:
         half.transaction_id = half.message_id = None
         begun = await call.run(Begin(half, traceparent, call.caller, size))
+    beginners().keep(begun.transaction_id, call.caller.name)
     message_id, transaction_id = messages.text_of(begun.message_id), str(begun.transaction_id)
     return SendResultEntry(status=OK, message_id=message_id, transaction_id=transaction_id)
 
@@ -145,6 +146,8 @@ async def end(call: Call, request: EndTransactionRequest) -> EndTransactionRespo
         detail = f"The transaction id {request.transaction_id[:60]!r} is none: give that of the answer to its message."
         raise Refused(Code.INVALID_TRANSACTION_ID, detail) from problem
     await call.run(End.of_producer(transaction_id, given, call.caller))
+    if given.state != "UNKNOWN":
+        beginners().forget(transaction_id)
     return EndTransactionResponse(status=OK)
 
 

@@ -84,7 +84,7 @@ def handlers(*, read_whole: bool) -> dict[str, Handler]:
     found["ReceiveMessage"] = stream(_receiving(bytes_of), None, service_pb2.ReceiveMessageResponse.SerializeToString)
     found["Telemetry"] = grpc.stream_stream_rpc_method_handler(
         _telemetry,
-        service_pb2.TelemetryCommand.FromString,
+        None,
         service_pb2.TelemetryCommand.SerializeToString,
     )
     return found
@@ -119,6 +119,8 @@ def _unary(name: str, unary: Unary, bytes_of: BytesOf) -> Callable[[Any, Context
         except Exception as problem:  # noqa: BLE001  # it is answered, and logged if it is no refusal
             answer: Message = unary.response(status=_status(name, call, problem))
             return answer
+        finally:
+            call.leave()
 
     return serve
 
@@ -143,11 +145,13 @@ def _receiving(bytes_of: BytesOf) -> Callable[[Any, Context], AsyncIterator[Mess
                 # What was sent cannot be taken back by a second status: the client is to see a call that failed.
                 await context.abort(grpc.StatusCode.UNAVAILABLE, status.message)
             yield service_pb2.ReceiveMessageResponse(status=status)
+        finally:
+            call.leave()
 
     return serve
 
 
-async def _telemetry(commands: AsyncIterator[service_pb2.TelemetryCommand], context: Context) -> None:
+async def _telemetry(commands: AsyncIterator[bytes], context: Context) -> None:
     call = _call(context)
     try:
         await telemetry.serve(call, commands, context.write)
@@ -159,6 +163,8 @@ async def _telemetry(commands: AsyncIterator[service_pb2.TelemetryCommand], cont
     except Exception as problem:  # noqa: BLE001  # it is answered, and logged if it is no refusal
         call.end()
         await context.write(service_pb2.TelemetryCommand(status=_status("Telemetry", call, problem)))
+    finally:
+        call.leave()
 
 
 def _call(context: Context) -> Call:

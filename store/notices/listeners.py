@@ -16,8 +16,8 @@ from store.messages import MessageRow
 from store.notices.caches import LONGEST_CACHED_SECONDS
 from store.notices.peers import Peers
 
-# Beyond this number of topics all is forgotten: their requests read.
-MOST_EMPTIED = 10_000
+# Beyond this number of readers, each counted for each of its topics, all is forgotten: their requests read.
+MOST_EMPTIED = 50_000
 
 
 class Read(Protocol):
@@ -151,6 +151,7 @@ class Emptied:
     def __init__(self, peers: Peers) -> None:
         self._peers = peers
         self._since: dict[int, dict[Hashable, float]] = {}
+        self._count = 0
 
     def seconds(self, topic_ids: Collection[int], reader: Hashable) -> float | None:
         """Since when the reader has found nothing in these topics, in seconds; None where it is not known."""
@@ -160,15 +161,18 @@ class Emptied:
 
     def note(self, topic_ids: Collection[int], reader: Hashable) -> None:
         """The reader has found nothing more."""
-        if len(self._since) > MOST_EMPTIED:
+        if self._count > MOST_EMPTIED:
             self._since.clear()
+            self._count = 0
         now = time.monotonic()
         for topic_id in topic_ids:
-            self._since.setdefault(topic_id, {})[reader] = now
+            readers = self._since.setdefault(topic_id, {})
+            self._count += reader not in readers
+            readers[reader] = now
 
     def published(self, topic_id: int) -> None:
         """Something became visible in the topic."""
-        self._since.pop(topic_id, None)
+        self._count -= len(self._since.pop(topic_id, ()))
 
 
 class Waiter:

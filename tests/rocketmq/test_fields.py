@@ -35,6 +35,8 @@ from tests.rocketmq.hostile import variants
 from tests.rocketmq.stub import ENDPOINTS, SERVICE, Client, message, new_id, of_consumer, of_producer, seconds
 
 FAILED = 50001
+# A value of no enumeration.
+NONE: Any = 99
 OK, BAD_REQUEST, ILLEGAL_INVISIBLE_TIME, ILLEGAL_DELIVERY_TIME = 20000, 40000, 40011, 40012
 
 
@@ -159,8 +161,9 @@ def test_no_field_of_a_command_fails_the_broker(kind: str, client: Client, order
 def test_all_that_was_taken_is_read_again_over_both_protocols(
     client: Client, broker: RunningBroker, orders: str
 ) -> None:
-    sent = 0
-    for _, request in map(with_own_ids, variants(sending(orders))):
+    sent, request = 0, sending(orders)
+    for _, variant in map(with_own_ids, variants(sending(orders))):
+        request.ParseFromString(variant.SerializeToString())
         sent += client.call("SendMessage", request).status.code == OK and request.messages[0].topic.name == orders
     received = client.all(sent, "coupons", orders)
 
@@ -216,12 +219,16 @@ CODES: dict[str, tuple[str, Callable[[Resource], Request], int]] = {
         lambda topic: sending(topic.name, born_timestamp={"seconds": -62_135_596_801}),
         BAD_REQUEST,
     ),
-    "an encoding that no client has": ("SendMessage", lambda topic: sending(topic.name, body_encoding=99), BAD_REQUEST),
-    "a kind of message that there is not": ("SendMessage", lambda topic: sending(topic.name, 99), BAD_REQUEST),
+    "an encoding that no client has": (
+        "SendMessage",
+        lambda topic: sending(topic.name, body_encoding=NONE),
+        BAD_REQUEST,
+    ),
+    "a kind of message that there is not": ("SendMessage", lambda topic: sending(topic.name, NONE), BAD_REQUEST),
     "an end that is none": (
         "EndTransaction",
         lambda topic: EndTransactionRequest(
-            topic=topic, transaction_id="0190b6b4-0000-7000-8000-000000000000", resolution=99
+            topic=topic, transaction_id="0190b6b4-0000-7000-8000-000000000000", resolution=NONE
         ),
         BAD_REQUEST,
     ),
