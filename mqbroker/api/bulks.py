@@ -34,7 +34,7 @@ from store.commit import writer
 from store.commit.operation import Operation
 from store.db import patience
 from store.errors import MessageIllegal, Refusal, SystemBusy
-from store.messages import Message, accept
+from store.messages import Message, accept, unpacking
 from store.naming import topics
 from transactions import undecided_limits
 
@@ -71,6 +71,7 @@ async def _results(request: DataRequest) -> list[bytes]:
     handles = sum(len(one.given.receipt_handles) for one in read if isinstance(one.given, AckOperation))
     if handles > MAX_HANDLES:
         raise MessageIllegal(f"The acks of the bulk have {handles} receipt_handles: give {MAX_HANDLES} at most.")
+    unpacking.begin_many()
     until = time.monotonic() + patience.REQUEST_SECONDS
     await _warm([one.given for one in read], request.caller)
     results: dict[int, bytes] = {}

@@ -18,7 +18,7 @@ from mqbroker.api.namespaces import HEADER
 from mqbroker.rights import KeyRing
 from store.db import patience
 from store.errors import MessageIllegal, MessageNotFound
-from store.messages import Time
+from store.messages import Time, unpacking
 from store.process import pacing, runtime
 from store.process.answer_budget import Hold
 from transactions.errors import TransactionNotFound
@@ -210,6 +210,7 @@ def message_id(given: str) -> uuid.UUID:
 
 
 def begin_request() -> None:
-    """A task begins to serve a request: in no cell yet, and with the patience of one."""
+    """A task begins to serve a request: in no cell yet, with the patience of one, and with nothing unpacked."""
     runtime.begin()
     patience.begin(patience.REQUEST_SECONDS)
+    unpacking.begin()

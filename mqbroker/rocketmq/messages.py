@@ -27,7 +27,7 @@ from mqbroker.rocketmq.protocol.definition_pb2 import (
 from mqbroker.rocketmq.statuses import Refused
 from sending.batches import BatchedMessage
 from store.errors import MessageTooLarge
-from store.messages import TEXT, MessageRow
+from store.messages import TEXT, MessageRow, unpacking
 from store.messages import Message as Given
 from store.messages.compression import GZIP, Unreadable, of_form, pieces
 from store.messages.ids import of_int
@@ -153,11 +153,14 @@ async def _body(message: Message) -> bytes:
 
 async def _unpacked(packed: bytes) -> bytes:
     limit, found = setting("MAX_MESSAGE_BYTES"), bytearray()
+
+    def take(piece: bytes) -> None:
+        found.extend(piece)
+        if len(found) > limit:
+            raise MessageTooLarge(f"The body has more than {limit} bytes, the limit, when it is unpacked.")
+
     try:
-        async for piece in pacing.each(pieces(GZIP, packed)):
-            found += piece
-            if len(found) > limit:
-                raise MessageTooLarge(f"The body has more than {limit} bytes, the limit, when it is unpacked.")
+        await unpacking.current().each(GZIP, packed, take)
     except Unreadable as problem:
         raise Refused(Code.MESSAGE_CORRUPTED, f"The body cannot be unpacked with gzip ({problem}).") from problem
     if not found:

@@ -5,18 +5,15 @@ from datetime import UTC, datetime
 from operator import attrgetter
 
 from store import errors
-from store.messages import compression, properties
+from store.messages import properties, unpacking
 from store.messages.compression import Compression, Unreadable
 from store.messages.fields import MAX_PROPERTIES_BYTES, MAX_SHARDING_KEY, Message
 from store.messages.properties import CONTROL
-from store.process import pacing
 from store.process.configuration import setting
 
 # As of a consumer group.
 MAX_RECONSUME_TIMES = 1000
 MAX_BORN_HOST = 255
-# A body of at most 64 KiB is unpacked in the event loop at once, which takes 0.2 ms.
-SOON_BYTES = 64 * 1024
 
 # All but topic and body; most messages have none of them.
 _further_fields = attrgetter(*[name for name in Message.__struct_fields__ if name not in ("topic", "body")])
@@ -37,16 +34,13 @@ def checked(message: Message) -> bytes:
 
 
 def is_soon_read(message: Message) -> bool:
-    """Whether a body is not compressed, or is found readable within SOON_BYTES; else `require_readable` says."""
-    if message.compression is None:
-        return True
-    found, is_all = compression.beginning(message.compression, checked(message), SOON_BYTES)
-    return bool(found) and is_all
+    """Whether a body is not compressed, or soon found readable; else `require_readable` says whether it is."""
+    return message.compression is None or unpacking.is_soon_read(message.compression, checked(message))
 
 
 async def require_readable(*given: Message) -> None:
     """Raises MessageIllegal for a compressed body that cannot be unpacked, MessageTooLarge where it has more than
-    MAX_MESSAGE_BYTES.
+    MAX_MESSAGE_BYTES, or those of the request too many together.
 
     A body that no consumer could unpack is found where its producer sends it. No more than a piece is in memory.
     """
@@ -57,11 +51,15 @@ async def require_readable(*given: Message) -> None:
 
 async def _require_readable(method: Compression, packed: bytes) -> None:
     limit, size = setting("MAX_MESSAGE_BYTES"), 0
+
+    def take(piece: bytes) -> None:
+        nonlocal size
+        size += len(piece)
+        if size > limit:
+            raise errors.MessageTooLarge(f"The body has more than {limit} bytes, the limit, when it is unpacked.")
+
     try:
-        async for piece in pacing.each(compression.pieces(method, packed)):
-            size += len(piece)
-            if size > limit:
-                raise errors.MessageTooLarge(f"The body has more than {limit} bytes, the limit, when it is unpacked.")
+        await unpacking.current().each(method, packed, take)
     except Unreadable as problem:
         raise errors.MessageIllegal(
             f"body_base64 cannot be unpacked with {method} ({problem}): give one whole stream of it."

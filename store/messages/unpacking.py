@@ -1,0 +1,103 @@
+"""What one request may have unpacked: the compressed bodies of its messages, in steps that let others in between.
+
+A batch of 700 bodies of 6 kB may unpack to 2.8 GB. No more than a piece of it is in memory, but it was 20 s of work.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Literal
+
+from store.errors import MessageTooLarge, SystemBusy
+from store.messages.compression import INPUT_BYTES, Compression, beginning, pieces
+from store.process import pacing
+from store.process.configuration import setting
+
+# Largest messages, unpacked: of one request together. That is 0.2 s of work.
+MAX_MESSAGES = 16
+# What a packed byte counts for beside the unpacked ones: it may take as long as so many.
+OF_PACKED = 4
+# A body of at most 64 KiB is unpacked in the event loop at once, which takes 0.2 ms.
+SOON_BYTES = 64 * 1024
+
+
+class Unpacked:
+    """What one request has had unpacked: its bytes, and the work since it has last left the event loop to others."""
+
+    __slots__ = ("_may_come_again", "_size", "_turn", "_work")
+
+    def __init__(self, *, may_come_again: bool = False) -> None:
+        self._may_come_again = may_come_again
+        self._size = 0
+        self._work = 0
+        # One body after the other: so many are whole when the limit is met, and each leaves the loop to other requests.
+        self._turn = asyncio.Lock()
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether the request may go on in this turn of the event loop."""
+        return self._work < pacing.STEP_BYTES
+
+    def count(self, packed: int, unpacked: int) -> None:
+        """Counts bytes. Raises MessageTooLarge, or SystemBusy for one of many calls, where they are too many."""
+        self._size += unpacked
+        self._work += unpacked + OF_PACKED * packed
+        if self._size <= (limit := MAX_MESSAGES * setting("MAX_MESSAGE_BYTES")):
+            return
+        what = f"The bodies of the request have more than {limit} bytes together, the limit, when they are unpacked"
+        if self._may_come_again:
+            raise SystemBusy(f"{what}: send this message again.")
+        raise MessageTooLarge(f"{what}: send less in one request.")
+
+    async def each(self, compression: str, packed: bytes, take: Callable[[bytes], None]) -> None:
+        """Hands the pieces of a body on, as `compression.pieces`. Raises what these, `count` and `take` do."""
+        found, size = pieces(compression, packed), min(len(packed), INPUT_BYTES)
+        async with self._turn:
+            self.count(0, 0)
+            piece = await self._next(found)
+            while piece is not None:
+                self.count(size, len(piece))
+                take(piece)
+                piece = await self._next(found)
+
+    async def _next(self, found: Iterator[bytes]) -> bytes | None:
+        if self.is_calm:
+            return next(found, None)
+        self._work = 0
+        async with pacing.step():
+            return next(found, None)
+
+
+# True for a request that has had nothing unpacked yet, as almost all; None outside of one.
+_of_request: ContextVar[Unpacked | Literal[True] | None] = ContextVar("unpacked", default=None)
+
+
+def begin() -> None:
+    """A request begins."""
+    _of_request.set(True)
+
+
+def begin_many() -> None:
+    """A request begins whose calls are answered one by one, and repeated by its caller where they are refused."""
+    _of_request.set(Unpacked(may_come_again=True))
+
+
+def current() -> Unpacked:
+    """What this request has had unpacked. Outside of a request each body counts by itself."""
+    found = _of_request.get()
+    if isinstance(found, Unpacked):
+        return found
+    made = Unpacked()
+    if found is not None:
+        _of_request.set(made)
+    return made
+
+
+def is_soon_read(compression: Compression, packed: bytes) -> bool:
+    """Whether a body unpacks to SOON_BYTES or less, and may be unpacked in this turn of the event loop."""
+    request = current()
+    if len(packed) > SOON_BYTES or not request.is_calm:
+        return False
+    found, is_all = beginning(compression, packed, SOON_BYTES)
+    request.count(len(packed), len(found))
+    return bool(found) and is_all
