@@ -1,13 +1,12 @@
-"""The gRPC server: the native one where it is there, else grpcio's; both have grpc.aio's interface.
+"""The gRPC server: grpcio's, or the native one where a deployer has chosen it; both have grpc.aio's interface.
 
 The native server is a young project that takes a third of the CPU. Nothing but `_plain` knows of it. It has no TLS: a
-port with TLS is grpcio's, beside the plain one. It takes a message of any length into memory before its caller is
-known, so it is chosen by itself only where no stranger is: on a loopback address.
+port with TLS is grpcio's, beside the plain one. It bounds neither messages nor streams, and takes a message of any
+length into memory before its caller is known: it is never chosen by itself.
 """
 
 import contextlib
 import importlib
-import ipaddress
 import logging
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -89,7 +88,7 @@ class Served(NamedTuple):
 async def serving(ports: Ports) -> AsyncIterator[None]:
     """Clients are served within the block. Raises CannotServe."""
     logging.getLogger("grpc._cython.cygrpc").addFilter(_is_no_end_of_a_client)
-    all_served = [_plain(ports.host), *([_of_grpcio()] if ports.certificate else [])]
+    all_served = [_plain(), *([_of_grpcio()] if ports.certificate else [])]
     servers = [served.server for served in all_served]
     for served in all_served:
         served.server.add_registered_method_handlers(service.NAME, service.handlers(read_whole=served.reads_whole))
@@ -117,35 +116,26 @@ def _is_no_end_of_a_client(record: logging.LogRecord) -> bool:
     return kind is None or kind.__name__ != "ExecuteBatchError"
 
 
-def _plain(host: str) -> Served:
-    wanted = setting("ROCKETMQ_SERVER")
-    native = _native() if wanted == "native" or (wanted == "auto" and _is_loopback(host)) else None
-    if native is not None:
-        if not _is_loopback(host):
-            logger.warning("the native server takes messages of any length: keep the port to networks that you trust")
-        return Served(native.server(options=options()), reads_whole=True)
-    if wanted == "native":
-        raise CannotServe("MQBROKER_ROCKETMQ_SERVER is native, and its wheel is not here: install pygrpc-native.")
-    return _of_grpcio()
+def _plain() -> Served:
+    if setting("ROCKETMQ_SERVER") != "native":
+        return _of_grpcio()
+    logger.warning("the native server takes messages of any length: keep its port to networks that you trust")
+    return Served(_native().server(options=options()), reads_whole=True)
 
 
 def _of_grpcio() -> Served:
     return Served(grpc.aio.server(options=options()), reads_whole=False)
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _native() -> ModuleType | None:
+def _native() -> ModuleType:
     try:
         # By its whole name: `from pygrpc_native import aio` calls itself without end, in 0.5.0.
         return importlib.import_module("pygrpc_native.aio")
-    except ImportError:
-        return None
+    except ImportError as problem:
+        raise CannotServe(
+            "MQBROKER_ROCKETMQ_SERVER is native, and pygrpc-native is not installed: install mqbroker with its extra "
+            "rocketmq-native, or leave the setting out."
+        ) from problem
 
 
 def _listen(server: grpc.aio.Server, address: str, credentials: grpc.ServerCredentials | None) -> None:

@@ -4,6 +4,7 @@ import datetime
 import ipaddress
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import grpc
@@ -22,18 +23,26 @@ from tests.rocketmq import official
 from tests.rocketmq.official import Language, Official
 from tests.rocketmq.stub import Client
 
+# The server of the extra rocketmq-native, which a deployer chooses by its name.
+NATIVE = pytest.param(
+    "native",
+    marks=[
+        pytest.mark.long,
+        pytest.mark.skipif(find_spec("pygrpc_native") is None, reason="the extra rocketmq-native is not installed"),
+    ],
+)
+SERVERS = ["auto", NATIVE]
+
 
 class Gateway:
     """The process, on a port of its own. It may be killed and started again."""
 
-    def __init__(self, broker: RunningBroker, folder: Path, host: str = "127.0.0.1", **settings: str) -> None:
+    def __init__(self, broker: RunningBroker, folder: Path, **settings: str) -> None:
         self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
         self.log = folder / f"rocketmq-{self.port}.log"
         environment = broker.environment | {f"MQBROKER_{name}": value for name, value in settings.items()}
-        self.child = forks.ForkedChild(
-            "rocketmq", commands.rocketmq(self.port, host), environment, self.log, broker.checkout
-        )
+        self.child = forks.ForkedChild("rocketmq", commands.rocketmq(self.port), environment, self.log, broker.checkout)
 
     def start(self) -> None:
         """Returns once it answers."""
@@ -50,9 +59,9 @@ class Gateway:
 
 
 @contextmanager
-def running(broker: RunningBroker, folder: Path, host: str = "127.0.0.1", **settings: str) -> Iterator[Gateway]:
+def running(broker: RunningBroker, folder: Path, **settings: str) -> Iterator[Gateway]:
     """The process with settings of its own, within the block. What it failed at is a failure of the test."""
-    gateway = Gateway(broker, folder, host, **settings)
+    gateway = Gateway(broker, folder, **settings)
     try:
         gateway.start()
         yield gateway
@@ -63,20 +72,20 @@ def running(broker: RunningBroker, folder: Path, host: str = "127.0.0.1", **sett
 
 
 @pytest.fixture(scope="module")
-def native(broker: RunningBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """The process that a start chooses: with the native server. Of a file, for it has sessions of the database."""
-    with running(broker, tmp_path_factory.mktemp("native")) as gateway:
+def plain(broker: RunningBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """The process that a start chooses: with grpcio's server. Of a file, for it has sessions of the database."""
+    with running(broker, tmp_path_factory.mktemp("grpcio")) as gateway:
         yield gateway
 
 
 @pytest.fixture(scope="module")
-def plain(broker: RunningBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """The process with grpcio's server."""
-    with running(broker, tmp_path_factory.mktemp("grpcio"), ROCKETMQ_SERVER="grpcio") as gateway:
+def native(broker: RunningBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """The process with the native server."""
+    with running(broker, tmp_path_factory.mktemp("native"), ROCKETMQ_SERVER="native") as gateway:
         yield gateway
 
 
-@pytest.fixture(params=[pytest.param("native", marks=pytest.mark.long), "plain"])
+@pytest.fixture(params=["plain", NATIVE])
 def gateway(request: pytest.FixtureRequest) -> Gateway:
     """The process by either server: the same tests hold for both."""
     found: Gateway = request.getfixturevalue(request.param)
@@ -110,16 +119,16 @@ def language(request: pytest.FixtureRequest, installed: Path) -> Language:
 
 
 @pytest.fixture
-def program(language: Language, native: Gateway) -> Iterator[Official]:
+def program(language: Language, plain: Gateway) -> Iterator[Official]:
     """A client that a test commands."""
-    with language.starts(native.address) as program:
+    with language.starts(plain.address) as program:
         yield program
 
 
 @pytest.fixture
-def second(language: Language, native: Gateway) -> Iterator[Official]:
+def second(language: Language, plain: Gateway) -> Iterator[Official]:
     """Another client of the same language, in another process."""
-    with language.starts(native.address) as program:
+    with language.starts(plain.address) as program:
         yield program
 
 

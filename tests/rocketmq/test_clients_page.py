@@ -13,12 +13,12 @@ from tests.rocketmq.conftest import Gateway
 PAGE = page("docs/rocketmq-clients.md")
 
 
-def test_the_program_prints_what_the_page_shows(native: Gateway, installed: Path, tmp_path: Path) -> None:
+def test_the_program_prints_what_the_page_shows(plain: Gateway, installed: Path, tmp_path: Path) -> None:
     language = official.python(installed)
     [program], [shown] = PAGE.blocks_of("python"), PAGE.blocks_of("text")
     (tmp_path / ".mqbroker" / "secrets").mkdir(parents=True)
     (tmp_path / ".mqbroker" / "secrets" / "api-key").write_text(API_KEY)
-    (tmp_path / "orders.py").write_text(program.replace("127.0.0.1:8081", native.address))
+    (tmp_path / "orders.py").write_text(program.replace("127.0.0.1:8081", plain.address))
 
     ran = subprocess.run(
         [language.command[0], "orders.py"],

@@ -273,13 +273,13 @@ def test_a_group_without_retries_has_a_strategy_all_the_same(client: Client, bro
     assert (policy.max_attempts, len(policy.customized_backoff.next)) == (1, 1)
 
 
-def test_a_port_that_is_taken_is_said(broker: RunningBroker, native: Gateway, tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_said(broker: RunningBroker, plain: Gateway, tmp_path: Path) -> None:
     second = Gateway(broker, tmp_path)
     second.child = type(second.child)(
-        "second", [*native.child.command], broker.environment, tmp_path / "second.log", broker.checkout
+        "second", [*plain.child.command], broker.environment, tmp_path / "second.log", broker.checkout
     )
     second.child.start()
     while second.child.is_running():
         time.sleep(0.05)
 
-    assert f"127.0.0.1:{native.port} cannot be listened on" in (tmp_path / "second.log").read_text()
+    assert f"127.0.0.1:{plain.port} cannot be listened on" in (tmp_path / "second.log").read_text()

@@ -8,11 +8,11 @@ import grpc
 import pytest
 
 from tests.broker.running import RunningBroker
-from tests.rocketmq.conftest import running
+from tests.rocketmq.conftest import SERVERS, running
 from tests.rocketmq.stub import Client, message, of_consumer, of_producer
 
 
-@pytest.mark.parametrize("server", ["native", "grpcio"])
+@pytest.mark.parametrize("server", SERVERS)
 def test_an_end_under_load_fails_nothing(server: str, broker: RunningBroker, tmp_path: Path, orders: str) -> None:
     is_over = threading.Event()
 

@@ -170,14 +170,14 @@ def test_a_slow_listener_keeps_its_message_until_it_is_killed(language: Language
         assert (body(again), again["attempt"]) == (b"tea", 2)
 
 
-def test_a_send_whose_answer_is_lost_is_stored_once(language: Language, native: Gateway, orders: str) -> None:
-    with LossyProxy(f"http://{native.address}") as proxy, language.starts(urlsplit(proxy.url).netloc) as program:
+def test_a_send_whose_answer_is_lost_is_stored_once(language: Language, plain: Gateway, orders: str) -> None:
+    with LossyProxy(f"http://{plain.address}") as proxy, language.starts(urlsplit(proxy.url).netloc) as program:
         produces(program, orders)
         for number in range(10):
             proxy.answers_to_lose = 1
             program.do("send", topic=orders, body=b"%d" % number)
             assert proxy.answers_to_lose == 0
-    with language.starts(native.address) as reader:
+    with language.starts(plain.address) as reader:
         subscribes(reader, "coupons", orders)
         found = [body(one) for one in reader.receives(10)]
         found += [body(one) for one in reader.do("receive", invisible=30)["messages"]]

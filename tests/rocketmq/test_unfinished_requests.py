@@ -15,7 +15,7 @@ from mqbroker.rocketmq.protocol.service_pb2 import SendMessageRequest, SendMessa
 from tests.broker.burdens import resident_bytes, watching
 from tests.broker.running import RunningBroker
 from tests.rocketmq import unfinished
-from tests.rocketmq.conftest import Gateway, running
+from tests.rocketmq.conftest import SERVERS, Gateway, running
 from tests.rocketmq.stub import SERVICE, Client, message, of_producer
 from tests.rocketmq.test_access_of_clients import made_key
 from tests.rocketmq.test_transactions_of_clients import begin
@@ -53,12 +53,10 @@ def test_callers_without_a_key_take_next_to_nothing(plain: Gateway, orders: str)
     assert grown[0] < 150 * MIB, f"{grown[0] / MIB:.0f} MiB for 8 GiB that were announced"
 
 
-def test_a_message_beyond_the_limit_is_not_taken_on_a_port_that_strangers_reach(
-    broker: RunningBroker, tmp_path: Path
-) -> None:
-    with running(broker, tmp_path, host="0.0.0.0") as gateway, worst_of(gateway) as grown:
+def test_a_message_beyond_the_limit_is_not_taken(plain: Gateway) -> None:
+    with worst_of(plain) as grown:
         [connection] = asyncio.run(
-            unfinished.sends(gateway.address, {}, connections=1, calls=1, size=512 * MIB, seconds=2)
+            unfinished.sends(plain.address, {}, connections=1, calls=1, size=512 * MIB, seconds=2)
         )
 
     assert connection.ended == {1}
@@ -76,7 +74,7 @@ def test_a_key_that_never_ends_its_requests_leaves_turns_to_others(broker: Runni
         found.extend(asyncio.run(unfinished.sends(address, caller, connections=2, calls=100, size=LARGEST, seconds=9)))
 
     with (
-        running(broker, tmp_path, ROCKETMQ_SERVER="grpcio", BODY_READ_SECONDS="4") as gateway,
+        running(broker, tmp_path, BODY_READ_SECONDS="4") as gateway,
         Client(gateway.address, other["key"]) as client,
     ):
         client.send(message("turns", b"before"))
@@ -104,7 +102,7 @@ def test_a_request_that_never_ends_is_refused_by_a_code(broker: RunningBroker, t
         yield SendMessageRequest()
 
     with (
-        running(broker, tmp_path, ROCKETMQ_SERVER="grpcio", BODY_READ_SECONDS="1") as gateway,
+        running(broker, tmp_path, BODY_READ_SECONDS="1") as gateway,
         Client(gateway.address) as client,
     ):
         send = client.channel.stream_unary(
@@ -118,7 +116,7 @@ def test_a_request_that_never_ends_is_refused_by_a_code(broker: RunningBroker, t
     assert (status.code, "not complete after 1 seconds" in status.message) == (TOO_LATE, True)
 
 
-@pytest.mark.parametrize("server", ["native", "grpcio"])
+@pytest.mark.parametrize("server", SERVERS)
 def test_a_client_that_does_not_take_what_it_is_sent_holds_it_for_a_bounded_time(
     server: str, broker: RunningBroker, tmp_path: Path, orders: str
 ) -> None:
@@ -139,7 +137,7 @@ def test_a_client_that_does_not_take_what_it_is_sent_holds_it_for_a_bounded_time
     assert len(received) >= 20, "what had not left for the slow client is offered again"
 
 
-@pytest.mark.parametrize("server", ["native", "grpcio"])
+@pytest.mark.parametrize("server", SERVERS)
 def test_a_producer_that_does_not_take_its_checks_is_left_and_another_one_asked(
     server: str, broker: RunningBroker, tmp_path: Path, orders: str
 ) -> None:
