@@ -31,6 +31,7 @@ from mqbroker.environment.framework import (  # noqa: F401  # Django reads them 
     USE_TZ,
 )
 from mqbroker.environment.rocketmq import (  # noqa: F401  # Django reads them here
+    ROCKETMQ_CONNECTIONS,
     ROCKETMQ_SERVER,
     ROCKETMQ_TLS_CERTIFICATE,
     ROCKETMQ_TLS_KEY,

@@ -9,6 +9,14 @@ ROCKETMQ_SERVER = env.choice(
     "third of the CPU, and messages of any length into memory before their key is known. TLS is always grpcio's.",
     ("auto", "native", "grpcio"),
 )
+ROCKETMQ_CONNECTIONS = env.whole(
+    "ROCKETMQ_CONNECTIONS",
+    2048,
+    "Connections of a port for RocketMQ's clients; three quarters of them from one address, or CONNECTIONS_PER_ADDRESS "
+    "where that is less. A client has one, of some 15 kB.",
+    1,
+    65536,
+)
 ROCKETMQ_TLS_CERTIFICATE = env.text(
     "ROCKETMQ_TLS_CERTIFICATE",
     "",

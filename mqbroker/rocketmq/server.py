@@ -17,9 +17,10 @@ import grpc
 import grpc.aio
 import structlog
 
-from mqbroker.rocketmq import service
+from mqbroker.rocketmq import connections, service
 from mqbroker.rocketmq.call import Kept
 from mqbroker.rocketmq.checks import Checks
+from mqbroker.rocketmq.connections import Connections
 from mqbroker.rocketmq.renewals import Renewals
 from store.process import runtime
 from store.process.configuration import setting
@@ -38,6 +39,9 @@ MAX_PENDING = 4096
 AHEAD_BYTES = 16 * 1024
 # A bit for each form of packing that grpc knows, the first for none.
 UNPACKED_ONLY = 1
+# A connection that has not begun to speak HTTP/2, and one without a call, which its client opens again.
+HANDSHAKE_MILLISECONDS = 30_000
+IDLE_MILLISECONDS = 300_000
 # Calls that are under way at a signal have so long.
 FINISH_SECONDS = 1.0
 
@@ -65,6 +69,9 @@ def options() -> Sequence[tuple[str, Any]]:
         # Clients ping as often as they want: none is cut for it.
         ("grpc.http2.max_ping_strikes", 0),
         ("grpc.keepalive_time_ms", KEEPALIVE_MILLISECONDS),
+        ("grpc.max_allowed_incoming_connections", connections.most()),
+        ("grpc.server_handshake_timeout_ms", HANDSHAKE_MILLISECONDS),
+        ("grpc.max_connection_idle_ms", IDLE_MILLISECONDS),
         ("grpc.max_concurrent_streams", MAX_CALLS),
         # Megabytes that each connection may send ahead, of calls that are not read.
         ("grpc.http2.bdp_probe", 0),
@@ -101,7 +108,8 @@ async def serving(ports: Ports) -> AsyncIterator[None]:
     for server in servers:
         await server.start()
     try:
-        yield
+        async with Connections(ports.plain, ports.tls):
+            yield
     finally:
         for server in servers:
             await server.stop(FINISH_SECONDS)
