@@ -13,7 +13,8 @@ from embedded.errors import CannotStart
 LOCKS: dict[str, list[str]] = {
     "requirements.lock": [],
     "requirements-build.lock": ["--extra", "build"],
-    "requirements-dev.lock": ["--extra", "dev"],
+    # With the native server, which the tests try beside grpcio's.
+    "requirements-dev.lock": ["--extra", "dev", "--extra", "rocketmq-native"],
     "requirements-analytics.lock": ["--extra", "analytics"],
 }
 # For every platform and every Python from 3.11 on, on whichever machine a lock is made.
