@@ -7,6 +7,7 @@ there are waits until no cache holds anything of the time before the change.
 
 import asyncio
 import contextlib
+import re
 import threading
 import time
 from itertools import count
@@ -20,6 +21,11 @@ from store.notices.peers import NOT_LISTENING, NOTIFY, Peers
 from store.process import runtime
 
 CHANNEL = "mqbroker_changed"
+PAYLOAD = re.compile(
+    r"(?P<word>changed|dropped):(?P<process>[0-9a-f]{1,32}):(?P<number>[0-9]{1,18})(:(?P<by>[0-9a-f]{1,32}))?"
+)
+# Confirmations of one process under way.
+MAX_CONFIRMING = 100
 # No process caches configuration for longer: a process that does not confirm has dropped it by itself after this.
 LONGEST_CACHED_SECONDS = 3.0
 
@@ -71,12 +77,17 @@ class Changes:
 
     def heard(self, payload: str) -> None:
         """A notice of CHANNEL has come: `changed`, the process and its number, or `dropped`, these and who did."""
-        word, process, number, *by = payload.split(":")
+        found = PAYLOAD.fullmatch(payload)
+        if found is None:
+            return  # Any role may notify the channel.
+        word, process, number, by = found["word"], found["process"], found["number"], found["by"]
         peers = runtime.control(Peers)
         if word == "dropped" and process == peers.name and number in self._unconfirmed:
-            self._unconfirmed[number].confirmed(*by)
+            self._unconfirmed[number].confirmed(by or "")
         elif word == "changed" and process != peers.name:
             runtime.current().forget()
+            if len(self._confirming) >= MAX_CONFIRMING:
+                return  # What is not confirmed is waited for until no cache holds it.
             confirming = self._confirm(f"dropped:{process}:{number}:{peers.name}")
             self._confirming.add(asyncio.create_task(confirming, name="confirm"))
 

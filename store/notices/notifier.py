@@ -6,6 +6,7 @@ commit. No request depends on it: each reads again by itself after a while.
 
 import asyncio
 import contextlib
+import re
 import time
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator
@@ -18,6 +19,7 @@ from store.db import connections
 from store.errors import Refusal
 from store.notices import caches
 from store.notices.caches import Changes
+from store.notices.hearing import DEAF_SECONDS, Flooded, Hearing
 from store.notices.listeners import Emptied, Listeners, Read, Waiter, join
 from store.notices.peers import NOTIFY, PRESENCE_SECONDS, Peers
 from store.process import runtime
@@ -29,6 +31,8 @@ CHANNEL = "mqbroker_visible"
 COALESCE_SECONDS = 0.015
 RECONNECT_SECONDS = 1.0
 LOOK_SECONDS = 30.0
+# The process that sends it, and how many messages became visible in which topics.
+PAYLOAD = re.compile(r"[0-9a-f]{0,32};(?:[0-9]{1,18}:[0-9]{1,9}(?:,|$))*")
 # A payload is at most 8000 bytes; a topic takes some 20 of them.
 MAX_TOPICS_PER_NOTIFY = 300
 
@@ -139,19 +143,23 @@ class Wakeups:
 
     async def _receive_notices(self) -> None:
         while True:
+            pause = RECONNECT_SECONDS
             try:
                 connection = await connections.connect("mqbroker-listener", direct=True)
                 async with connection:
                     await self._begin_listening(connection)
+                    hearing = Hearing(connection)
                     while True:
-                        async for notice in connection.notifies(timeout=LOOK_SECONDS):
+                        async for notice in hearing.notices(LOOK_SECONDS):
                             self._received(notice)
                         # A connection that has broken silently brings no notice either.
                         await connection.execute(b"SELECT 1")
-            except psycopg.Error as problem:
+            except (psycopg.Error, Flooded) as problem:
                 logger.warning("not listening for other processes", problem=type(problem).__name__)
+                if isinstance(problem, Flooded):
+                    pause = DEAF_SECONDS
             self._peers.end()
-            await asyncio.sleep(RECONNECT_SECONDS)
+            await asyncio.sleep(pause)
 
     async def _begin_listening(self, connection: psycopg.AsyncConnection[Any]) -> None:
         await connection.execute(f"LISTEN {CHANNEL}".encode())
@@ -166,6 +174,8 @@ class Wakeups:
         if notice.channel == caches.CHANNEL:
             runtime.control(Changes).heard(notice.payload)
             return
+        if not PAYLOAD.fullmatch(notice.payload):
+            return  # Any role may notify the channel.
         name, _, topics = notice.payload.partition(";")
         if name == self._peers.name:
             self._peers.hear_itself(time.monotonic())

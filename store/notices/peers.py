@@ -21,6 +21,8 @@ ALONE_SECONDS = 7.0
 # A process that has not heard its own notices for so long hears nothing: less than ALONE_SECONDS by a notice of another
 # process, so that it is known before one that is there counts as gone.
 DEAF_SECONDS = ALONE_SECONDS - PRESENCE_SECONDS
+# More than an installation has: anybody who may connect to the database may announce processes that there are not.
+MAX_PEERS = 200
 # The sender of a notice that says nothing about its process: none waits for a process which does not listen.
 NOT_LISTENING = ""
 
@@ -70,6 +72,8 @@ class Peers:
         is_new = name not in self.others(now)
         self._alone_from = now + ALONE_SECONDS
         self._heard = {other: at for other, at in self._heard.items() if now < at + ALONE_SECONDS}
+        if is_new and len(self._heard) >= MAX_PEERS:
+            return False
         self._heard[name] = now
         return is_new
 

@@ -1,0 +1,71 @@
+"""Notices of a channel are read as long as they stay few: any role that may connect may notify it."""
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from store.notices.hearing import BURST_BYTES, Flooded, Hearing
+from tests.broker import characters
+from tests.broker.polling import eventually
+from tests.broker.running import API_KEY, RunningBroker
+from tests.control.operators import Operator
+from tests.store.keeper import Keeper
+
+NOTIFY = "SELECT pg_notify(%s, n || repeat('x', %s)) FROM generate_series(1, %s) AS n"
+# What no process of the broker says, and some of what a hostile one would.
+NONSENSE = ("", "x", "x;y", "abc;7", "abc;7:-5", "abc;7:x", ";;", "changed", "changed:x:1", "dropped:::", "a:b:c:d:e:f")
+
+
+@pytest.fixture
+def notifying(database_url: str) -> Iterator[psycopg.Connection]:
+    """A session that notifies as it likes."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+async def heard(url: str, channel: str, notifying: psycopg.Connection, size: int, number: int) -> int:
+    """How many notices of a size are heard, of this number."""
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        await connection.execute(f"LISTEN {channel}".encode())
+        notifying.execute(NOTIFY, [channel, size, number])
+        count = 0
+        async for _ in Hearing(connection).notices(30):
+            count += 1
+            if count == number:
+                return count
+    return count
+
+
+@pytest.mark.parametrize(("size", "number"), [(0, BURST_BYTES // 200), (7_000, BURST_BYTES // 8_000)])
+def test_what_a_busy_broker_says_at_once_is_heard(
+    keeper: Keeper, database_url: str, notifying: psycopg.Connection, size: int, number: int
+) -> None:
+    assert keeper.do(heard(database_url, characters.name("calm").replace("-", "_"), notifying, size, number)) == number
+
+
+@pytest.mark.parametrize(("size", "number"), [(0, BURST_BYTES // 20), (7_000, BURST_BYTES // 1_000)])
+def test_a_flood_ends_the_listening_whether_its_notices_are_large_or_many(
+    keeper: Keeper, database_url: str, notifying: psycopg.Connection, size: int, number: int
+) -> None:
+    with pytest.raises(Flooded):
+        keeper.do(heard(database_url, characters.name("flood").replace("-", "_"), notifying, size, number))
+
+
+def test_a_notice_that_says_nothing_known_ends_no_listening(broker: RunningBroker) -> None:
+    operator = Operator(broker.url, API_KEY)
+    sessions = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = %s"
+    with psycopg.connect(broker.direct_url, autocommit=True) as connection:
+
+        def listening() -> set[int]:
+            return {pid for (pid,) in connection.execute(sessions, ["mqbroker-listener"])}
+
+        before = eventually(lambda: len(found := listening()) == len(broker.webs) and found)
+        for channel in ("mqbroker_visible", "mqbroker_changed"):
+            for payload in NONSENSE:
+                connection.execute("SELECT pg_notify(%s, %s)", [channel, payload])
+        # The change is confirmed by each process that listens, behind all those notices.
+        topic = characters.name("orders")
+        assert operator.put(f"/v1/topics/{topic}", queues=1).status == 201
+
+        assert listening() == before
