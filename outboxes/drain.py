@@ -5,68 +5,44 @@ the rows where they were; their ids let the repetition store nothing twice.
 """
 
 import asyncio
-import time
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import NamedTuple
 
 import psycopg
 import structlog
-from django.conf import settings
 
-from access.callers import Caller
-from outboxes import messages
+from outboxes.listener import Listener
+from outboxes.progress import IN_VAIN_SECONDS, Progress, Queueing, Size, turn_taken
+from outboxes.rows import First, Listed
 from outboxes.source import (
     CLEAR_SLOT,
     FALL_ASLEEP,
+    FIND_FIRST,
+    FIND_HOLDER,
     LOOK_AT_OUTBOX,
-    MEASURE_ROWS,
-    SET_APART,
-    SET_LARGE_APART,
-    TAKE_ROWS,
     TURN_SLOT,
-    Listed,
-    Measured,
     Source,
-    Waits,
+    SourceUnreadable,
 )
+from outboxes.turns import Batch, Taken
 from store.db import connections, sealing
 from store.db.sealing import SecretUnreadable
 from store.db.statements import Statement
 from store.errors import Refusal
-from store.messages import MAX_PROPERTIES_BYTES
 from store.process import runtime
-from webhooks.slots import Allowance
 
 logger = structlog.stdlib.get_logger(__name__)
 
 LIST_OUTBOXES = Statement(__file__, "list_outboxes", Listed)
-NOTE_OUTBOX = Statement(__file__, "note_outbox")
 
-MAX_ROWS = 500
-MAX_BYTES = 4 * 1024 * 1024
-# Of all outboxes together in one process; a batch waits for its share.
-MAX_HELD_BYTES = 16 * 1024 * 1024
-HOLD_SECONDS = 5.0
 # After a step with so many rows the drain steps again by itself, and producers need not notify it.
 BUSY_ROWS = 50
-# Finds what was committed between a look and the sleep; and where a proxy passes no notices.
-POLL_SECONDS = 1.0
 # While another process drains it.
 STANDBY_SECONDS = 0.5
 FAILED_SECONDS = 2.0
-NOTE_SECONDS = 1.0
-LOOK_SECONDS = 5.0
+# Of one step in all: above what a source allows a transaction.
+STEP_SECONDS = 60.0
 MAX_WAITING = 100_000
 # After so many rows new ones go to the other partition, and the disk of this one is given back.
 SLOT_ROWS = 10_000
-
-
-class Taken(NamedTuple):
-    """The rows that were taken, and how many of them were set apart."""
-
-    rows: int = 0
-    refused: int = 0
 
 
 class Drain:
@@ -74,9 +50,11 @@ class Drain:
 
     def __init__(self, listed: Listed) -> None:
         self.listed = listed
-        self._caller = Caller(f"outbox {listed.name}", tuple(f"produce:{topic}" for topic in listed.topics))
         self._progress = Progress(listed)
-        self._slot = Slots()
+        self._slots = Slots()
+        self._size = Size()
+        self._queueing = Queueing()
+        self._is_busy = False
 
     async def forever(self) -> None:
         """Drains until it is cancelled; what fails is noted, and tried again."""
@@ -96,56 +74,89 @@ class Drain:
     async def _connected(self) -> None:
         opened = self.listed._replace(url=sealing.opened(self.listed.url))
         source = await Source.connected(opened)
+        listener = Listener(opened)
+        listening = None
+        if source.notifies:
+            listening = runtime.current().task(listener.forever(), f"listener of the outbox {opened.name}")
         try:
             while True:
-                await source.wait(await self._step(source))
+                await listener.wait(await self._timely_step(source, listener.poll_seconds))
         finally:
+            if listening is not None:
+                listening.cancel()
+                await asyncio.gather(listening, return_exceptions=True)
             await source.close()
 
-    async def _step(self, source: Source) -> float:
+    async def _timely_step(self, source: Source, poll_seconds: float) -> float:
+        try:
+            async with asyncio.timeout(STEP_SECONDS):
+                return await self._step(source, poll_seconds)
+        except TimeoutError:
+            raise SourceUnreadable(f"The source has not come to an end of a turn within {STEP_SECONDS:g} s.") from None
+
+    async def _step(self, source: Source, poll_seconds: float) -> float:
         """Takes what is there; returns how long to wait for a notice before the next step."""
-        waits: Sequence[Waits] = ()
-        async with source.turn() as is_mine:
-            if not is_mine:
-                return STANDBY_SECONDS
-            limits = {"max_rows": MAX_ROWS, "max_row_bytes": settings.MAX_MESSAGE_BYTES + MAX_PROPERTIES_BYTES}
-            [measured] = await source.read(MEASURE_ROWS, limits)
-            if measured.large:
-                reason = f"message_too_large: the row has more than {limits['max_row_bytes']:,} bytes"
-                await source.write(SET_LARGE_APART, {**limits, "reason": reason})
-            try:
-                taken = await self._take(source, limits, measured) if measured.next_rows > measured.large else Taken()
-            except TimeoutError:
-                # Other outboxes hold all the bytes that this process may: theirs come first.
-                return STANDBY_SECONDS
-            await source.write(FALL_ASLEEP, {"asleep": measured.next_rows < BUSY_ROWS})
-            if self._progress.look_is_due():
-                waits = await source.read(LOOK_AT_OUTBOX, {"max_count": MAX_WAITING})
-        self._progress.add(taken.rows - taken.refused, taken.refused + measured.large)
-        if waits:
-            self._progress.saw(waits[0].waiting, waits[0].oldest_at)
+        # While rows come one turn follows the other, and leaves the others no time to get one.
+        if not self._is_busy or self._progress.look_is_due():
+            first = await self._look(source)
+            if first.seq is None and first.asleep:
+                return await self._idle(source, poll_seconds)
+        taken = await self._turn(source)
+        self._is_busy = taken is not None and taken.rows > 0
+        if taken is None:
+            await self._queue(source)
+            return STANDBY_SECONDS
+        self._queueing.got()
+        self._progress.add(taken.rows - taken.refused, taken.refused)
         await self._progress.note()
-        await self._slot.drained(source, taken.rows + measured.large)
-        return 0.0 if measured.next_rows else POLL_SECONDS
+        await self._slots.drained(source, taken.rows)
+        if taken.must_wait:
+            # Other outboxes hold all the bytes that this process may: theirs come first.
+            return STANDBY_SECONDS
+        return 0.0 if self._is_busy else poll_seconds
 
-    async def _take(self, source: Source, limits: Mapping[str, int], measured: Measured) -> Taken:
-        """Takes rows, stores their messages, and sets apart what is refused. Raises TimeoutError without a row."""
-        size = min(measured.bytes, MAX_BYTES + limits["max_row_bytes"])
-        async with runtime.control(Held).bytes.hold(size, HOLD_SECONDS):
-            rows = await source.read(TAKE_ROWS, {**limits, "max_bytes": MAX_BYTES})
-            refused = await messages.store(rows, self._caller)
-        for one in refused:
-            kept = one.row._asdict()
-            del kept["slot"], kept["seq"]
-            await source.write(SET_APART, {**kept, "reason": one.reason})
-        return Taken(len(rows), len(refused))
+    async def _idle(self, source: Source, poll_seconds: float) -> float:
+        self._queueing.got()
+        await self._progress.note()
+        await self._slots.drained(source, 0)
+        return poll_seconds
 
+    async def _look(self, source: Source) -> First:
+        """What waits, which is seen also by a process that does not get the turn."""
+        async with source.transaction():
+            found = await source.read(FIND_FIRST)
+            if not found:
+                raise SourceUnreadable(
+                    "mqbroker_outbox_state has no row, which is the turn: "
+                    "execute INSERT INTO mqbroker_outbox_state DEFAULT VALUES."
+                )
+            if self._progress.look_is_due() and self._queueing.counts:
+                [waits] = await source.read(LOOK_AT_OUTBOX, {"max_count": MAX_WAITING})
+                self._progress.saw(waits.waiting, waits.oldest_at)
+        return found[0]
 
-class Held:
-    """The bytes of rows that the drains of this process hold together."""
+    async def _turn(self, source: Source) -> Taken | None:
+        """What a turn has taken; None where another process has it."""
+        try:
+            async with source.turn() as is_mine:
+                if not is_mine:
+                    return None
+                taken = await Batch(source, self.listed, self._size.rows).take()
+                await source.write(FALL_ASLEEP, {"asleep": taken.rows < BUSY_ROWS})
+        except BaseException:
+            self._size.failed()
+            raise
+        self._size.succeeded()
+        return taken
 
-    def __init__(self) -> None:
-        self.bytes = Allowance(MAX_HELD_BYTES)
+    async def _queue(self, source: Source) -> None:
+        """Another session has the turn. Raises TurnTaken where it does nothing with it."""
+        seconds = self._queueing.wants(await self._look(source))
+        if seconds >= IN_VAIN_SECONDS:
+            async with source.transaction():
+                raise turn_taken(await source.read(FIND_HOLDER), seconds)
+        if self._queueing.counts:
+            await self._progress.note()
 
 
 class Slots:
@@ -171,51 +182,6 @@ class Slots:
                     self._emptied = None
             elif turned := await source.read(TURN_SLOT):
                 self._rows, self._emptied = 0, turned[0].slot
-
-
-class Progress:
-    """What this process has to note of an outbox."""
-
-    def __init__(self, listed: Listed) -> None:
-        self._of = {"id": listed.id, "url": listed.url}
-        self._drained = self._refused = 0
-        self._waits: tuple[int, datetime | None] | None = None
-        self._noted_at = self._looked_at = -LOOK_SECONDS
-
-    def add(self, drained: int, refused: int) -> None:
-        """Counts rows that are committed."""
-        self._drained += drained
-        self._refused += refused
-
-    def look_is_due(self) -> bool:
-        """Whether what waits is to be counted again."""
-        return time.monotonic() - self._looked_at >= LOOK_SECONDS
-
-    def saw(self, waiting: int, oldest_at: datetime | None) -> None:
-        """Keeps what waits, for the next note."""
-        self._looked_at = time.monotonic()
-        self._waits = waiting, oldest_at
-
-    async def note(self) -> None:
-        """Writes what there is to note, every NOTE_SECONDS at most."""
-        is_news = self._drained or self._refused or self._waits
-        if is_news and time.monotonic() - self._noted_at >= NOTE_SECONDS:
-            await self._write(None)
-
-    async def failed(self, reason: str) -> None:
-        """Writes why it cannot be drained. While the broker's database is away there is no place for it but the log."""
-        try:
-            await self._write(reason)
-        except Refusal as refusal:
-            logger.warning("an outbox's failure could not be noted", reason=refusal.detail)
-
-    async def _write(self, failure: str | None) -> None:
-        self._noted_at = time.monotonic()
-        waiting, oldest_at = self._waits or (None, None)
-        noted = {"drained": self._drained, "refused": self._refused, "waiting": waiting, "oldest_at": oldest_at}
-        await connections.read_control(NOTE_OUTBOX, {**self._of, "failure": failure, **noted})
-        self._drained = self._refused = 0
-        self._waits = None
 
 
 class Drains:

@@ -1,34 +1,33 @@
 """Stores the rows of an outbox as messages: rows of one sharding key in their order, others side by side."""
 
 import asyncio
-import base64
-import json
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-import msgspec
+import psycopg
+import structlog
 
 from access.callers import Caller
-from outboxes.source import Row
+from outboxes import reading
+from outboxes.rows import Refused, Row
 from sending.batches import BatchedMessage, SendBatch
 from sending.send import Send
 from store.commit import writer
-from store.errors import MessageIllegal, OutcomeUnknown, Refusal, SystemBusy
+from store.errors import NoPermission, OutcomeUnknown, Refusal, SystemBusy
 from store.messages import Message
 from store.naming import topics
+
+logger = structlog.stdlib.get_logger(__name__)
 
 Shape = TypeVar("Shape", bound=Message)
 # Rows without a key are stored in batches of this size, each of which goes to a queue of its own.
 BATCH_ROWS = 64
 # Nothing is wrong with the rows: they are taken again later.
 LATER = (SystemBusy, OutcomeUnknown)
-
-
-class Refused(NamedTuple):
-    """A row that no message can be made of, and why."""
-
-    row: Row
-    reason: str
+# What the content of a row makes a database raise: a character, a number, a size.
+OF_CONTENT = (psycopg.DataError, psycopg.errors.ProgramLimitExceeded, psycopg.errors.InternalError_)
+# Of a reason: the rest would be the row itself.
+REASON_CHARACTERS = 500
 
 
 async def store(rows: Sequence[Row], caller: Caller) -> list[Refused]:
@@ -45,7 +44,7 @@ async def store(rows: Sequence[Row], caller: Caller) -> list[Refused]:
 
 def chains(rows: Sequence[Row]) -> Iterator[list[Row]]:
     """The rows by topic and sharding key, in their order; those without a key in parts."""
-    by_key: dict[tuple[str, str | None], list[Row]] = {}
+    by_key: dict[tuple[str | None, str | None], list[Row]] = {}
     for row in sorted(rows, key=lambda row: row.seq):
         by_key.setdefault((row.topic, row.sharding_key), []).append(row)
     for (_, key), chain in by_key.items():
@@ -58,25 +57,13 @@ async def _store_chain(chain: Sequence[Row], caller: Caller) -> list[Refused]:
     """Stores rows one behind the other: runs of what a batch may hold as batches."""
     refused: list[Refused] = []
     for run in runs(chain):
-        if len(run) > 1:
-            try:
-                await _send(
-                    SendBatch(topic=run[0].topic, messages=[message_of(row, BatchedMessage) for row in run]),
-                    None,
-                    caller,
-                )
-                continue
-            except LATER:
-                raise
-            except Refusal:
-                pass  # One of them is refused: by themselves it is found which.
+        if len(run) > 1 and await _try_to_send(run, caller) is None:
+            continue
+        # One of several is refused: by themselves it is found which.
         for row in run:
-            try:
-                await _send(message_of(row, Message), row.traceparent, caller)
-            except LATER:
-                raise
-            except Refusal as refusal:
-                refused.append(Refused(row, f"{refusal.code}: {refusal.detail}"))
+            problem = await _try_to_send([row], caller)
+            if problem is not None:
+                refused.append(Refused(row.slot, row.seq, reason_of(problem)))
     return refused
 
 
@@ -98,35 +85,42 @@ def runs(chain: Sequence[Row]) -> Iterator[list[Row]]:
 def is_plain(row: Row) -> bool:
     """Whether a batch may hold it: it is visible at once, and of no trace of its own."""
     waits = row.delay_level, row.delay_seconds, row.deliver_at, row.traceparent
-    return all(value is None for value in waits) and not topics.is_system(row.topic)
+    return all(value is None for value in waits) and not topics.is_system(row.topic or "")
 
 
-async def _send(given: Message | SendBatch, traceparent: str | None, caller: Caller) -> None:
-    await writer.run(Send(given, traceparent, caller))
-
-
-def message_of(row: Row, shape: type[Shape]) -> Shape:
-    """A row as a message, checked as what comes by HTTP is. Raises MessageIllegal."""
-    body = row.body if row.body_bytes is None else None
+async def _try_to_send(run: Sequence[Row], caller: Caller) -> Exception | None:
+    """Sends rows together, and returns the problem that is one of theirs. Raises any other: all rows wait then."""
     try:
-        properties = None if row.properties is None else json.loads(row.properties)
-    except RecursionError:
-        raise MessageIllegal("properties is nested too deep: give an object of texts.") from None
-    found = {
-        "topic": row.topic,
-        "body": body,
-        "body_base64": None if row.body_bytes is None else base64.b64encode(row.body_bytes).decode(),
-        "message_id": row.id,
-        "tags": row.tags,
-        "keys": row.keys,
-        "sharding_key": row.sharding_key,
-        "properties": properties,
-        "delay_level": row.delay_level,
-        "delay_seconds": row.delay_seconds,
-        "deliver_at": row.deliver_at,
-        "born_at": row.created_at,
-    }
-    try:
-        return msgspec.convert({name: value for name, value in found.items() if value is not None}, shape)
-    except msgspec.ValidationError as problem:
-        raise MessageIllegal(f"{problem}.") from None
+        await writer.run(_send_of(run, caller))
+    except Exception as problem:
+        if _is_of_rows(problem):
+            return problem
+        raise
+    return None
+
+
+def _send_of(run: Sequence[Row], caller: Caller) -> Send:
+    """Raises what reading a row raises, and NoPermission for a topic that is none of the outbox's."""
+    topic = run[0].topic or ""
+    if not caller.may("produce", topic):
+        raise NoPermission(f"topic {topic[:140]!r} is none of those that the outbox may send to: PUT it to its topics.")
+    if len(run) == 1:
+        [row] = run
+        return Send(reading.message_of(row, Message), reading.traceparent_of(row), caller)
+    batch = SendBatch(topic=topic, messages=[reading.message_of(row, BatchedMessage) for row in run])
+    return Send(batch, None, caller)
+
+
+def _is_of_rows(problem: Exception) -> bool:
+    """Whether a row is the reason, whatever it is: nothing behind it must wait for it. Else a database is away."""
+    if isinstance(problem, psycopg.Error):
+        return isinstance(problem, OF_CONTENT)
+    return not isinstance(problem, (*LATER, OSError, MemoryError))
+
+
+def reason_of(problem: Exception) -> str:
+    """Why a row is set apart."""
+    if isinstance(problem, Refusal):
+        return f"{problem.code}: {problem.detail}"[:REASON_CHARACTERS]
+    logger.warning("a row of an outbox is set apart", problem=type(problem).__name__)
+    return f"message_illegal: {' '.join(str(problem).split())} ({type(problem).__name__})"[:REASON_CHARACTERS]

@@ -1,151 +1,201 @@
-"""A source: the database of an outbox, as the broker meets it by one connection of its own."""
+"""A source: the database of an outbox, met by a connection of the broker's own. Nothing that it sends is believed."""
 
-import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from datetime import datetime
-from typing import Any, NamedTuple, Self
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from typing import Any, LiteralString, Self, cast
 
 import psycopg
-from psycopg.rows import TupleRow
+from psycopg import capabilities, sql
 
-from store.db.session import PLAIN, as_options
+from outboxes.rows import Cleared, Described, First, Holder, Listed, Measured, Row, Slot, Turn, Waits
+from store.db import patience
+from store.db.patience import PatientAsyncConnection
 from store.db.statements import NoRow, RowType, Statement
+from store.errors import MessageIllegal
 
-
-class Listed(NamedTuple):
-    """An outbox that is drained."""
-
-    id: int
-    name: str
-    url: str
-    schema: str
-    topics: list[str]
-
-
-class Turn(NamedTuple):
-    """Whether this transaction is the one that drains the outbox."""
-
-    search_path: str
-    is_mine: bool
-
-
-class Row(NamedTuple):
-    """A row of an outbox. `seq` is the order in which rows of one sharding key were committed."""
-
-    slot: int
-    seq: int
-    id: uuid.UUID
-    topic: str
-    body: str | None
-    body_bytes: bytes | None
-    tags: str | None
-    keys: list[str] | None
-    sharding_key: str | None
-    properties: str | None
-    delay_level: int | None
-    delay_seconds: float | None
-    deliver_at: datetime | None
-    traceparent: str | None
-    created_at: datetime
-
-
-class Measured(NamedTuple):
-    """The next rows, the bytes of those that are not too large, and how many are."""
-
-    next_rows: int
-    bytes: int
-    large: int
-
-
-class Waits(NamedTuple):
-    """How many rows wait, and since when the first does."""
-
-    waiting: int
-    oldest_at: datetime | None
-
-
-class Slot(NamedTuple):
-    """A partition of the outbox."""
-
-    slot: int
-
-
-class Cleared(NamedTuple):
-    """Whether a partition's disk was given back."""
-
-    is_cleared: bool
-
-
+ENTER_SOURCE = Statement(__file__, "enter_source")
+DESCRIBE_SOURCE = Statement(__file__, "describe_source", Described)
+FIND_FIRST = Statement(__file__, "find_first", First)
 TAKE_TURN = Statement(__file__, "take_turn", Turn)
-TAKE_ROWS = Statement(__file__, "take_rows", Row)
+FIND_HOLDER = Statement(__file__, "find_holder", Holder)
 MEASURE_ROWS = Statement(__file__, "measure_rows", Measured)
-SET_LARGE_APART = Statement(__file__, "set_large_apart")
+TAKE_ROWS = Statement(__file__, "take_rows", Row)
 SET_APART = Statement(__file__, "set_apart")
+DELETE_ROWS = Statement(__file__, "delete_rows")
 LOOK_AT_OUTBOX = Statement(__file__, "look_at_outbox", Waits)
 FALL_ASLEEP = Statement(__file__, "fall_asleep")
 TURN_SLOT = Statement(__file__, "turn_slot", Slot)
 CLEAR_SLOT = Statement(__file__, "clear_slot", Cleared)
 
-CHANNEL = "mqbroker_outbox"
+# To one address; and to all that a name or several hosts stand for.
 CONNECT_SECONDS = 5
-# Of the session: a statement that waits for a lock, and a process that is frozen within a transaction, hold others up
-# for no longer.
-# None of it is left as the source has it by default. A partition is truncated after a look for rows, which has to see
-# what was committed up to then.
-SESSION = as_options(
-    {**PLAIN, "statement_timeout": "10s", "lock_timeout": "3s", "idle_in_transaction_session_timeout": "20s"}
-)
+CONNECT_ALL_SECONDS = 20
+# Above the time-out of statements, which the source itself keeps while it is well.
+ANSWER_SECONDS = 15
+# Rows that libpq hands over together, from its version 17 on: what is too much is noticed behind so many.
+CHUNK_ROWS = 10 if capabilities.has_stream_chunked() else 1
+# Of a statement that is not asked for rows of the outbox.
+FEW_ROWS, FEW_BYTES = 1000, 1024 * 1024
+# No transaction of the broker's is one of these by a setting of the role or the database.
+BEGIN: LiteralString = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE NOT DEFERRABLE"
+# Time-outs that a role may have, by the version that made them: of a transaction, which waits for the broker's own
+# database; and of a session between two looks.
+TRANSACTION_TIMEOUT_SINCE, NO_TRANSACTION_TIMEOUT = 170000, sql.SQL("SET LOCAL transaction_timeout = 0")
+IDLE_TIMEOUT_SINCE, NO_IDLE_TIMEOUT = 140000, sql.SQL("SET idle_session_timeout = 0")
+# Of these PostgreSQL knows no way to UTF-8: their texts are bytes without a meaning.
+UNREADABLE = {"SQL_ASCII", "MULE_INTERNAL"}
+
+
+class SourceUnreadable(MessageIllegal):
+    """What a source is or sends cannot be worked with."""
 
 
 class Source:
-    """A connection to a source, in autocommit but for `turn`."""
+    """A connection to a source. Each statement stands in a `transaction`, and none is waited for without an end."""
 
-    def __init__(self, connection: psycopg.AsyncConnection[TupleRow], schema: str) -> None:
+    def __init__(self, connection: PatientAsyncConnection, schema: str) -> None:
         self.connection = connection
-        self._schema = schema
+        self.schema = schema
+        self.notifies = False
+        enter = [
+            sql.SQL(BEGIN),
+            ENTER_SOURCE.sql(),
+            sql.SQL("SET LOCAL search_path TO {}").format(sql.Identifier(schema)),
+        ]
+        if connection.info.server_version >= TRANSACTION_TIMEOUT_SINCE:
+            enter.append(NO_TRANSACTION_TIMEOUT)
+        # In one message.
+        self._enter = sql.SQL("; ").join(enter)
 
     @classmethod
     async def connected(cls, listed: Listed) -> Self:
-        """A new connection that listens; the caller closes it. Raises psycopg's OperationalError."""
-        connection = await psycopg.AsyncConnection.connect(
-            listed.url,
-            autocommit=True,
-            connect_timeout=CONNECT_SECONDS,
-            application_name="mqbroker-outbox",
-            options=SESSION,
-            keepalives_idle=10,
-            tcp_user_timeout=15_000,
-        )
+        """A new connection; the caller closes it. Raises psycopg's OperationalError, or SourceUnreadable."""
+        source = cls(await connect(listed.url, "mqbroker-outbox"), listed.schema)
         try:
-            await connection.execute(f"LISTEN {CHANNEL}")
+            async with source.transaction():
+                [described] = await source.read(DESCRIBE_SOURCE)
         except BaseException:
-            await connection.close()
+            await source.close()
             raise
-        return cls(connection, listed.schema)
+        source.notifies = described.notifies
+        return source
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        """A transaction in the schema of the outbox, in which nothing is as the role or the database has it."""
+        await self._send(self._enter)
+        try:
+            yield
+        except BaseException:
+            # Of a session that was lost: what broke it is the error that is raised.
+            with contextlib.suppress(psycopg.Error):
+                await self._send(sql.SQL("ROLLBACK"))
+            raise
+        await self._send(sql.SQL("COMMIT"))
+
+    @contextlib.asynccontextmanager
     async def turn(self) -> AsyncIterator[bool]:
-        """A transaction in the schema of the outbox; yields whether this process may drain it now."""
-        async with self.connection.transaction():
-            [turn] = await self.read(TAKE_TURN, {"schema": self._schema})
-            yield turn.is_mine
+        """A transaction; yields whether this process may drain the outbox in it."""
+        async with self.transaction():
+            yield bool(await self.read(TAKE_TURN))
 
-    async def read(self, statement: Statement[RowType], given: Mapping[str, Any] | None = None) -> Sequence[RowType]:
-        """The rows of one statement."""
-        async with self.connection.cursor(row_factory=statement.rows) as cursor:
-            await cursor.execute(statement.sql(), given or {})
-            return await cursor.fetchall()
+    @contextlib.asynccontextmanager
+    async def savepoint(self) -> AsyncIterator[None]:
+        """What the block does is undone when it raises, and the transaction goes on."""
+        await self._send(sql.SQL("SAVEPOINT taken"))
+        try:
+            yield
+        except Exception:
+            await self._send(sql.SQL("ROLLBACK TO taken"))
+            raise
 
-    async def write(self, statement: Statement[NoRow], given: Mapping[str, Any] | None = None) -> None:
-        """Executes a statement without rows."""
-        await self.connection.execute(statement.sql(), given or {})
+    async def read(
+        self,
+        statement: Statement[RowType],
+        given: Mapping[str, Any] | None = None,
+        max_rows: int = FEW_ROWS,
+        max_bytes: int = FEW_BYTES,
+    ) -> Sequence[RowType]:
+        """The rows of one statement, taken one behind the other. Raises SourceUnreadable for more than was asked for:
+        a view and a rule answer what they will."""
+        cursor = self.connection.cursor(row_factory=statement.rows, binary=True)
+        found: list[RowType] = []
+        size = 0
+        asked = cursor.stream(statement.text.encode(), given or {}, size=CHUNK_ROWS)
+        with patience.of(ANSWER_SECONDS):
+            # Its end gives the connection back.
+            async with contextlib.aclosing(cast(AsyncGenerator[RowType], asked)) as rows:
+                async for row in rows:
+                    found.append(row)
+                    size += _size_of(row)
+                    if len(found) > max_rows or size > max_bytes:
+                        # What is still to come is not read.
+                        self.connection.pgconn.finish()
+                        raise SourceUnreadable(
+                            f"{statement.name} gave more than {max_rows} rows or {max_bytes:,} bytes, as no table of "
+                            "docs/sql.md does: make mqbroker_outbox by the statements of that page."
+                        )
+        return found
 
-    async def wait(self, seconds: float) -> None:
-        """Waits until a producer notifies, for so long at most. What came since the last wait counts, too."""
-        async for _ in self.connection.notifies(timeout=seconds, stop_after=1):
-            pass
+    def written(self, text: str) -> str:
+        """A text of ours as this database can keep it, whatever is quoted in it."""
+        codec = "utf-8" if self.connection.info.parameter_status("server_encoding") == "UTF8" else "ascii"
+        return text.encode(codec, "backslashreplace").decode(codec).replace("\x00", "\\x00")
+
+    async def write(self, statement: Statement[NoRow], given: Mapping[str, Any] | None = None) -> int:
+        """Executes a statement without rows; the number of rows that it wrote."""
+        with patience.of(ANSWER_SECONDS):
+            cursor = await self.connection.execute(statement.sql(), given or {})
+        return cursor.rowcount
+
+    async def _send(self, text: sql.SQL | sql.Composed) -> None:
+        with patience.of(ANSWER_SECONDS):
+            await self.connection.execute(text)
 
     async def close(self) -> None:
         """Closes the connection."""
         await self.connection.close()
+
+
+def _size_of(row: Any) -> int:
+    return sum(len(value) for value in row if isinstance(value, str | bytes))
+
+
+async def connect(url: str, application: str) -> PatientAsyncConnection:
+    """A new connection in autocommit; the caller closes it.
+
+    Nothing goes as an option of the start, which a pooler refuses, and nothing comes of the environment: each
+    transaction sets what it needs. No statement is prepared, which a pooler would forget. Raises psycopg's
+    OperationalError, or SourceUnreadable for an encoding without a way to UTF-8.
+    """
+    try:
+        async with asyncio.timeout(CONNECT_ALL_SECONDS):
+            connection = await PatientAsyncConnection.connect(
+                url,
+                autocommit=True,
+                prepare_threshold=None,
+                connect_timeout=CONNECT_SECONDS,
+                application_name=application,
+                options="",
+                keepalives_idle=10,
+                tcp_user_timeout=ANSWER_SECONDS * 1000,
+            )
+    except TimeoutError:
+        raise SourceUnreadable(f"The source took no connection within {CONNECT_ALL_SECONDS} s.") from None
+    try:
+        _require_readable(connection.info.parameter_status("server_encoding"))
+        if connection.info.server_version >= IDLE_TIMEOUT_SINCE:
+            await connection.execute(NO_IDLE_TIMEOUT)
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
+
+
+def _require_readable(encoding: str | None) -> None:
+    if encoding in UNREADABLE:
+        raise SourceUnreadable(
+            f"The encoding of the database is {encoding}, whose texts no reader can be sure of: "
+            "move the outbox to a database with the encoding UTF8."
+        )

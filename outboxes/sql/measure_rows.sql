@@ -1,11 +1,15 @@
--- In a source: how many bytes the next rows have, and how many of them are too large.
+-- In a source: the next rows in their order, and the bytes of each field as the server counts them now. What the table says
+-- of their size is not believed. The length of a text is known without reading it.
 SELECT
-    count(*) AS next_rows,
-    coalesce(sum(n.bytes) FILTER (WHERE n.bytes <= %(max_row_bytes)s), 0)::bigint AS bytes,
-    count(*) FILTER (WHERE n.bytes > %(max_row_bytes)s) AS large
-FROM (
-    SELECT o.bytes
-    FROM mqbroker_outbox AS o
-    ORDER BY o.seq
-    LIMIT %(max_rows)s
-) AS n
+    o.slot,
+    o.seq,
+    coalesce(octet_length(o.topic::text), 0) AS topic,
+    coalesce(octet_length(o.body::text), octet_length(o.body_bytes), 0) AS body,
+    coalesce(octet_length(o.tags::text), 0) AS tags,
+    coalesce(octet_length(to_jsonb(o.keys)::text), 0) AS keys,
+    coalesce(octet_length(o.sharding_key::text), 0) AS sharding_key,
+    coalesce(octet_length(o.properties::text), 0) AS properties,
+    coalesce(octet_length(o.traceparent::text), 0) AS traceparent
+FROM mqbroker_outbox AS o
+ORDER BY o.seq
+LIMIT %(max_rows)s

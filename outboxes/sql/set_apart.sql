@@ -1,11 +1,20 @@
--- In a source: set rows apart that no message can be made of, each with the reason.
+-- In a source: set rows apart that no message can be made of, each with the reason. They move within the server: it need
+-- not be able to send them, nor this process to read them.
+WITH moved AS (
+    DELETE FROM mqbroker_outbox AS o
+    USING unnest(%(slots)s::smallint[], %(seqs)s::bigint[], %(reasons)s::text[]) AS t (slot, seq, reason)
+    WHERE o.slot = t.slot AND o.seq = t.seq
+    RETURNING
+        o.id, o.topic, o.body, o.body_bytes, o.tags, o.keys, o.sharding_key, o.properties, o.delay_level,
+        o.delay_seconds, o.deliver_at, o.traceparent, o.created_at, t.reason
+)
+
 INSERT INTO mqbroker_outbox_refused
 (
     id, topic, body, body_bytes, tags, keys, sharding_key, properties, delay_level, delay_seconds, deliver_at,
     traceparent, created_at, reason
 )
-VALUES
-(
-    %(id)s, %(topic)s, %(body)s, %(body_bytes)s, %(tags)s, %(keys)s, %(sharding_key)s, %(properties)s::jsonb,
-    %(delay_level)s, %(delay_seconds)s, %(deliver_at)s, %(traceparent)s, %(created_at)s, %(reason)s
-)
+SELECT
+    m.id, m.topic, m.body, m.body_bytes, m.tags, m.keys, m.sharding_key, m.properties, m.delay_level, m.delay_seconds,
+    m.deliver_at, m.traceparent, m.created_at, m.reason
+FROM moved AS m

@@ -1,0 +1,123 @@
+"""What a process has to note of an outbox, and what it does about it: the rows of a turn, a turn that is not free."""
+
+import time
+from collections.abc import Sequence
+from datetime import datetime
+
+import structlog
+
+from outboxes.rows import First, Holder, Listed
+from store.db import connections
+from store.db.statements import Statement
+from store.errors import Refusal
+
+logger = structlog.stdlib.get_logger(__name__)
+
+NOTE_OUTBOX = Statement(__file__, "note_outbox")
+
+MAX_ROWS = 500
+# Behind a turn that failed: on a slow machine some rows are sent before the next fault. A row that fails a turn by
+# itself is soon alone.
+FEW_ROWS = 32
+FEWER = 8
+NOTE_SECONDS = 1.0
+LOOK_SECONDS = 5.0
+# Above the time in which a source ends the session of a process that is frozen in its turn.
+IN_VAIN_SECONDS = 30.0
+
+
+class TurnTaken(Refusal):
+    """Rows wait, and another session has the turn and does nothing with it."""
+
+
+class Size:
+    """How many rows a turn takes: all of them are sent, or none."""
+
+    def __init__(self) -> None:
+        self.rows = MAX_ROWS
+
+    def failed(self) -> None:
+        """A turn has failed: the next one takes fewer."""
+        self.rows = min(FEW_ROWS, max(self.rows // FEWER, 1))
+
+    def succeeded(self) -> None:
+        """A turn has not: the next one may take twice as many."""
+        self.rows = min(self.rows * 2, MAX_ROWS)
+
+
+class Queueing:
+    """For how long this process has wanted the turn in vain, while no process has taken the first row."""
+
+    def __init__(self) -> None:
+        self._first: tuple[int | None, int | None] | None = None
+        self._since = 0.0
+
+    @property
+    def counts(self) -> bool:
+        """Whether this process is to count what waits: while another drains, that one does."""
+        return self._first is None or time.monotonic() - self._since >= LOOK_SECONDS
+
+    def got(self) -> None:
+        """It has had the turn, or needed none."""
+        self._first = None
+
+    def wants(self, first: First) -> float:
+        """It has not got the turn; for how many seconds the same row has been the first."""
+        place = first.slot, first.seq
+        if place != self._first:
+            self._first, self._since = place, time.monotonic()
+        return time.monotonic() - self._since
+
+
+def turn_taken(holders: Sequence[Holder], seconds: float) -> TurnTaken:
+    """The failure of an outbox whose turn is not free."""
+    by = " and ".join(f"pid {one.pid}{f' of the role {one.role}' if one.role else ''}" for one in holders)
+    return TurnTaken(
+        f"Rows wait, and no process of the broker has got the turn for {seconds:.0f} s: another session "
+        f"({by or 'which the server does not show'}) has locked the row of mqbroker_outbox_state. End that session."
+    )
+
+
+class Progress:
+    """What this process has to note of an outbox."""
+
+    def __init__(self, listed: Listed) -> None:
+        self._of = {"id": listed.id, "url": listed.url}
+        self._drained = self._refused = 0
+        self._waits: tuple[int, datetime | None] | None = None
+        self._noted_at = self._looked_at = -LOOK_SECONDS
+
+    def add(self, drained: int, refused: int) -> None:
+        """Counts rows that are committed."""
+        self._drained += drained
+        self._refused += refused
+
+    def look_is_due(self) -> bool:
+        """Whether what waits is to be counted again."""
+        return time.monotonic() - self._looked_at >= LOOK_SECONDS
+
+    def saw(self, waiting: int, oldest_at: datetime | None) -> None:
+        """Keeps what waits, for the next note."""
+        self._looked_at = time.monotonic()
+        self._waits = waiting, oldest_at
+
+    async def note(self) -> None:
+        """Writes what there is to note, every NOTE_SECONDS at most."""
+        is_news = self._drained or self._refused or self._waits
+        if is_news and time.monotonic() - self._noted_at >= NOTE_SECONDS:
+            await self._write(None)
+
+    async def failed(self, reason: str) -> None:
+        """Writes why it cannot be drained. While the broker's database is away there is no place for it but the log."""
+        try:
+            await self._write(reason)
+        except Refusal as refusal:
+            logger.warning("an outbox's failure could not be noted", reason=refusal.detail)
+
+    async def _write(self, failure: str | None) -> None:
+        self._noted_at = time.monotonic()
+        waiting, oldest_at = self._waits or (None, None)
+        noted = {"drained": self._drained, "refused": self._refused, "waiting": waiting, "oldest_at": oldest_at}
+        await connections.read_control(NOTE_OUTBOX, {**self._of, "failure": failure, **noted})
+        self._drained = self._refused = 0
+        self._waits = None

@@ -1,0 +1,8 @@
+-- In a source: the first row that waits, and whether producers notify. Without a row of the state there is no turn to take.
+SELECT
+    s.asleep,
+    o.slot,
+    o.seq
+FROM mqbroker_outbox_state AS s
+LEFT JOIN LATERAL (SELECT w.slot, w.seq FROM mqbroker_outbox AS w ORDER BY w.seq LIMIT 1) AS o ON true
+LIMIT 1

@@ -1,0 +1,8 @@
+-- In a source: the session that holds the turn, as far as the server shows it.
+SELECT
+    l.pid,
+    coalesce(a.usename::text, '') AS role
+FROM mqbroker_outbox_state AS s
+INNER JOIN pg_locks AS l ON l.locktype = 'transactionid' AND l.transactionid = s.xmax AND l.granted
+LEFT JOIN pg_stat_activity AS a ON l.pid = a.pid
+LIMIT 1

@@ -1,0 +1,136 @@
+"""One turn at an outbox: rows are measured, taken, stored and, where no message can be made of them, set apart."""
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from django.conf import settings
+
+from access.callers import Caller
+from outboxes import messages
+from outboxes.progress import FEWER
+from outboxes.rows import Listed, Measured, Refused, Row
+from outboxes.source import DELETE_ROWS, FIND_FIRST, MEASURE_ROWS, SET_APART, TAKE_ROWS, Source, SourceUnreadable
+from store.messages import MAX_PROPERTIES_BYTES
+from store.process import runtime
+from webhooks.slots import Allowance
+
+MAX_BYTES = 4 * 1024 * 1024
+# Of all outboxes together in one process; a batch waits for its share.
+MAX_HELD_BYTES = 16 * 1024 * 1024
+HOLD_SECONDS = 5.0
+# Of a row that was measured: what its id, its times and its number may have on top.
+MORE_BYTES = 1024
+
+
+class Taken(NamedTuple):
+    """The rows that a turn has taken, and how many of them were set apart; or that it has to wait."""
+
+    rows: int = 0
+    refused: int = 0
+    must_wait: bool = False
+
+
+class Held:
+    """The bytes of rows that the drains of this process hold together."""
+
+    def __init__(self) -> None:
+        self.bytes = Allowance(MAX_HELD_BYTES)
+
+
+class _SomeRefused(Exception):
+    """Some rows were refused, the others are stored: the source does its part by itself."""
+
+    def __init__(self, rows: Sequence[Row], refused: Sequence[Refused]) -> None:
+        super().__init__()
+        self.rows, self.refused = rows, refused
+
+
+class Batch:
+    """The rows of one turn, `max_rows` at most; within the source's transaction."""
+
+    def __init__(self, source: Source, listed: Listed, max_rows: int) -> None:
+        self._source = source
+        self._caller = Caller(f"outbox {listed.name}", tuple(f"produce:{topic}" for topic in listed.topics))
+        self._max_rows = max_rows
+        self._max_row_bytes = settings.MAX_MESSAGE_BYTES + MAX_PROPERTIES_BYTES
+
+    async def take(self) -> Taken:
+        """Takes the next rows, stores their messages, and sets apart what is refused.
+
+        What the content of a row raises in the source is one row's fault: with fewer rows it is found which. The first
+        one, alone, is set apart with that reason. Raises what is in the way of all of them.
+        """
+        while True:
+            try:
+                return await self._take()
+            except messages.OF_CONTENT as problem:
+                if self._max_rows == 1:
+                    [first] = await self._source.read(FIND_FIRST)
+                    if first.slot is None or first.seq is None:
+                        raise
+                    await self._set_apart([Refused(first.slot, first.seq, messages.reason_of(problem))])
+                    return Taken(1, 1)
+            self._max_rows = max(self._max_rows // FEWER, 1)
+
+    async def _take(self) -> Taken:
+        large: list[Refused] = []
+        try:
+            async with self._source.savepoint():
+                measured = await self._source.read(MEASURE_ROWS, {"max_rows": self._max_rows}, self._max_rows)
+                large = [self._too_large(row) for row in measured if row.bytes > self._max_row_bytes]
+                taken = await self._store(self._fitting(measured))
+        except _SomeRefused as some:
+            await self._set_apart(some.refused)
+            stored = {row[:2] for row in some.rows} - {one[:2] for one in some.refused}
+            await self._source.write(DELETE_ROWS, _places(sorted(stored)))
+            taken = Taken(len(some.rows), len(some.refused))
+        if large:
+            await self._set_apart(large)
+        return taken._replace(rows=taken.rows + len(large), refused=taken.refused + len(large))
+
+    def _too_large(self, row: Measured) -> Refused:
+        size, field = row.largest
+        limit = f"a row may have {self._max_row_bytes:,} bytes: make {field} smaller"
+        return Refused(row.slot, row.seq, f"message_too_large: {field} has {size:,} bytes, and {limit}.")
+
+    def _fitting(self, measured: Sequence[Measured]) -> Sequence[Measured]:
+        """The first of those that are not too large, as many as have MAX_BYTES together, and at least one."""
+        fitting: list[Measured] = []
+        size = 0
+        for row in measured:
+            if row.bytes <= self._max_row_bytes and size < MAX_BYTES:
+                fitting.append(row)
+                size += row.bytes
+        return fitting
+
+    async def _store(self, measured: Sequence[Measured]) -> Taken:
+        """Raises _SomeRefused."""
+        if not measured:
+            return Taken()
+        async with contextlib.AsyncExitStack() as stack:
+            held = runtime.control(Held).bytes.hold(sum(row.bytes for row in measured), HOLD_SECONDS)
+            try:
+                await stack.enter_async_context(held)
+            except TimeoutError:
+                return Taken(must_wait=True)
+            size = sum(row.bytes + MORE_BYTES for row in measured)
+            rows = await self._source.read(TAKE_ROWS, _places(measured), len(measured), size)
+            if not rows:
+                raise SourceUnreadable(
+                    f"{len(measured)} rows wait in mqbroker_outbox, and a DELETE deletes none of them: a trigger, a "
+                    "rule or a view stands in the way. Make the table by the statements of docs/sql.md."
+                )
+            refused = await messages.store(rows, self._caller)
+        if refused:
+            raise _SomeRefused(rows, refused)
+        return Taken(len(rows))
+
+    async def _set_apart(self, refused: Sequence[Refused]) -> None:
+        reasons = [self._source.written(one.reason) for one in refused]
+        await self._source.write(SET_APART, {**_places(refused), "reasons": reasons})
+
+
+def _places(rows: Sequence[Any]) -> dict[str, list[int]]:
+    """Slots and numbers of rows."""
+    return {"slots": [row[0] for row in rows], "seqs": [row[1] for row in rows]}
