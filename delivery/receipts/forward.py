@@ -39,7 +39,7 @@ class Forward(Operation[list[Sent]]):
     refuses. A repeat, whose deliveries are acked and whose ids are stored, has the first answers with `duplicate`.
     """
 
-    __slots__ = ("caller", "given", "group", "group_name", "handles", "sends")
+    __slots__ = ("caller", "given", "group", "group_name", "handles", "request_bytes", "sends")
     # Behind sends, so that it sees the messages of those in its batch.
     ORDER = 3
     URGENT = True
@@ -57,9 +57,9 @@ class Forward(Operation[list[Sent]]):
         self.group_name = group_name
         self.given = given
         self.caller = caller
-        # The bytes of the request count once.
-        sizes = [request_bytes, *[0] * len(messages)]
-        self.sends = [Send(each, traceparent, caller, size) for each, size in zip(messages, sizes, strict=False)]
+        self.request_bytes = request_bytes
+        # Sends of the broker's own: the caller is asked for all of the messages together.
+        self.sends = [Send(each, traceparent) for each in messages]
         # Once it is complete:
         self.group: GroupFacts
         self.handles: Set[Handle] = frozenset()
@@ -83,6 +83,9 @@ class Forward(Operation[list[Sent]]):
                 raise expired(text)
         self.handles = {one for one in found.values() if one is not None}
         self.key = PACKED.pack(*min(self.handles))
+        if self.caller is not None:
+            # Once for all of them: asked for one after the other, more than a second's worth would never pass.
+            self.caller.spend(len(self.sends), self.request_bytes)
         for send in self.sends:
             await send.complete()
         self._place()

@@ -118,6 +118,24 @@ def test_each_operation_of_a_bulk_counts_by_itself(broker: RunningBroker, operat
     assert 1 < results[1]["retry_after_seconds"] <= 102
 
 
+@pytest.mark.parametrize("limits", [{"messages_per_second": 2}, {"bytes_per_second": 100}])
+def test_an_ack_with_more_messages_than_a_second_may_have_passes_and_the_next_ones_wait(
+    broker: RunningBroker, operator: Operator, limits: dict[str, int]
+) -> None:
+    holder = Holder(operator, broker.urls)
+    assert holder.sends().status == 201
+    web, group = holder.webs[0], f"/v1/consumer-groups/{holder.name}"
+    [entry] = web.make(f"{group}/receive", topic=holder.topic).document["messages"]
+    operator.put(f"/v1/api-keys/{holder.name}", **limits)
+
+    messages = [{"topic": holder.topic, "body": f"paid {number}"} for number in range(20)]
+    acked = web.make(f"{group}/ack", receipt_handles=[entry["receipt_handle"]], messages=messages)
+    refused = holder.sends()
+
+    assert acked.status == 200, acked.document
+    assert (refused.status, refused.problem["code"]) == (429, "rate_limited")
+
+
 def test_a_key_leaves_as_many_transactions_undecided_as_it_may(broker: RunningBroker, operator: Operator) -> None:
     holder = Holder(operator, broker.urls, max_undecided=2)
     two = [{"topic": holder.topic, "body": "order"}] * 2
