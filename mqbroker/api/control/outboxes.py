@@ -11,9 +11,9 @@ from access.audit import picture
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Text, Time, Whole
 from mqbroker.api.control.lists import PageQuery
-from mqbroker.api.control.resource import Resource
+from mqbroker.api.control.resource import Resource, require_produce
 from mqbroker.api.control.shapes import Given, Registered, Shape
-from outboxes import registry
+from outboxes import models, registry
 
 
 class OutboxSettings(Given):
@@ -44,6 +44,13 @@ class Outbox(Shape):
     created_at = Time()
 
 
+def found(request: Request, name: str) -> models.Outbox:
+    """The outbox of this name, for a caller that may send to its topics. Raises NoPermission for another."""
+    row = registry.find(name)
+    require_produce(request, row.topics)
+    return row
+
+
 class OutboxList(Resource):
     @extend_schema(operation_id="list_outboxes", parameters=[PageQuery], responses=lists.page_of(Outbox))
     def get(self, request: Request) -> Response:
@@ -67,6 +74,8 @@ class OutboxDetail(Resource):
         under the row's id, once.
         """
         given = self.body(OutboxSettings)
+        before = self.standing(registry.named, name)
+        require_produce(request, [*(before.topics if before else ()), *given.get("topics", ())])
         with self.recorded(name) as change:
             change.before = picture(self.standing(registry.named, name))
             row, made = registry.put(name, given)
@@ -76,4 +85,4 @@ class OutboxDetail(Resource):
     @extend_schema(operation_id="delete_outbox", responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
         """Takes an outbox out of the registry. Its table stays, with the rows that wait in it."""
-        return self.removed(name, lambda: registry.find(name), registry.remove)
+        return self.removed(name, lambda: found(request, name), registry.remove)

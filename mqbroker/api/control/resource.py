@@ -132,6 +132,17 @@ class Resource(APIView):
         return validated(shape(data=self.request.query_params.dict()))
 
 
+def require_produce(request: Request, topics: Iterable[str]) -> None:
+    """Raises NoPermission unless the caller's key may send to each of these topics, or patterns of topics, itself.
+
+    For what the broker sends in an operator's name: a key that only manages would send by it what it may not send. A
+    pattern is asked for as a name: only a scope whose `*` covers the pattern's allows it.
+    """
+    if isinstance(request.user, Caller):
+        for topic in topics:
+            request.user.require("produce", topic)
+
+
 def signature_of(request: Request) -> Signature:
     """Who changes something by this request, for the audit."""
     request_id = getattr(request._request, "scope", {}).get("request_id")

@@ -1,6 +1,6 @@
 """Schedules: messages that the broker sends by itself, at the times of a cron expression."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema
@@ -9,11 +9,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from access.audit import picture
-from access.callers import Caller
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Time, Whole
 from mqbroker.api.control.lists import PageQuery
-from mqbroker.api.control.resource import Resource
+from mqbroker.api.control.resource import Resource, require_produce
 from mqbroker.api.control.shapes import Given, Registered, Shape
 from schedules import models, registry
 
@@ -71,17 +70,18 @@ class ScheduleList(Resource):
         return lists.by_name(ScheduleSummary, self.query(PageQuery), registry.page)
 
 
-def require_produce(request: Request, name: str, given: Mapping[str, Any]) -> None:
-    """Raises NoPermission unless the key may send to the schedule's topic, before and after the change.
-
-    A key that only manages may not: it would send by a schedule what it may not send itself.
-    """
-    if not isinstance(request.user, Caller):
-        return
-    row = None if "\0" in name else registry.named(name)
-    for message in (row.message if row else None, given.get(registry.MESSAGE)):
+def topics_of(*messages: object) -> Iterator[str]:
+    """The topics of these messages, as far as each is one."""
+    for message in messages:
         if isinstance(message, Mapping) and isinstance(message.get("topic"), str):
-            request.user.require("produce", message["topic"])
+            yield message["topic"]
+
+
+def found(request: Request, name: str) -> models.Schedule:
+    """The schedule of this name, for a caller that may send its message. Raises NoPermission for another."""
+    row = registry.find(name)
+    require_produce(request, topics_of(row.message))
+    return row
 
 
 class ScheduleDetail(Resource):
@@ -100,7 +100,8 @@ class ScheduleDetail(Resource):
         change holds for the times that no firing is decided for: those more than 4.5 s ahead.
         """
         given = self.body(ScheduleSettings)
-        require_produce(request, name, given)
+        row = self.standing(registry.named, name)
+        require_produce(request, topics_of(row and row.message, given.get(registry.MESSAGE)))
         with self.recorded(name) as change:
             change.before = picture(self.standing(registry.named, name))
             row, made = registry.put(name, given)
@@ -110,7 +111,7 @@ class ScheduleDetail(Resource):
     @extend_schema(operation_id="delete_schedule", responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
         """Takes a schedule away. Firings that are decided, which are those of the next 4.5 s, are sent."""
-        return self.removed(name, lambda: registry.find(name), registry.remove)
+        return self.removed(name, lambda: found(request, name), registry.remove)
 
 
 class FiringList(Resource):
@@ -121,6 +122,6 @@ class FiringList(Resource):
         """Fires a schedule now, besides its times, also a paused one. Each call sends a message more."""
         self.body(Given)
         with self.recorded(name) as change:
-            firing = registry.fire(registry.find(name))
+            firing = registry.fire(found(request, name))
             change.after = {"message_id": str(firing.id)}
         return Response(Fired(firing).data, status=201)

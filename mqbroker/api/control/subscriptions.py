@@ -99,9 +99,21 @@ def require_receive(request: Request, name: str, given: Mapping[str, Any]) -> No
 
     A key that only manages may not: the messages would go to a server of its choice.
     """
+    _require_receive(request, registry.named(name), given)
+
+
+def received(request: Request, name: str) -> delivery.Subscription:
+    """As `found`, for a caller that may receive what the subscription pushes. Raises NoPermission for one that only
+    manages: what may not change a subscription may not end it, or sign its calls, either.
+    """
+    row = found(request, name)
+    _require_receive(request, row, {})
+    return row
+
+
+def _require_receive(request: Request, row: delivery.Subscription | None, given: Mapping[str, Any]) -> None:
     if not isinstance(request.user, Caller):
         return
-    row = registry.named(name)
     before = {} if row is None else {"group_name": row.group_name, "topic_name": row.topic_name}
     for fields in (before, {**before, **given}):
         if "group_name" in fields:
@@ -150,7 +162,7 @@ class SubscriptionDetail(Resource):
     @extend_schema(operation_id="delete_subscription", responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
         """Takes a subscription away. Its group stays, with its progress and its dead letters."""
-        return self.removed(name, lambda: found(request, name), registry.remove)
+        return self.removed(name, lambda: received(request, name), registry.remove)
 
 
 class SubscriptionSecret(Resource):
@@ -163,7 +175,7 @@ class SubscriptionSecret(Resource):
         """Gives a subscription a new secret and shows it, once. For a day calls are signed with the old one too."""
         given = self.body(SecretGiven)
         with self.recorded(name) as change:
-            existing = found(request, name)
+            existing = received(request, name)
             change.before = picture(existing)
             row = registry.rotate_secret(existing, given.get("secret"))
             change.after, answer = picture(row), document(row, with_secret=True)
