@@ -13,8 +13,7 @@ from django.forms import ValidationError
 
 from store.db import fields
 from store.errors import MessageIllegal, Refusal
-from store.messages import strict_json
-from store.messages.fields import Time
+from store.messages import strict_json, times
 
 MAX_CHARACTERS = 4000
 YES_NO = (("no", "no"), ("yes", "yes"))
@@ -124,8 +123,8 @@ class Moment(Written):
         whole = f"{text}:00" if WITHOUT_SECONDS.fullmatch(text) else text
         zoned = f"{whole}Z" if WITHOUT_ZONE.fullmatch(whole) else whole
         try:
-            return msgspec.convert(zoned, Time).astimezone(UTC).isoformat()
-        except (msgspec.ValidationError, OverflowError) as problem:
+            return times.read(zoned).isoformat()
+        except ValueError as problem:
             raise ValidationError("It is no time, such as 2027-01-31T12:00:00Z.") from problem
 
     def prepare_value(self, value: Any) -> Any:

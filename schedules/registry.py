@@ -18,6 +18,7 @@ from store.db import fields
 from store.errors import MessageIllegal, Refusal
 from store.messages import Message, rules
 from store.messages.ids import new_id
+from store.messages.times import read as read_time
 from store.naming import topics
 
 MAX_SCHEDULES = 10_000
@@ -186,15 +187,17 @@ def _message(given: Any, row: Schedule | None) -> dict[str, Any]:
 
 def _read(column: str, value: Any) -> Any:
     # The parameters of an action are JSON.
-    return datetime.fromisoformat(value) if column in ("begins_at", "ends_at") and isinstance(value, str) else value
+    return read_time(value) if column in ("begins_at", "ends_at") and isinstance(value, str) else value
 
 
 def _find_next(row: Schedule) -> None:
     """Sets the next time. Raises MessageIllegal where none is left of one that is not paused."""
     times.validate(row.cron, row.time_zone)
     now = stats.now()
-    begins = [at for at in (row.begins_at and row.begins_at - times.MICROSECOND, row.last_at) if at is not None]
-    found = next(times.after(row.cron, row.time_zone, max([now, *begins])), None)
+    behind = max([now, *([] if row.last_at is None else [row.last_at])])
+    if row.begins_at is not None and row.begins_at > behind:
+        behind = row.begins_at - times.MICROSECOND
+    found = next(times.after(row.cron, row.time_zone, behind), None)
     if found is not None and row.ends_at is not None and found > row.ends_at:
         found = None
     if found is None and not row.paused:

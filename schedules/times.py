@@ -11,11 +11,13 @@ from cronsim import CronSim, CronSimError
 from store.errors import MessageIllegal
 
 MICROSECOND = timedelta(microseconds=1)
+# Files beside the zones: what they say depends on the machine, or is no time zone.
+NO_ZONES = frozenset(("localtime", "posixrules", "Factory"))
 
 
 def validate(cron: str, time_zone: str) -> None:
     """Raises MessageIllegal for what is no cron expression, or no time zone."""
-    if time_zone not in zoneinfo.available_timezones():
+    if time_zone in NO_ZONES or time_zone not in zoneinfo.available_timezones():
         raise MessageIllegal(f"time_zone {time_zone[:60]!r} is unknown: give a name such as UTC or Europe/Berlin.")
     try:
         CronSim(cron, datetime.now(UTC))
@@ -29,7 +31,7 @@ def validate(cron: str, time_zone: str) -> None:
 def after(cron: str, time_zone: str, moment: datetime) -> Iterator[datetime]:
     """The times later than a moment, in UTC, in their order; none further ahead than cronsim looks, 50 years."""
     latest = moment
-    for at in _times(CronSim(cron, moment.astimezone(ZoneInfo(time_zone)))):
+    for at in _times(cron, time_zone, moment):
         # A clock that was set back passes a moment twice; cronsim may begin with the first.
         if at > latest:
             latest = at
@@ -40,19 +42,20 @@ def before(cron: str, time_zone: str, moment: datetime) -> Iterator[datetime]:
     """The times earlier than a moment, in UTC, the latest first. Each is one of `after`."""
     earliest = moment
     # By more than the clock may be set back: cronsim then meets both hours.
-    for at in _times(CronSim(cron, (moment + timedelta(hours=3)).astimezone(ZoneInfo(time_zone)), reverse=True)):
+    for at in _times(cron, time_zone, moment + timedelta(hours=3), reverse=True):
         if at < earliest and next(after(cron, time_zone, at - MICROSECOND), None) == at:
             earliest = at
             yield at
 
 
-def _times(found: CronSim) -> Iterator[datetime]:
-    """What cronsim finds, in UTC, up to the end of the calendar."""
-    while True:
-        try:
+def _times(cron: str, time_zone: str, moment: datetime, *, reverse: bool = False) -> Iterator[datetime]:
+    """What cronsim finds, in UTC, up to the end of the calendar: that of the time zone, or that of UTC."""
+    try:
+        found = CronSim(cron, moment.astimezone(ZoneInfo(time_zone)), reverse=reverse)
+        while True:
             yield next(found).astimezone(UTC)
-        except (StopIteration, OverflowError, ValueError):
-            return
+    except (StopIteration, OverflowError, ValueError):
+        return
 
 
 def between(cron: str, time_zone: str, first: datetime, end: datetime) -> list[datetime]:

@@ -12,6 +12,7 @@ from delivery import registry
 from delivery.dead_letters import lists as dead_letter_lists
 from delivery.dead_letters.lists import Wanted
 from delivery.rows import SharedByDeadLetters
+from store.messages import times
 from store.reading import cursors
 from store.stats import now
 
@@ -81,9 +82,9 @@ def hour_of(text: str) -> datetime | None:
     """The hour of the address, which has a time zone."""
     try:
         hour = datetime.fromisoformat(text)
+        return times.in_utc(hour) if hour.tzinfo else None
     except ValueError:
         return None
-    return hour if hour.tzinfo else None
 
 
 def summary(request: HttpRequest, shared: dict[str, list[SharedByDeadLetters]]) -> list[tuple[str, list[Value], int]]:

@@ -10,6 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from monitoring.counts import GROUP_LIMIT, Count, up_to
+from store.messages import times
 from transactions.results import TransactionPart
 
 register = template.Library()
@@ -89,10 +90,10 @@ def as_query(given: Mapping[str, str]) -> str:
 def hour(text: str) -> SafeString | str:
     """An hour, from its beginning as ISO 8601."""
     try:
-        moment = datetime.fromisoformat(text)
+        moment = times.in_utc(datetime.fromisoformat(text))
     except ValueError:
         return text
-    words = moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    words = moment.strftime("%Y-%m-%d %H:%M UTC")
     return format_html('<time datetime="{}" title="{}" data-hour>{}</time>', moment.isoformat(), words, words)
 
 

@@ -18,6 +18,7 @@ from store.commit.operation import Note, Operation
 from store.db import connections
 from store.db.statements import RowType, Statement
 from store.errors import MessageIllegal, Refusal
+from store.messages import times
 from store.naming import topics
 from store.naming.topics import TopicFacts
 from store.notices import notifier
@@ -105,13 +106,15 @@ def _target(to: str | int) -> Target:
         return to
     try:
         time = datetime.fromisoformat(to)
+        # PostgreSQL takes no offset of 16 hours.
+        moment = times.in_utc(time)
     except ValueError as problem:
         raise MessageIllegal(
             f"to {to[:60]!r} is no place: give earliest, latest, an offset, or a time such as 2026-01-31T12:00:00Z."
         ) from problem
     if time.tzinfo is None:
         raise MessageIllegal(f"to {to!r} names no time zone: give a time such as 2026-01-31T12:00:00Z.")
-    return time
+    return moment
 
 
 class Reset(Operation[list[QueueMove]]):

@@ -4,7 +4,7 @@ import asyncio
 import re
 import uuid
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
@@ -18,7 +18,7 @@ from mqbroker.api.namespaces import HEADER
 from mqbroker.rights import KeyRing
 from store.db import patience
 from store.errors import MessageIllegal, MessageNotFound
-from store.messages import Time, unpacking
+from store.messages import times, unpacking
 from store.process import pacing, runtime
 from store.process.answer_budget import Hold
 from transactions.errors import TransactionNotFound
@@ -176,9 +176,8 @@ def time(name: str, given: str | None) -> datetime | None:
     if given is None:
         return None
     try:
-        # PostgreSQL is given UTC: a time that leaves the year 9999 by its offset is refused here.
-        return msgspec.convert(BLANK_OFFSET.sub(r"+\1", given), Time).astimezone(UTC)
-    except (msgspec.ValidationError, OverflowError) as problem:
+        return times.read(BLANK_OFFSET.sub(r"+\1", given))
+    except ValueError as problem:
         raise MessageIllegal(f"{name} {given[:60]!r} is no time: give one such as 2026-01-31T12:00:00Z.") from problem
 
 

@@ -8,13 +8,13 @@ from store.messages.fields import (
     MessageRow,
     Record,
     StoredMessage,
-    Time,
     columns,
     is_large,
     packed,
     stored,
 )
 from store.messages.rules import checked, is_soon_read, require_readable
+from store.messages.times import Time
 
 __all__ = [
     "MAX_PROPERTIES_BYTES",

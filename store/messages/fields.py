@@ -5,21 +5,19 @@ import uuid
 from collections.abc import Sequence
 from datetime import datetime
 from operator import attrgetter
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from store.db import arrays
 from store.messages.compression import Compression, of_form
-from store.messages.times import exact
+from store.messages.times import Time, exact
 
 MAX_PROPERTIES_BYTES = 16 * 1024
 MAX_SHARDING_KEY = 64
 # The form of a body that came as text; else base64, or the name of its compression.
 TEXT = "text"
-
-Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class Message(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):

@@ -1,8 +1,30 @@
-"""Times as the API answers them: RFC 3339 in UTC, always with microseconds."""
+"""Times as the API takes and answers them: RFC 3339, answered in UTC, always with microseconds."""
 
 from datetime import UTC, datetime
+from typing import Annotated
 
 import msgspec
+
+Time = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+def read(text: object) -> datetime:
+    """The time of a text, in UTC, so that it can be stored and compared.
+
+    Raises ValueError for what is no time with an offset, or lies outside of the years 1 to 9999 of UTC.
+    """
+    try:
+        return in_utc(msgspec.convert(text, Time))
+    except msgspec.ValidationError as problem:
+        raise ValueError(str(problem)) from problem
+
+
+def in_utc(at: datetime) -> datetime:
+    """The same time in UTC. Raises ValueError where its offset moves it out of the years 1 to 9999."""
+    try:
+        return at.astimezone(UTC)
+    except OverflowError as problem:
+        raise ValueError("it lies outside of the years 1 to 9999 of UTC") from problem
 
 
 class WholeSecond(datetime):

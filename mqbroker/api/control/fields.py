@@ -2,14 +2,12 @@
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
-import msgspec
 from rest_framework import serializers
 
-from store import messages
-from store.messages.times import written
+from store.messages import times
 
 
 class Strict(serializers.Field[Any, Any, Any, Any]):
@@ -116,12 +114,12 @@ class Time(serializers.DateTimeField):
     }
 
     def to_representation(self, value: datetime) -> str:
-        return written(value)
+        return times.written(value)
 
     def to_internal_value(self, value: Any) -> datetime:
         try:
-            return msgspec.convert(value, messages.Time).astimezone(UTC)
-        except (msgspec.ValidationError, OverflowError):
+            return times.read(value)
+        except ValueError:
             self.fail("invalid")
 
 
