@@ -155,10 +155,15 @@ def run(call: Call, late_seconds: float = 0) -> None:
 def step(action_id: uuid.UUID, call: Call) -> bool:
     """Does the next step of an action; returns whether there may be another one for this process to do.
 
-    Raises SystemBusy or OutcomeUnknown when the database is away or too slow: the step is repeated then.
+    Raises a refusal that is for now, as where the database is away or a topic is closed: the step is repeated then.
     """
     try:
-        return _step(action_id, call)
+        try:
+            return _step(action_id, call)
+        except Refusal as refusal:
+            if refusal.is_for_now:
+                Action.objects.filter(id=action_id, state="running").update(stopped=f"Waits: {refusal.detail}")
+            raise
     except (OperationalError, InterfaceError) as problem:
         raise connections.away(problem) from problem
 
@@ -179,6 +184,7 @@ def _step(action_id: uuid.UUID, call: Call) -> bool:
         changes: dict[str, object] = (
             {"place": cursor} if cursor is not None else {"state": "done", "finished_at": Now()}
         )
+        changes["stopped"] = None
         Action.objects.filter(id=action.id).update(**changes)
         return cursor is not None
 

@@ -20,7 +20,7 @@ from scheduling import recalls
 from store import registry as topics
 from store.db import sync
 from store.db.fields import Text, Time, Whole
-from store.errors import OutcomeUnknown, Refusal, SystemBusy
+from store.errors import Refusal
 from store.naming import cells
 from store.reading import cursors, merging
 from store.reading.merging import Page
@@ -130,12 +130,12 @@ def reset(targets: Sequence[str], parameters: Parameters, signature: Signature, 
 
 
 async def _refused(work: Awaitable[object]) -> Refusal | None:
-    """Why something is refused for good; None: it is done."""
+    """Why something is refused for good; None: it is done. Raises one that is for now."""
     try:
         await work
-    except (SystemBusy, OutcomeUnknown):
-        raise
     except Refusal as refusal:
+        if refusal.is_for_now:
+            raise
         return refusal
     return None
 

@@ -15,7 +15,8 @@ class Action(models.Model):
      paused
 
     Each step is done by the right of one console user: the author, or the user who continued the action last. A step
-    that finds that this user lost the right pauses the action, and `stopped` says why.
+    that finds that this user lost the right pauses the action, and `stopped` says why. It says, too, what a step waits
+    for that has to be repeated.
 
     Its results are entries of the audit, each written with its change, so that nothing has to be kept here about a
     target. `place` is behind the last step that is whole; null: at the beginning.

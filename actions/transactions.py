@@ -10,7 +10,7 @@ from access.audit import Signature
 from actions import shapes
 from actions.shapes import COUNT_LIMIT, Call, Counted, Filter, Matching, Parameters, Run, Stepwise
 from store.db.fields import Choice, Text, Whole
-from store.errors import OutcomeUnknown, Refusal, SystemBusy
+from store.errors import Refusal
 from store.naming import cells
 from store.reading import cursors, merging
 from store.stats import now
@@ -60,13 +60,12 @@ def _decide(transaction_id: uuid.UUID, state: str, action: str, signature: Signa
 async def each(targets: Sequence[str], change: Callable[[uuid.UUID], Awaitable[Any]]) -> None:
     """Changes each target. A refusal is its result, and has its entry.
 
-    Raises SystemBusy or OutcomeUnknown when that happened to some: those have no entry.
+    Raises a refusal that is for now, where some have one: those have no entry.
     """
     for begin in range(0, len(targets), AT_ONCE):
         under_way = (change(uuid.UUID(target)) for target in targets[begin : begin + AT_ONCE])
         for outcome in await asyncio.gather(*under_way, return_exceptions=True):
-            failed = isinstance(outcome, BaseException) and not isinstance(outcome, Refusal)
-            if failed or isinstance(outcome, (SystemBusy, OutcomeUnknown)):
+            if isinstance(outcome, BaseException) and (not isinstance(outcome, Refusal) or outcome.is_for_now):
                 raise outcome
 
 

@@ -172,14 +172,14 @@ def ailing_outboxes() -> Iterator[Attention]:
     """Outboxes that cannot be drained: what producers commit is not sent."""
     for outbox in Outbox.objects.filter(failure__isnull=False, paused=False).order_by("failed_at")[:SHOWN]:
         what = f"The outbox {outbox.name} is not drained"
-        mend = "mend its server, or PUT /v1/outboxes/{name} with another url"
+        mend = f"mend its server, or PUT /v1/outboxes/{outbox.name} with another url"
         yield Attention(True, what, f"{outbox.server}: {outbox.failure}", "outboxes", mend, since=outbox.failed_at)
 
 
 def ailing_schedules() -> Iterator[Attention]:
     """Schedules whose messages are refused, and times that are due while no process fires them."""
     for schedule in Schedule.objects.filter(failure__isnull=False).order_by("failed_at")[:SHOWN]:
-        what = f"The messages of the schedule {schedule.name} are refused"
+        what = f"The messages of the schedule {schedule.name} are not sent"
         mend = f"mend its topic, or PUT /v1/schedules/{schedule.name} with another message"
         yield Attention(True, what, str(schedule.failure), "schedules", mend, since=schedule.failed_at)
     if (seconds := overdue_seconds()) > LATE.total_seconds():

@@ -6,6 +6,7 @@ under the firing's id: a process that dies in between leaves it to the next, who
 
 import asyncio
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -69,12 +70,13 @@ MAX_SCHEDULES = 500
 # Of one statement, whose messages are up to 64 KiB each.
 MAX_DECIDED = 1000
 MAX_TAKEN = 100
+# Firings of one schedule that wait, as while its topic takes no messages. The times behind them are not decided until
+# some are sent, and are missed then, as `missed` says.
+MAX_WAITING = 1000
 # Of a process that took them and did not delete them.
 TAKEN_SECONDS = 10.0
 # A run of a process ends by then; the next tick goes on.
 RUN_SECONDS = 20.0
-# Nothing is wrong with the message: it is sent again later.
-LATER = (SystemBusy, OutcomeUnknown)
 
 
 async def run(late_seconds: float = 0.0) -> None:
@@ -92,7 +94,9 @@ async def run(late_seconds: float = 0.0) -> None:
 
 async def _decide(due_seconds: float) -> bool:
     """Decides what is due for schedules, MAX_SCHEDULES at most; whether there may be more."""
-    found = await connections.read_control(FIND_DUE_SCHEDULES, {"due_seconds": due_seconds, "max_rows": MAX_SCHEDULES})
+    found = await connections.read_control(
+        FIND_DUE_SCHEDULES, {"due_seconds": due_seconds, "max_rows": MAX_SCHEDULES, "max_waiting": MAX_WAITING}
+    )
     # An expression with a time in fifty years takes a moment.
     decisions = await asyncio.to_thread(_decisions, found)
     decided = await connections.read_control(DECIDE_FIRINGS, _columns(decisions)) if decisions else ()
@@ -167,23 +171,43 @@ async def _send(late_seconds: float) -> bool:
     taken = await connections.read_control(TAKE_FIRINGS, limits)
     if not taken:
         return False
-    outcomes = await asyncio.gather(*(_outcome(firing) for firing in taken))
-    settled = [(firing, failure) for firing, failure in zip(taken, outcomes, strict=True) if failure is not None]
-    if settled:
-        failed = {firing.schedule_id: failure for firing, failure in settled if failure}
-        sent = {firing.schedule_id for firing, _ in settled} - failed.keys()
+    outcomes = list(zip(taken, await asyncio.gather(*(_outcome(firing) for firing in taken)), strict=True))
+    noted = {firing.schedule_id: outcome.failure for firing, outcome in outcomes if outcome.is_noted}
+    # Of a schedule whose messages are refused or wait, those that are stored do not hide why.
+    noted |= {firing.schedule_id: outcome.failure for firing, outcome in outcomes if outcome.failure}
+    refused = Counter(firing.schedule_id for firing, outcome in outcomes if outcome.is_refused)
+    settled = [firing.id for firing, outcome in outcomes if not outcome.waits]
+    if settled or noted:
         columns = {
-            "id": [firing.id for firing, _ in settled],
-            "schedule_id": [*sent, *failed],
-            "failure": [*(None for _ in sent), *failed.values()],
+            "id": settled,
+            "schedule_id": list(noted),
+            "failure": list(noted.values()),
+            "refused": [refused[schedule_id] for schedule_id in noted],
         }
         await connections.read_control(SETTLE_FIRINGS, columns)
     # Where some are left for later, the rest most likely would be, too.
     return len(taken) == MAX_TAKEN and len(settled) == len(taken)
 
 
-async def _outcome(firing: Taken) -> str | None:
-    """Why the message of a firing is refused; empty once it is stored; None where it is to be sent again."""
+class Outcome(NamedTuple):
+    """What became of a firing: stored, refused for good, or it waits and is sent again; and why it is not stored."""
+
+    waits: bool = False
+    failure: str | None = None
+
+    @property
+    def is_noted(self) -> bool:
+        """Whether its schedule says so: not what a database that is away for a moment has it wait for."""
+        return not self.waits or self.failure is not None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether its message will never be stored."""
+        return not self.waits and self.failure is not None
+
+
+async def _outcome(firing: Taken) -> Outcome:
+    """Sends the message of a firing."""
     waits = {"deliver_at": firing.fire_at} if firing.fire_at > firing.now else {}
     caller = Caller(f"schedule {firing.name}", (f"produce:{firing.message['topic']}",))
     try:
@@ -191,15 +215,15 @@ async def _outcome(firing: Taken) -> str | None:
         await writer.run(Send(message, None, caller))
     except MessageIdReused:
         # It was stored before, and its schedule was changed since.
-        return ""
-    except LATER as refusal:
-        logger.warning("a message of a schedule has to wait", schedule=firing.name, reason=refusal.detail)
-        return None
+        return Outcome()
     except Refusal as refusal:
-        logger.warning("a message of a schedule was refused", schedule=firing.name, reason=refusal.detail)
-        return f"{refusal.code}: {refusal.detail}"[:500]
+        says = "has to wait" if refusal.is_for_now else "was refused"
+        logger.warning(f"a message of a schedule {says}", schedule=firing.name, reason=refusal.detail)
+        is_brief = isinstance(refusal, SystemBusy | OutcomeUnknown) and firing.now - firing.fire_at < MISSED
+        reason = f"{refusal.code}: {refusal.detail}{' The message waits.' if refusal.is_for_now else ''}"[:500]
+        return Outcome(refusal.is_for_now, None if is_brief else reason)
     except Exception:
         # A fault of ours: the firing stays, and holds up no other.
         logger.exception("a message of a schedule could not be sent", schedule=firing.name)
-        return None
-    return ""
+        return Outcome(waits=True)
+    return Outcome()

@@ -62,3 +62,5 @@ class Firing(models.Model):
 
     class Meta:
         db_table = "schedule_firing"
+        # Those of one schedule that wait are counted.
+        indexes = (models.Index(fields=("schedule_id",), name="schedule_firing_of"),)

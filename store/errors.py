@@ -7,9 +7,15 @@ from typing import ClassVar
 
 
 class Refusal(Exception):
-    """A request that cannot be done. `detail` names the thing, its state and the way out."""
+    """A request that cannot be done. `detail` names the thing, its state and the way out.
+
+    One that `is_for_now` says that nothing is wrong with the request, which may be done later. What the broker sends by
+    itself waits for that: rows of outboxes, firings, pushes, redrives, actions. None of it is set apart, dropped or
+    counted as an attempt.
+    """
 
     code: ClassVar[str] = "bad_request"
+    is_for_now: ClassVar[bool] = False
 
     def __init__(self, detail: str, **extra: object) -> None:
         super().__init__(detail)
@@ -65,6 +71,12 @@ class TopicForbidden(Refusal):
     """The topic is the broker's own, or its permission does not allow this."""
 
     code = "topic_forbidden"
+
+
+class TopicClosed(TopicForbidden):
+    """The topic's permission does not allow this now: an operator opens it again."""
+
+    is_for_now = True
 
 
 class TopicNotExist(Refusal):
@@ -131,6 +143,7 @@ class RateLimited(Refusal):
     """The caller, or its producer group, has used its limit up; nothing was stored."""
 
     code = "rate_limited"
+    is_for_now = True
 
     def __init__(self, detail: str, *, retry_after_seconds: int = 1) -> None:
         # In the document, too: a result within a bulk has no header.
@@ -142,6 +155,7 @@ class SendsForbidden(Refusal):
     """The topic takes no messages until a time, which an operator has set; nothing was stored."""
 
     code = "sends_forbidden"
+    is_for_now = True
 
     def __init__(self, detail: str, *, retry_after_seconds: int) -> None:
         super().__init__(detail, retry_after_seconds=retry_after_seconds)
@@ -152,6 +166,7 @@ class SystemBusy(Refusal):
     """Too many requests wait, or the database is away; nothing was stored."""
 
     code = "system_busy"
+    is_for_now = True
 
 
 class CellAway(SystemBusy):
@@ -170,6 +185,7 @@ class OutcomeUnknown(Refusal):
     """The connection broke during the commit: stored or not is unknown yet. Repeating is safe."""
 
     code = "outcome_unknown"
+    is_for_now = True
 
 
 class NoPermission(Refusal):

@@ -1,6 +1,5 @@
 """Pages of actions: what is to be changed, why, and what became of each target."""
 
-import contextlib
 import uuid
 from collections.abc import Callable, Coroutine
 from functools import wraps
@@ -63,9 +62,12 @@ def new(request: HttpRequest) -> HttpResponse:
         return page
     action = made(request, asked)
     if action.targets is not None:
-        # The operator sees the results at once; what a busy database leaves is done by the next tick.
-        with contextlib.suppress(SystemBusy, OutcomeUnknown):
+        # The operator sees the results at once; what has to wait is done by a later tick.
+        try:
             jobs.step(action.id, call)
+        except Refusal as refusal:
+            if not refusal.is_for_now:
+                raise
     return HttpResponseRedirect(reverse("admin:action", args=(action.id,)))
 
 

@@ -47,7 +47,6 @@ class Work(Task):  # type: ignore[type-arg]  # it takes no arguments where it ru
         """Runs the task. An outage is one line in the log: Celery would log two traces for each tick of each task."""
         from mqbroker.errors import refusal_of  # Celery imports Django's apps only after this module
         from store.db import patience
-        from store.errors import OutcomeUnknown, SystemBusy
 
         try:
             with patience.of(patience.WORK_SECONDS):
@@ -56,7 +55,7 @@ class Work(Task):  # type: ignore[type-arg]  # it takes no arguments where it ru
             logger.warning("a task was ended at its limit", task=self.name)
         except Exception as problem:
             refusal = refusal_of(problem)
-            if not isinstance(refusal, SystemBusy | OutcomeUnknown):
+            if refusal is None or not refusal.is_for_now:
                 raise
             logger.warning("a task could not work", task=self.name, reason=refusal.detail)
 

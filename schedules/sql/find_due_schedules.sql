@@ -1,7 +1,13 @@
--- Find schedules whose next time has come, or comes in so many seconds, the earliest first.
+-- Find schedules whose next time has come, or comes in so many seconds, the earliest first; without those of which many
+-- firings wait to be sent.
 SELECT
     s.id, s.name, s.seed, s.cron, s.time_zone, s.ends_at, s.missed, s.version, s.next_at, clock_timestamp() AS now
 FROM schedule AS s
-WHERE NOT s.paused AND s.next_at <= clock_timestamp() + make_interval(secs => %(due_seconds)s)
+WHERE
+    NOT s.paused AND s.next_at <= clock_timestamp() + make_interval(secs => %(due_seconds)s)
+    AND %(max_waiting)s > (
+        SELECT count(*)
+        FROM (SELECT FROM schedule_firing AS f WHERE f.schedule_id = s.id LIMIT %(max_waiting)s) AS w
+    )
 ORDER BY s.next_at
 LIMIT %(max_rows)s

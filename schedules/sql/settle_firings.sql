@@ -1,13 +1,13 @@
--- Delete firings whose messages are stored or refused, and note at their schedules why they are refused, or that they are not
--- any more. Rows are locked in id order, so that two processes do not deadlock.
+-- Delete firings whose messages are stored or refused, and note at their schedules why firings are refused or wait, or that
+-- none does any more. Those that are refused were not fired. Rows are locked in id order, so that two processes do not deadlock.
 WITH settled AS (
     DELETE FROM schedule_firing AS f
     WHERE f.id = ANY(%(id)s::uuid [])
 ),
 
 noted AS (
-    SELECT s.id, n.failure
-    FROM unnest(%(schedule_id)s::bigint [], %(failure)s::text []) AS n (id, failure)
+    SELECT s.id, n.failure, n.refused
+    FROM unnest(%(schedule_id)s::bigint [], %(failure)s::text [], %(refused)s::bigint []) AS n (id, failure, refused)
     INNER JOIN schedule AS s ON n.id = s.id
     WHERE n.failure IS NOT NULL OR s.failure IS NOT NULL
     ORDER BY s.id
@@ -15,6 +15,9 @@ noted AS (
 )
 
 UPDATE schedule AS s
-SET failure = noted.failure, failed_at = CASE WHEN noted.failure IS NOT NULL THEN now() END
+SET
+    failure = noted.failure,
+    failed_at = CASE WHEN noted.failure IS NOT NULL THEN now() END,
+    fired = s.fired - noted.refused
 FROM noted
 WHERE s.id = noted.id

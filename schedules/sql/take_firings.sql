@@ -1,12 +1,12 @@
--- Take firings to send them: those that no process took, and that have waited for so many seconds, and those that a process
--- took and did not settle in time.
+-- Take firings to send them: those that no process took, and that have waited for so many seconds, and behind them those
+-- that a process took and did not settle in time. Many that have to wait hold up no others.
 WITH free AS (
     SELECT f.id
     FROM schedule_firing AS f
     WHERE
         (f.taken_at IS NULL AND f.decided_at <= clock_timestamp() - make_interval(secs => %(late_seconds)s))
         OR f.taken_at < clock_timestamp() - make_interval(secs => %(taken_seconds)s)
-    ORDER BY f.fire_at
+    ORDER BY f.taken_at IS NOT NULL, f.fire_at
     LIMIT %(max_rows)s
     FOR NO KEY UPDATE SKIP LOCKED
 )

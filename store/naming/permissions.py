@@ -30,7 +30,7 @@ class TopicFacts(NamedTuple):
 
 
 def require_writable(topic: TopicFacts) -> None:
-    """Raises TopicForbidden for a topic without `w`, SendsForbidden before the time from which it takes messages."""
+    """Raises TopicClosed for a topic without `w`, SendsForbidden before the time from which it takes messages."""
     if "w" not in topic.permission:
         raise _not_permitted(topic.name, topic.permission, "it takes no messages")
     if topic.forbids_sends:
@@ -54,7 +54,7 @@ def require_readable(name: str, permission: str) -> None:
         raise _not_permitted(name, permission, "it is not read")
 
 
-def _not_permitted(name: str, permission: str, consequence: str) -> errors.TopicForbidden:
-    return errors.TopicForbidden(
+def _not_permitted(name: str, permission: str, consequence: str) -> errors.TopicClosed:
+    return errors.TopicClosed(
         f"The topic {name} has the permission {permission!r}: {consequence}. PUT /v1/topics/{quote(name)} sets it."
     )

@@ -150,6 +150,33 @@ def test_dead_letters_are_redriven_ten_as_a_canary_and_then_all(
     assert len(audit.by_action(id_of(canary))) == 10
 
 
+def test_dead_letters_for_a_topic_that_takes_no_messages_now_wait_for_it(
+    broker: RunningBroker,
+    oda: Operator,
+    audit: Audit,
+    producer: Producer,
+    consumer: Consumer,
+    orders: str,
+    coupons: str,
+) -> None:
+    admin = Admin(broker.client())
+    admin.create_consumer_group(consumer.group, retry_policy={"kind": "none"})
+    admin.create_topic(coupons, permission="r")
+    producer.send(orders, b"order 1")
+    consumer.nack(consumer.receive(orders))
+    wanted: dict[str, object] = {"all": "1", "group": consumer.group, "to_topic": coupons, "reason": "it is mended"}
+
+    page = oda.posts("actions/new/", {"action": "dead_letter.redrive", **wanted})
+    eventually(lambda: "Waits: The topic" in oda.sees(f"actions/{id_of(page)}/").text)
+    assert audit.by_action(id_of(page)) == []
+
+    admin.create_topic(coupons, permission="rw")
+    done = finished(oda, page)
+    assert bodies(consumer.receive(coupons)) == [b"order 1"]
+    assert [entry["result"] for entry in audit.by_action(id_of(page))] == ["done"]
+    assert "Waits:" not in done.text
+
+
 def test_a_group_is_reset_after_a_dry_run(
     oda: Operator, audit: Audit, producer: Producer, consumer: Consumer, orders: str
 ) -> None:

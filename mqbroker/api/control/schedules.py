@@ -35,9 +35,9 @@ class ScheduleSummary(Shape):
         help_text="The next time that no firing is decided for, which is done 4.5 s ahead; null: none is left.",
     )
     last_at = Time(allow_null=True, help_text="The latest time that a firing was decided for.")
-    fired = Whole(help_text="Messages that were decided, ever, with those that were fired by hand.")
+    fired = Whole(help_text="Messages that were decided, ever, also by hand, without those that were refused.")
     failure = serializers.CharField(
-        allow_null=True, help_text="Why the latest message was refused; null once one is stored again."
+        allow_null=True, help_text="Why the latest message was refused, or waits; null once one is stored again."
     )
     failed_at = Time(allow_null=True)
     created_at = Time()
