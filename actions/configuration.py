@@ -173,7 +173,9 @@ PUSH = Thing(
     ("group_name", "topic_name", "url", "state", "paused"),
 )
 NAMESPACE = Thing("namespace", namespaces.find, put(namespaces), "namespace.put", namespaces.LIMIT_NAMES)
-OUTBOX = Thing("outbox", outboxes.find, put(outboxes), "outbox.put", ("server", "schema", "topics", "paused"))
+OUTBOX = Thing(
+    "outbox", outboxes.find, put(outboxes), "outbox.put", ("server", "port", "database", "schema", "topics", "paused")
+)
 SCHEDULE = Thing(
     "schedule", schedules.find, put(schedules), "schedule.put", ("cron", "time_zone", "missed", "paused", "next_at")
 )

@@ -173,6 +173,11 @@ WEBHOOK_ALLOWED_NETWORKS = env.networks(
     (),
     "Private networks that check-back and push may call. Each caller that may register a URL can reach them.",
 )
+OUTBOX_ALLOWED_NETWORKS = env.networks(
+    "OUTBOX_ALLOWED_NETWORKS",
+    WEBHOOK_ALLOWED_NETWORKS,
+    "Private networks in which databases with outboxes may lie; those that webhooks may call where it is not given.",
+)
 SECRETS_KEYS = env.secret_keys(
     "SECRETS_KEYS",
     "Keys under which the secrets of endpoints and subscriptions are sealed in the database, between commas: the first "

@@ -9,6 +9,7 @@ import asyncio
 import psycopg
 import structlog
 
+from outboxes import fitness, places
 from outboxes.listener import Listener
 from outboxes.progress import IN_VAIN_SECONDS, Progress, Queueing, Size, turn_taken
 from outboxes.rows import First, Listed
@@ -55,6 +56,7 @@ class Drain:
         self._size = Size()
         self._queueing = Queueing()
         self._is_busy = False
+        self._looks = fitness.Looks()
 
     async def forever(self) -> None:
         """Drains until it is cancelled; what fails is noted, and tried again."""
@@ -62,7 +64,7 @@ class Drain:
             try:
                 await self._connected()
             except (psycopg.Error, OSError, Refusal, SecretUnreadable) as problem:
-                reason = " ".join(str(problem).split())[:500] or type(problem).__name__
+                reason = places.said_of(problem, self.listed.url)
                 logger.warning("an outbox cannot be drained", outbox=self.listed.name, reason=reason)
                 await self._progress.failed(reason)
             except Exception as problem:
@@ -76,9 +78,11 @@ class Drain:
         source = await Source.connected(opened)
         listener = Listener(opened)
         listening = None
-        if source.notifies:
-            listening = runtime.current().task(listener.forever(), f"listener of the outbox {opened.name}")
         try:
+            await fitness.require(source)  # before a note, which would say that all is well
+            self._looks = fitness.Looks()
+            if source.notifies:
+                listening = runtime.current().task(listener.forever(), f"listener of the outbox {opened.name}")
             while True:
                 await listener.wait(await self._timely_step(source, listener.poll_seconds))
         finally:
@@ -116,6 +120,7 @@ class Drain:
         return 0.0 if self._is_busy else poll_seconds
 
     async def _idle(self, source: Source, poll_seconds: float) -> float:
+        await self._looks.idle(source)
         self._queueing.got()
         await self._progress.note()
         await self._slots.drained(source, 0)

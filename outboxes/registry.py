@@ -3,12 +3,14 @@
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 from django.db import IntegrityError, transaction
+from django.db.models.functions import Now
 
+from outboxes import fitness, places
 from outboxes.models import Outbox
-from store.db import fields
+from outboxes.rows import Listed
+from store.db import fields, sync
 from store.errors import MessageIllegal, Refusal
 
 MAX_OUTBOXES = 200
@@ -16,8 +18,6 @@ MAX_TOPICS = 100
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,100}")
 # An identifier of PostgreSQL that needs no quotes: it is set as the search path.
 SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
-# Any other would name files of this machine, or run what the URL says.
-URL_OPTIONS = {"sslmode", "connect_timeout", "target_session_attrs", "channel_binding", "application_name"}
 TOPIC_PATTERN = r"^[%|a-zA-Z0-9_*-]{1,127}$"
 
 FIELDS = fields.of(
@@ -71,41 +71,40 @@ def validate_name(name: str) -> None:
         raise MessageIllegal(f"{name[:60]!r}: the name of an outbox has 1 to 100 of the characters a-z A-Z 0-9 _ -.")
 
 
-def server_of(url: str) -> str:
-    """Host, port and database of a URL, without user and password.
+def try_out(name: str, changes: Mapping[str, Any]) -> str | None:
+    """Tries the source of a change that names another one: why it cannot be drained now, None where it can.
 
-    Raises MessageIllegal for what is no URL of a PostgreSQL, or has an option that is not in URL_OPTIONS.
+    Waits for its server some seconds, and so stands before the transaction of the change. Raises MessageIllegal for a
+    change that breaks a rule, and for a source that cannot be drained until it is mended.
     """
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        raise _no_url() from None
-    if parts.scheme not in ("postgresql", "postgres") or not parts.hostname or len(parts.path) < 2 or parts.fragment:
-        raise _no_url()
-    unknown = sorted({name for name, _ in parse_qsl(parts.query, keep_blank_values=True)} - URL_OPTIONS)
-    if unknown:
-        raise MessageIllegal(
-            f"url has the option {unknown[0][:60]}: an outbox's may have {', '.join(sorted(URL_OPTIONS))}."
-        )
-    return f"{parts.hostname}:{port or 5432}{parts.path}"
+    validate(name, changes)
+    if not {"source_url", "schema"} & changes.keys():
+        return None
+    row = named(name)
+    url = changes.get("source_url") or (row.source_url if row else "")
+    schema = changes.get("schema") or (row.schema if row else "public")
+    sync.give_connection_back()
+    return sync.call(fitness.try_out, Listed(0, name, url, schema, [])) if url else None
 
 
-def _no_url() -> MessageIllegal:
-    return MessageIllegal("url is no URL of a PostgreSQL: give postgresql://user:password@host:port/database.")
+def validate(name: str, changes: Mapping[str, Any]) -> None:
+    """Raises MessageIllegal for a name, a schema or a URL that breaks a rule."""
+    validate_name(name)
+    if not SCHEMA.fullmatch(changes.get("schema", "public")):
+        raise MessageIllegal("schema is no name without quotes: give small letters, digits and _, 63 at most.")
+    if "source_url" in changes:
+        places.read(changes["source_url"])
 
 
-def put(name: str, changes: Mapping[str, Any]) -> tuple[Outbox, bool]:
-    """Makes the outbox, or changes what is given of it; the flag is whether it was made.
+def put(name: str, changes: Mapping[str, Any], failure: str | None = None) -> tuple[Outbox, bool]:
+    """Makes the outbox, or changes what is given of it, with the failure of `try_out`; the flag is whether it was made.
 
     Raises MessageIllegal, as where a new one has no URL or no topics. A change holds in every process within seconds.
     """
-    validate_name(name)
-    changes = dict(changes)
+    validate(name, changes)
+    changes = {**changes, "failure": failure, "failed_at": None if failure is None else Now()}
     if "source_url" in changes:
-        changes["server"] = server_of(changes["source_url"])
-    if not SCHEMA.fullmatch(changes.get("schema", "public")):
-        raise MessageIllegal("schema is no name without quotes: give small letters, digits and _, 63 at most.")
+        changes |= places.read(changes["source_url"]).shown
     try:
         return _put(name, changes)
     except IntegrityError:
@@ -117,15 +116,18 @@ def _put(name: str, changes: Mapping[str, Any]) -> tuple[Outbox, bool]:
     with transaction.atomic():
         row = Outbox.objects.select_for_update().filter(name=name).first()
         if row is not None:
-            for column, value in {**changes, "failure": None, "failed_at": None}.items():
+            for column, value in changes.items():
                 setattr(row, column, value)
-            row.save(update_fields=[*changes, "failure", "failed_at"])
+            row.save(update_fields=list(changes))
+            row.refresh_from_db()
             return row, False
         if not changes.get("source_url") or not changes.get("topics"):
             raise MessageIllegal("A new outbox needs url and topics.")
         if Outbox.objects.count() >= MAX_OUTBOXES:
             raise MessageIllegal(f"There are {MAX_OUTBOXES} outboxes, which is the limit: delete one first.")
-        return Outbox.objects.create(name=name, **changes), True
+        made = Outbox.objects.create(name=name, **changes)
+        made.refresh_from_db()
+        return made, True
 
 
 def remove(row: Outbox) -> None:

@@ -8,6 +8,7 @@ from typing import Any, LiteralString, Self, cast
 import psycopg
 from psycopg import capabilities, sql
 
+from outboxes import places
 from outboxes.rows import Cleared, Described, First, Holder, Listed, Measured, Row, Slot, Turn, Waits
 from store.db import patience
 from store.db.patience import PatientAsyncConnection
@@ -167,12 +168,12 @@ async def connect(url: str, application: str) -> PatientAsyncConnection:
 
     Nothing goes as an option of the start, which a pooler refuses, and nothing comes of the environment: each
     transaction sets what it needs. No statement is prepared, which a pooler would forget. Raises psycopg's
-    OperationalError, or SourceUnreadable for an encoding without a way to UTF-8.
+    OperationalError, SourceUnreadable for an encoding without a way to UTF-8, and what `places` raises.
     """
     try:
         async with asyncio.timeout(CONNECT_ALL_SECONDS):
             connection = await PatientAsyncConnection.connect(
-                url,
+                await places.reachable(places.read(url)),
                 autocommit=True,
                 prepare_threshold=None,
                 connect_timeout=CONNECT_SECONDS,

@@ -4,6 +4,7 @@ UPDATE outbox AS o
 SET
     drained = o.drained + %(drained)s,
     refused = o.refused + %(refused)s,
+    refused_at = CASE WHEN %(refused)s::bigint > 0 THEN now() ELSE o.refused_at END,
     drained_at = CASE WHEN %(drained)s::bigint + %(refused)s > 0 THEN now() ELSE o.drained_at END,
     waiting = coalesce(%(waiting)s::bigint, o.waiting),
     oldest_at = CASE WHEN %(waiting)s::bigint IS NULL THEN o.oldest_at ELSE %(oldest_at)s::timestamptz END,

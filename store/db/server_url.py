@@ -1,5 +1,6 @@
 """Reads the URL of a database, that of DATABASE_URL or of a cell, into the settings that Django has of it."""
 
+import re
 from typing import Any
 
 import psycopg
@@ -23,6 +24,9 @@ SESSION = {
 }
 
 FORM = "give postgresql://user:password@host:port/database"
+# A name, or an address, perhaps with its zone.
+HOST = re.compile(r"[A-Za-z0-9_.-]{1,253}|[0-9A-Fa-f:.]{2,45}(%[A-Za-z0-9_.-]{1,32})?")
+ENCODE = "write @ / : ? # and % of a user, a password and a database as %40 %2F %3A %3F %23 and %25"
 HOSTS = f"{FORM}, or several servers as host1:port1,host2:port2"
 
 
@@ -31,7 +35,7 @@ def database(url: str, called: str = "DATABASE_URL") -> dict[str, Any]:
 
     Raises ImproperlyConfigured when the URL, which the error calls `called`, does not name a PostgreSQL database.
     """
-    given = _parts(url, called)
+    given = parts(url, called)
     name, user, password = (given.pop(part, "") for part in ("dbname", "user", "password"))
     host, ports = given.pop("host", ""), given.pop("port", "")
     _require_place(name, host, ports, called)
@@ -94,11 +98,22 @@ def _require_place(name: str, host: str, ports: str, called: str) -> None:
         raise ImproperlyConfigured(f"{called} names more hosts than ports, or fewer: {HOSTS}.")
 
 
-def _parts(url: str, called: str) -> dict[str, str]:
+def parts(url: str, called: str) -> dict[str, str]:
+    """The fields of a URL, by libpq's names. Raises ImproperlyConfigured, which never holds the text of the URL.
+
+    A password with a character of the URL's own form would be read as a server or a database, and shown as one.
+    """
     if not url.startswith(("postgres://", "postgresql://")):
         raise ImproperlyConfigured(f"{called} does not name a PostgreSQL database: {FORM}.")
+    authority, _, behind = url.partition("://")[2].partition("/")
+    if authority.count("@") > 1 or "@" in behind:
+        raise ImproperlyConfigured(f"{called} has an @ that stands before no server: {ENCODE}.")
     try:
-        return {name: str(value) for name, value in conninfo_to_dict(url).items() if value}
-    except psycopg.ProgrammingError:
-        # libpq's message may hold the whole URL, password included.
+        # libpq's message may hold the whole URL, password included; so may its messages about such a server.
+        found = {name: str(value) for name, value in conninfo_to_dict(url).items() if value}
+    except (psycopg.ProgrammingError, ValueError):
         raise ImproperlyConfigured(f"{called} cannot be read as a PostgreSQL URL: {FORM}.") from None
+    hosts = [host for host in found.get("host", "").split(",") if not host.startswith("/")]
+    if not all(HOST.fullmatch(host) for host in hosts if host):
+        raise ImproperlyConfigured(f"{called} names a server that is no host name and no address: {ENCODE}.")
+    return found

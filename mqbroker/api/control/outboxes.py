@@ -23,7 +23,8 @@ class OutboxSettings(Given):
         source="source_url",
         required=False,
         max_length=2000,
-        help_text="Where it lies: `postgresql://user:password@host:port/database`. No answer shows it again.",
+        help_text="Where it lies: `postgresql://user:password@host:port/database`. Answers show its fields without the "
+        "password. In user, password and database `@ : / %` are written as `%40 %3A %2F %25`.",
     )
     settings = Registered(registry.FIELDS)
 
@@ -32,14 +33,23 @@ class Outbox(Shape):
     """An outbox, and how draining it goes."""
 
     name = serializers.CharField()
-    server = serializers.CharField(help_text="Of its URL: host, port and database.")
+    server = serializers.CharField(
+        help_text="Of its URL: the host; several between commas, each with its port where they have several ports."
+    )
+    port = Whole(allow_null=True, help_text="Of its URL; null where its hosts have several.")
+    database = serializers.CharField(help_text="Of its URL.")
+    user = serializers.CharField(help_text="Of its URL: the role that drains it.")
     settings = Registered(registry.FIELDS, answers=True)
     waiting = Whole(help_text="Rows that waited at the latest look, counted to 100,000; to within 10 s.")
     oldest_at = Time(allow_null=True, help_text="When the first of them was inserted.")
     drained = Whole(help_text="Rows whose messages were stored, ever.")
     refused = Whole(help_text="Rows that were set apart in `mqbroker_outbox_refused`, each with its reason, ever.")
-    drained_at = Time(allow_null=True, help_text="When the last of them was.")
-    failure = serializers.CharField(allow_null=True, help_text="Why it cannot be drained now.")
+    refused_at = Time(allow_null=True, help_text="When the last of them was set apart.")
+    drained_at = Time(allow_null=True, help_text="When the last row was drained or set apart.")
+    looked_at = Time(allow_null=True, help_text="When a process last looked for rows, and could.")
+    failure = serializers.CharField(
+        allow_null=True, help_text="Why it cannot be drained now, and what mends it; null while it can."
+    )
     failed_at = Time(allow_null=True)
     created_at = Time()
 
@@ -72,13 +82,17 @@ class OutboxDetail(Resource):
 
         The broker then takes the rows that are committed in its table `mqbroker_outbox`, and stores each as a message
         under the row's id, once.
+
+        A change of `url` or `schema` tries the source: what cannot be drained until it is mended is refused, with the
+        statement that mends it. A server that is away is taken, and shown as failing.
         """
         given = self.body(OutboxSettings)
         before = self.standing(registry.named, name)
         require_produce(request, [*(before.topics if before else ()), *given.get("topics", ())])
+        failure = registry.try_out(name, given)
         with self.recorded(name) as change:
             change.before = picture(self.standing(registry.named, name))
-            row, made = registry.put(name, given)
+            row, made = registry.put(name, given, failure)
             change.after = picture(row)
         return Response(Outbox(row).data, status=201 if made else 200)
 
