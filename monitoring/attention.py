@@ -12,11 +12,10 @@ from delivery.dead_letters import lists as dead_letter_lists
 from delivery.models import Subscription
 from delivery.push import health as subscription_health
 from delivery.stats import GroupStats
-from monitoring import counts, system
+from monitoring import counts, outboxes, system
 from monitoring.counts import COUNT_LIMIT, GROUP_LIMIT
 from monitoring.schedules import overdue_seconds
 from monitoring.system import System
-from outboxes.models import Outbox
 from schedules.models import Schedule
 from scheduling import stats as scheduling_stats
 from scheduling.stats import Outermost
@@ -101,7 +100,7 @@ def found(facts: Facts) -> list[Attention]:
         *checks(facts.pending, facts.now),
         *ailing_endpoints(),
         *ailing_subscriptions(),
-        *ailing_outboxes(),
+        *ailing_outboxes(facts.now),
         *ailing_schedules(),
         *late_releases(facts.waits),
         *paused_groups(facts.groups),
@@ -168,12 +167,10 @@ def ailing_subscriptions() -> Iterator[Attention]:
         yield Attention(is_disabled, what, why, "subscription", MEND_SERVER, subscription.name, since)
 
 
-def ailing_outboxes() -> Iterator[Attention]:
-    """Outboxes that cannot be drained: what producers commit is not sent."""
-    for outbox in Outbox.objects.filter(failure__isnull=False, paused=False).order_by("failed_at")[:SHOWN]:
-        what = f"The outbox {outbox.name} is not drained"
-        mend = f"mend its server, or PUT /v1/outboxes/{outbox.name} with another url"
-        yield Attention(True, what, f"{outbox.server}: {outbox.failure}", "outboxes", mend, since=outbox.failed_at)
+def ailing_outboxes(now: datetime) -> Iterator[Attention]:
+    """Outboxes that fail, are stuck, or set rows apart: what producers commit is not sent."""
+    for one in outboxes.ailing(now, SHOWN):
+        yield Attention(one.urgent, one.what, one.why, "outboxes", one.mend, since=one.since)
 
 
 def ailing_schedules() -> Iterator[Attention]:

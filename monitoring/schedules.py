@@ -12,18 +12,22 @@ def _failing(_: ReadOnce) -> list[Sample]:
 
 
 def overdue_seconds() -> float:
-    """For how long the oldest time has been due for which no message is stored; 0 without one."""
-    waiting = Schedule.objects.filter(paused=False).aggregate(at=Min("next_at"))["at"]
-    decided = Firing.objects.aggregate(at=Min("fire_at"))["at"]
+    """For how long the oldest time has been due for which no message is stored; 0 without one.
+
+    Without schedules that fail: their messages wait for something else than a process.
+    """
+    failing = Schedule.objects.filter(failure__isnull=False)
+    waiting = Schedule.objects.filter(paused=False, failure__isnull=True).aggregate(at=Min("next_at"))["at"]
+    decided = Firing.objects.exclude(schedule_id__in=failing.values("id")).aggregate(at=Min("fire_at"))["at"]
     now = store_stats.now()
     return max((max(0.0, (now - at).total_seconds()) for at in (waiting, decided) if at is not None), default=0.0)
 
 
 METRICS = (
-    Shared("mqbroker_schedules_failing", "Schedules whose latest message was refused.", _failing),
+    Shared("mqbroker_schedules_failing", "Schedules whose latest message was refused, or waits.", _failing),
     Shared(
         "mqbroker_schedules_overdue_seconds",
-        "For how long the oldest time of a schedule has been due whose message is not stored; 0 without one.",
+        "For how long the oldest time of a schedule that does not fail has been due without its message; 0: none.",
         lambda _: [((), overdue_seconds())],
     ),
 )

@@ -67,7 +67,8 @@ class Broker:
 
     def outbox(self, name: str, **more: object) -> None:
         """An outbox of a database that no process reaches."""
-        places = {"source_url": "postgresql://shop:secret@127.0.0.1:9/shop", "server": "127.0.0.1:9/shop"}
+        places = {"source_url": "postgresql://shop:secret@127.0.0.1:9/shop", "server": "127.0.0.1"}
+        places |= {"port": "9", "database": "shop", "user": "shop"}
         self.insert("outbox", name=name, topics=["orders"], **places, **more)
 
     def schedule(self, name: str, **more: object) -> None:

@@ -106,6 +106,27 @@ def test_what_needs_attention_comes_first_and_leads_to_its_page(broker: Broker, 
     assert page.links["1 dead letter of mail"] == "/console/dead-letters/mail/"
 
 
+def test_outboxes_that_fail_are_stuck_or_set_rows_apart_need_attention(broker: Broker, ada: Operator) -> None:
+    now, old = broker.now, broker.now - timedelta(minutes=10)
+    well = {"looked_at": now, "created_at": old}
+    broker.outbox("well", **well)
+    broker.outbox("fails", failure="no right: GRANT DELETE", failed_at=now, **well)
+    broker.outbox("unseen", looked_at=old, created_at=old)
+    broker.outbox("never-seen", created_at=old)
+    broker.outbox("behind", waiting=7, oldest_at=old, **well)
+    broker.outbox("refuses", refused=3, refused_at=now, **well)
+    broker.outbox("refused-once", refused=3, refused_at=now - timedelta(days=1), **well)
+    broker.outbox("paused", paused=True, failure="x", failed_at=now, looked_at=old, created_at=old)
+
+    lines = attention(ada.sees(""))
+
+    assert sorted(line.partition("The outbox ")[2].partition(" ")[0] for line in lines) == [
+        *("behind", "fails", "never-seen", "refuses", "unseen")
+    ]
+    assert any("127.0.0.1:9/shop: no right: GRANT DELETE" in line for line in lines)
+    assert lines[-1].startswith("The outbox refuses sets rows apart 3 rows so far")
+
+
 def test_consumer_groups_that_are_paused_or_behind_need_attention_and_lead_to_their_page(
     broker: Broker, ada: Operator
 ) -> None:
