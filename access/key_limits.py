@@ -14,6 +14,7 @@ from store.db import connections
 from store.db.statements import Statement
 from store.errors import RateLimited
 from store.naming import namespaces
+from store.naming.namespaces import NamespaceRow
 from store.process import runtime
 
 ADD_REFUSALS = Statement(__file__, "add_refusals")
@@ -132,6 +133,11 @@ class Allowances:
         found.shared = shared
         return found
 
+    def of_namespace(self, row: NamespaceRow) -> Allowance | None:
+        """The allowance that the keys of a namespace share; None for one without limits."""
+        limits = Limits(row.messages_per_second, row.bytes_per_second, row.max_undecided)
+        return None if limits == Limits() else self._of(NAMESPACE, row.id, row.name, limits)
+
     def _of(self, kind: str, id_: int, name: str, limits: Limits) -> Allowance:
         found = self._kept.pop((kind, id_), None) or Allowance(id_, kind)
         if len(self._kept) >= MAX_KEPT:
@@ -161,6 +167,12 @@ class Allowances:
 def of(row: KeyRow) -> Allowance | None:
     """`Allowances.of` of this process."""
     return runtime.control(Allowances).of(row)
+
+
+async def of_topic(name: str) -> Allowance | None:
+    """What the namespace of a topic may still send in this process: what the broker sends by itself counts, too."""
+    row = await namespaces.of_name(name)
+    return None if row is None else runtime.control(Allowances).of_namespace(row)
 
 
 async def keep() -> None:

@@ -11,15 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+import msgspec
 import structlog
 
+from access import key_limits
 from access.callers import Caller
 from schedules import registry, times
 from sending.send import Send
 from store.commit import writer
 from store.db import connections
 from store.db.statements import Statement
-from store.errors import MessageIdReused, OutcomeUnknown, Refusal, SystemBusy
+from store.errors import MessageIdReused, OutcomeUnknown, RateLimited, Refusal, SystemBusy
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -177,12 +179,14 @@ async def _send(late_seconds: float) -> bool:
     noted |= {firing.schedule_id: outcome.failure for firing, outcome in outcomes if outcome.failure}
     refused = Counter(firing.schedule_id for firing, outcome in outcomes if outcome.is_refused)
     settled = [firing.id for firing, outcome in outcomes if not outcome.waits]
-    if settled or noted:
+    limited = [firing.id for firing, outcome in outcomes if outcome.is_limited]
+    if settled or noted or limited:
         columns = {
             "id": settled,
             "schedule_id": list(noted),
             "failure": list(noted.values()),
             "refused": [refused[schedule_id] for schedule_id in noted],
+            "again": limited,
         }
         await connections.read_control(SETTLE_FIRINGS, columns)
     # Where some are left for later, the rest most likely would be, too.
@@ -194,6 +198,8 @@ class Outcome(NamedTuple):
 
     waits: bool = False
     failure: str | None = None
+    # By a limit, which lets some through each second.
+    is_limited: bool = False
 
     @property
     def is_noted(self) -> bool:
@@ -209,19 +215,23 @@ class Outcome(NamedTuple):
 async def _outcome(firing: Taken) -> Outcome:
     """Sends the message of a firing."""
     waits = {"deliver_at": firing.fire_at} if firing.fire_at > firing.now else {}
-    caller = Caller(f"schedule {firing.name}", (f"produce:{firing.message['topic']}",))
+    topic = firing.message["topic"]
     try:
+        allowance = await key_limits.of_topic(topic)
+        caller = Caller(f"schedule {firing.name}", (f"produce:{topic}",), allowance=allowance)
         message = registry.message_of(firing.message, firing.name, firing.fire_at, message_id=firing.id, **waits)
-        await writer.run(Send(message, None, caller))
+        await writer.run(Send(message, None, caller, len(msgspec.json.encode(firing.message))))
     except MessageIdReused:
         # It was stored before, and its schedule was changed since.
         return Outcome()
     except Refusal as refusal:
         says = "has to wait" if refusal.is_for_now else "was refused"
         logger.warning(f"a message of a schedule {says}", schedule=firing.name, reason=refusal.detail)
-        is_brief = isinstance(refusal, SystemBusy | OutcomeUnknown) and firing.now - firing.fire_at < MISSED
+        is_brief = (
+            isinstance(refusal, SystemBusy | OutcomeUnknown | RateLimited) and firing.now - firing.fire_at < MISSED
+        )
         reason = f"{refusal.code}: {refusal.detail}{' The message waits.' if refusal.is_for_now else ''}"[:500]
-        return Outcome(refusal.is_for_now, None if is_brief else reason)
+        return Outcome(refusal.is_for_now, None if is_brief else reason, isinstance(refusal, RateLimited))
     except Exception:
         # A fault of ours: the firing stays, and holds up no other.
         logger.exception("a message of a schedule could not be sent", schedule=firing.name)

@@ -1,8 +1,15 @@
 -- Delete firings whose messages are stored or refused, and note at their schedules why firings are refused or wait, or that
--- none does any more. Those that are refused were not fired. Rows are locked in id order, so that two processes do not deadlock.
+-- none does any more. Those that are refused were not fired; those that a limit has wait for are free for the next tick. Rows
+-- are locked in id order, so that two processes do not deadlock.
 WITH settled AS (
     DELETE FROM schedule_firing AS f
     WHERE f.id = ANY(%(id)s::uuid [])
+),
+
+limited AS (
+    UPDATE schedule_firing AS f
+    SET taken_at = clock_timestamp() - INTERVAL '1 hour'
+    WHERE f.id = ANY(%(again)s::uuid [])
 ),
 
 noted AS (

@@ -106,6 +106,9 @@ class NamespaceRow(NamedTuple):
     id: int
     name: str
     max_topics: int | None
+    messages_per_second: int | None
+    bytes_per_second: int | None
+    max_undecided: int | None
 
 
 class TopicCount(NamedTuple):

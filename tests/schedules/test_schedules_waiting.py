@@ -6,6 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.broker import characters
 from tests.broker.polling import eventually
 from tests.schedules.conftest import Plan
 from tests.schedules.test_schedules import EACH_SECOND, NEVER_SOON, seconds_of
@@ -33,6 +34,19 @@ def test_while_its_topic_takes_no_messages_its_firings_wait_and_none_is_dropped(
     assert times == [times[0] + timedelta(seconds=number) for number in range(fired)]
     assert plan.shown["fired"] == fired
     eventually(lambda: plan.shown["failure"] is None)
+
+
+def test_what_schedules_send_counts_for_the_limit_of_a_namespace_and_waits_for_it(plan: Plan) -> None:
+    team = characters.name("team")
+    plan.operator.put(f"/v1/namespaces/{team}", messages_per_second=1)
+    plan.topic = f"{team}%orders"
+    plan.prepare()
+    plan.puts(cron=NEVER_SOON, paused=True)
+    for _ in range(8):
+        plan.fires()
+
+    assert len(plan.receives_all(8)) == 8
+    assert eventually(lambda: plan.operator.reads(f"/v1/namespaces/{team}")["refused"]) > 0
 
 
 def test_a_message_that_is_refused_for_good_was_not_fired(plan: Plan) -> None:
