@@ -2,6 +2,7 @@
 """What is done with received messages, by their receipts: ack, nack, extend."""
 
 import logging
+import threading
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -12,9 +13,13 @@ from mqbroker_client.handlers import delay_seconds, reason_of
 from mqbroker_client.messages import Delivery, Message, handles_of
 from mqbroker_client.results import Sent, Settled
 from mqbroker_client.retries import PASSING
+from mqbroker_client.threads import pause
 
 # By the module of what runs, which is what a program knows.
 log = logging.getLogger("mqbroker_client.running")
+
+#: Between two rounds of tries to settle a delivery that is in hand.
+SETTLE_PAUSE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +74,30 @@ def settle(
     delivery: Delivery,
     error: BaseException | None,
     messages: Sequence[Message] = (),
+    *,
+    stopping: threading.Event,
 ) -> None:
     """Ack what a handler did, with the messages that it returned, or nack it with the error that it raised.
 
-    Messages that cannot be sent are an error of the handler. A failure is only logged.
+    Messages that cannot be sent are an error of the handler. What passes by itself, as a topic that is closed for a
+    time, is waited for until a stop: the work is done, and nothing of it counts as a retry. A failure is only logged.
     """
-    try:
-        if error is None and messages:
-            error = _forwarded(receipts, delivery, messages)
-        elif error is None:
-            receipts.ack([delivery])
-        if error is not None:
-            receipts.nack([delivery], delay_seconds=delay_seconds(error), reason=reason_of(error))
-    except Exception as problem:  # noqa: BLE001  a delay that is no number, too: the thread goes on
-        log.warning("message %s of %s comes again: %s", delivery.message.message_id, topic, problem)
+    while True:
+        try:
+            if error is None and messages:
+                error = _forwarded(receipts, delivery, messages)
+            elif error is None:
+                receipts.ack([delivery])
+            if error is not None:
+                receipts.nack([delivery], delay_seconds=delay_seconds(error), reason=reason_of(error))
+            return
+        except Exception as problem:  # noqa: BLE001  a delay that is no number, too: the thread goes on
+            waits = isinstance(problem, PASSING) and not stopping.is_set()
+            becomes = "waits" if waits else "comes again"
+            log.warning("message %s of %s %s: %s", delivery.message.message_id, topic, becomes, problem)
+            if not waits:
+                return
+        pause(stopping, SETTLE_PAUSE_SECONDS)
 
 
 def _forwarded(receipts: Receipts, delivery: Delivery, messages: Sequence[Message]) -> Exception | None:

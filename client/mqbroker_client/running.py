@@ -182,7 +182,7 @@ class Runner:
 
     def _settle(self, delivery: Delivery, error: BaseException | None, messages: Sequence[Message] = ()) -> None:
         try:
-            settle(self._consumer, self._topic, delivery, error, messages)
+            settle(self._consumer, self._topic, delivery, error, messages, stopping=self._stopping)
         finally:
             self._hand.release(delivery)
 

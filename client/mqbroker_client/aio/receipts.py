@@ -1,11 +1,13 @@
 """What is done with received messages, by their receipts: ack, nack, extend."""
 
+import asyncio
 import logging
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from mqbroker_client import errors
 from mqbroker_client.aio.connection import AsyncBroker
+from mqbroker_client.aio.tasks import pause
 from mqbroker_client.calls import consumer as calls
 from mqbroker_client.handlers import delay_seconds, reason_of
 from mqbroker_client.messages import Delivery, Message, handles_of
@@ -14,6 +16,9 @@ from mqbroker_client.retries import PASSING
 
 # By the module of what runs, which is what a program knows.
 log = logging.getLogger("mqbroker_client.aio.running")
+
+#: Between two rounds of tries to settle a delivery that is in hand.
+SETTLE_PAUSE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +73,30 @@ async def settle(
     delivery: Delivery,
     error: BaseException | None,
     messages: Sequence[Message] = (),
+    *,
+    stopping: asyncio.Event,
 ) -> None:
     """Ack what a handler did, with the messages that it returned, or nack it with the error that it raised.
 
-    Messages that cannot be sent are an error of the handler. A failure is only logged.
+    Messages that cannot be sent are an error of the handler. What passes by itself, as a topic that is closed for a
+    time, is waited for until a stop: the work is done, and nothing of it counts as a retry. A failure is only logged.
     """
-    try:
-        if error is None and messages:
-            error = await _forwarded(receipts, delivery, messages)
-        elif error is None:
-            await receipts.ack([delivery])
-        if error is not None:
-            await receipts.nack([delivery], delay_seconds=delay_seconds(error), reason=reason_of(error))
-    except Exception as problem:  # noqa: BLE001  a delay that is no number, too: the task goes on
-        log.warning("message %s of %s comes again: %s", delivery.message.message_id, topic, problem)
+    while True:
+        try:
+            if error is None and messages:
+                error = await _forwarded(receipts, delivery, messages)
+            elif error is None:
+                await receipts.ack([delivery])
+            if error is not None:
+                await receipts.nack([delivery], delay_seconds=delay_seconds(error), reason=reason_of(error))
+            return
+        except Exception as problem:  # noqa: BLE001  a delay that is no number, too: the task goes on
+            waits = isinstance(problem, PASSING) and not stopping.is_set()
+            becomes = "waits" if waits else "comes again"
+            log.warning("message %s of %s %s: %s", delivery.message.message_id, topic, becomes, problem)
+            if not waits:
+                return
+        await pause(stopping, SETTLE_PAUSE_SECONDS)
 
 
 async def _forwarded(receipts: AsyncReceipts, delivery: Delivery, messages: Sequence[Message]) -> Exception | None:

@@ -103,7 +103,7 @@ class AsyncRunner:
             async with self._free:
                 self._begun.add(task)
                 error, messages = await self._outcome(delivery)
-                await settle(self._consumer, self._topic, delivery, error, messages)
+                await settle(self._consumer, self._topic, delivery, error, messages, stopping=self._stopping)
                 if error is not None and not isinstance(error, Exception | asyncio.CancelledError):
                     self._failed = self._failed or error
                     self._stopping.set()
