@@ -12,12 +12,14 @@ import pytest
 from confluent_kafka import Consumer as KafkaConsumer
 from confluent_kafka import Producer as KafkaProducer
 from confluent_kafka import TopicPartition
+from mqbroker_client import Admin, Producer
 
 from embedded.commands import ROOT
 from embedded.processes.child import Child
 from tests.barrier import processes
 from tests.broker import characters
 from tests.broker.running import API_KEY, RunningBroker
+from tests.broker.wire import Document
 from tests.relay import nats_server, rabbit
 
 
@@ -31,8 +33,10 @@ class Received:
 
 
 class Target(Protocol):
-    """A broker of another system, with a place for messages."""
+    """A broker of another system, with a place for messages: a queue, a subject or a topic."""
 
+    kind: str
+    place: str
     lines: str
 
     def received(self) -> list[Received]:
@@ -42,12 +46,32 @@ class Target(Protocol):
         """Kills it, and starts it again; without a process of its own nothing happens."""
 
 
+class Source:
+    """A topic and a group of the broker's, and the lines of a relay of them."""
+
+    def __init__(self, broker: RunningBroker, *, ordered: bool = False) -> None:
+        self.topic, self.group = characters.name("orders"), characters.name("relay")
+        self.wire = broker.wire()
+        client = broker.client()
+        Admin(client).create_topic(self.topic)
+        Admin(client).create_consumer_group(self.group, ordered=ordered)
+        self.producer = Producer(client, self.group)
+        self.lines = f'topic = "{self.topic}"\ngroup = "{self.group}"\nordered = {str(ordered).lower()}\n'
+
+    def letters(self) -> list[Document]:
+        """The dead letters of the group, up to 200."""
+        found: list[Document] = self.wire.get(f"/v1/dead-letters/{self.group}?limit=200").document.get("results") or []
+        return found
+
+
 class RabbitTarget:
     """A queue of RabbitMQ."""
 
+    kind = "amqp"
+
     def __init__(self, server: rabbit.Server) -> None:
         self._server = server
-        self.queue = characters.name("queue")
+        self.queue = self.place = characters.name("queue")
         self.lines = f'kind = "amqp"\nurl = "{server.url}"\nrouting_key = "{self.queue}"\n'
         with self._connection() as connection:
             connection.channel().queue_declare(self.queue, durable=True, auto_delete=False)
@@ -72,10 +96,13 @@ class RabbitTarget:
 class NatsTarget:
     """A stream of NATS."""
 
+    kind = "nats"
+
     def __init__(self, server: nats_server.Server) -> None:
         self._server = server
         self.stream = characters.name("stream")
-        self.lines = f'kind = "nats"\nurl = "{server.url}"\nsubject = "{self.stream}.relayed"\n'
+        self.place = f"{self.stream}.relayed"
+        self.lines = f'kind = "nats"\nurl = "{server.url}"\nsubject = "{self.place}"\n'
         server.make_stream(self.stream, f"{self.stream}.>")
 
     def received(self) -> list[Received]:
@@ -90,10 +117,12 @@ class NatsTarget:
 class KafkaTarget:
     """A topic of librdkafka's own mock cluster, which lives in this process: a real Kafka was not run."""
 
+    kind = "kafka"
+
     def __init__(self, cluster: KafkaProducer) -> None:
         brokers = cluster.list_topics(timeout=10).brokers.values()
         self.servers = ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
-        self.topic = characters.name("kafka")
+        self.topic = self.place = characters.name("kafka")
         self.lines = f'kind = "kafka"\nservers = "{self.servers}"\ntopic = "{self.topic}"\n'
 
     def received(self) -> list[Received]:

@@ -40,10 +40,10 @@ class Server:
         self._child.stop()
 
     def make_stream(self, name: str, subject: str) -> None:
-        """A stream whose window for repetitions is short: what comes twice is seen twice."""
+        """A stream whose window for repetitions is short: what comes twice is seen twice. Headers may delete in it."""
 
         async def make(stream: JetStreamContext) -> None:
-            await stream.add_stream(name=name, subjects=[subject], duplicate_window=0.1)
+            await stream.add_stream(name=name, subjects=[subject], duplicate_window=0.1, allow_rollup_hdrs=True)
 
         self._with(make)
 

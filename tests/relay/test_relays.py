@@ -8,32 +8,20 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
-from mqbroker_client import Admin, Message, Producer
+from mqbroker_client import Message
+from mqbroker_client.relay import configuration
+from mqbroker_client.relay.__main__ import main
 
 from embedded.commands import ROOT
-from tests.broker import characters
 from tests.broker.polling import eventually
 from tests.broker.ports import free_port
 from tests.broker.running import API_KEY, RunningBroker
-from tests.relay.conftest import NatsTarget, RabbitTarget, Target, relay
+from tests.relay.conftest import NatsTarget, RabbitTarget, Source, Target, relay
 
 # MQ_RELAYED=100000 in the environment: the figure of docs/relay.md.
 RELAYED = int(os.environ.get("MQ_RELAYED", "600"))
 KEYS = 20
 CONCURRENCY = 8
-
-
-class Source:
-    """A topic and a group of the broker's, and the lines of a relay of them."""
-
-    def __init__(self, broker: RunningBroker, *, ordered: bool = False) -> None:
-        self.topic, self.group = characters.name("orders"), characters.name("relay")
-        self.wire = broker.wire()
-        client = broker.client()
-        Admin(client).create_topic(self.topic)
-        Admin(client).create_consumer_group(self.group, ordered=ordered)
-        self.producer = Producer(client, self.group)
-        self.lines = f'topic = "{self.topic}"\ngroup = "{self.group}"\nordered = {str(ordered).lower()}\n'
 
 
 def test_a_message_is_relayed_with_its_fields(broker: RunningBroker, target: Target, tmp_path: Path) -> None:
@@ -172,16 +160,73 @@ WRONG = {
         "names {colour}: a pattern may name",
     ),
     "no TOML": ("topic = ", "is no TOML"),
+    "an unknown field of the target": (
+        'topic = "t"\ngroup = "g"\n[target]\nkind = "nats"\nurl = "u"\nsubject = "s"\nserver = "v"\n',
+        "target has server, which is unknown",
+    ),
+    "an unknown field of the event": (
+        'topic = "t"\ngroup = "g"\n[target]\nkind = "nats"\n[cloudevents]\nsource = "s"\ntype = "t"\nid = "i"\n',
+        "cloudevents has id, which is unknown",
+    ),
+    "an unknown table": ('topic = "t"\ngroup = "g"\n[target]\nkind = "nats"\n[retry]\n', "retry, which is unknown"),
+    "an event that is none": ('topic = "t"\ngroup = "g"\ncloudevents = 3\n[target]\nkind = "nats"\n', "is no table: 3"),
+    "an unset variable": (
+        'topic = "t"\ngroup = "g"\n[target]\nkind = "nats"\nurl = "nats://$MQ_NOT_SET@h"\nsubject = "s"\n',
+        "target.url names $MQ_NOT_SET, which is not set",
+    ),
+    "an unset variable in braces": (
+        'topic = "t"\ngroup = "g"\n[target]\nkind = "nats"\nurl = "u"\nsubject = "${MQ_NOT_SET}.a"\n',
+        "target.subject names $MQ_NOT_SET, which is not set",
+    ),
+    "an unset variable of an option": (
+        'topic = "t"\ngroup = "g"\n[target]\nkind = "kafka"\nservers = "s"\ntopic = "k"\n'
+        'options = { "sasl.password" = "$MQ_NOT_SET" }\n',
+        "target.options.sasl.password names $MQ_NOT_SET, which is not set",
+    ),
+    "an unknown option": (
+        'topic = "t"\ngroup = "g"\n[target]\nkind = "kafka"\nservers = "s"\ntopic = "k"\noptions = { speed = 1 }\n',
+        'No such configuration property: "speed"',
+    ),
+    "an unknown transport": (
+        'topic = "t"\ngroup = "g"\n[target]\nkind = "amqp"\nurl = "pigeon://h"\nrouting_key = "k"\n',
+        "No such transport: pigeon",
+    ),
+    "an empty field": (
+        'topic = "t"\ngroup = "g"\n[target]\nkind = "amqp"\nurl = ""\nrouting_key = "k"\n',
+        "target.url is empty",
+    ),
+    "a number for a text": (
+        'topic = "t"\ngroup = "g"\n[target]\nkind = "amqp"\nurl = 3\nrouting_key = "k"\n',
+        "target.url is no text: 3",
+    ),
 }
 
 
 @pytest.mark.parametrize(("lines", "said"), WRONG.values(), ids=WRONG)
-def test_a_wrong_file_is_refused_by_name(broker: RunningBroker, tmp_path: Path, lines: str, said: str) -> None:
-    program = relay(broker, tmp_path, lines)
-    program.start()
-    eventually(lambda: not program.is_running(), within_seconds=60)
+def test_a_wrong_file_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], lines: str, said: str
+) -> None:
+    monkeypatch.setenv("MQBROKER_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("MQBROKER_API_KEY", "mq_none")
+    file = tmp_path / "relay.toml"
+    file.write_text(lines)
 
-    assert said in program.log.read_text()
+    assert main([str(file)]) == 1
+
+    assert said in capsys.readouterr().err
+
+
+def test_a_text_of_the_target_may_name_variables_and_have_dollar_signs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAFKA", "127.0.0.1:1")
+    monkeypatch.setenv("CLIENT", "$of-$the-shop")
+    options = '{ "client.id" = "${CLIENT}$$", "linger.ms" = 5 }'
+    lines = f'kind = "kafka"\nservers = "$KAFKA"\ntopic = "$$shop.{{tags}}"\noptions = {options}\n'
+    (tmp_path / "relay.toml").write_text(f'topic = "t"\ngroup = "g"\n[target]\n{lines}')
+
+    # librdkafka refuses what it does not know.
+    configuration.read(tmp_path / "relay.toml").make_target().close()
 
 
 @pytest.mark.parametrize("system", ["kafka"], indirect=True)

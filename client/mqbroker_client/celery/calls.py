@@ -58,9 +58,11 @@ class Call:
         """The call in the body of a message. Raises ValueError for anything else."""
         try:
             found = from_json(encoded)
-            text, fields = found.get("body"), found["fields"]
+            text, fields = found.get("body"), dict(found["fields"])
             body = base64.b64decode(found["body_base64"]) if text is None else text.encode()
-            call = cls(body, fields, tuple(found["queues"]))
+            # As another program may have written it: a publish with retries would go on behind the relay's end.
+            kept = {name: value for name, value in fields.items() if name not in _OF_CONNECTION}
+            call = cls(body, kept, tuple(found["queues"]))
             # What a publisher needs, whatever else there is.
             _ = call.task_id, call.task, fields["exchange"], fields["routing_key"]
         except (ValueError, TypeError, KeyError, AttributeError) as problem:

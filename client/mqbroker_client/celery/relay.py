@@ -1,7 +1,7 @@
 """The relay of tasks: publishes their calls to Celery's own broker."""
 
-from amqp.exceptions import FrameSyntaxError
 from celery import Celery
+from kombu import Producer
 
 from mqbroker_client.celery.calls import Call
 from mqbroker_client.celery.tasks import TOPIC
@@ -9,7 +9,7 @@ from mqbroker_client.consumers import Consumer
 from mqbroker_client.messages import StoredMessage
 from mqbroker_client.relay import relays
 from mqbroker_client.relay.amqp import CONFIRM_SECONDS, Producers
-from mqbroker_client.relay.targets import TargetAway, TargetRefused
+from mqbroker_client.relay.targets import TargetRefused
 
 GROUP = "celery-relay"
 
@@ -27,14 +27,11 @@ class CeleryBroker:
             call = Call.of(message.body)
         except ValueError as problem:
             raise TargetRefused(str(problem)) from problem
-        try:
-            call.publish(self._app, self._producers.current(), confirm_timeout=CONFIRM_SECONDS)
-        except FrameSyntaxError as problem:
-            self._producers.drop()
-            raise TargetRefused(f"it is no message of AMQP: {problem}") from problem
-        except self._producers.away as problem:
-            self._producers.drop()
-            raise TargetAway(f"{type(problem).__name__}: {problem}") from problem
+
+        def work(producer: Producer) -> None:
+            call.publish(self._app, producer, confirm_timeout=CONFIRM_SECONDS)
+
+        self._producers.publish(work)
 
     def close(self) -> None:
         self._producers.close()

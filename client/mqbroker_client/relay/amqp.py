@@ -1,19 +1,24 @@
 """RabbitMQ, by publisher confirms; and whatever else kombu has a transport for, by its URL."""
 
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 
-from amqp.exceptions import FrameSyntaxError, PreconditionFailed
 from kombu import Connection, Producer
-from kombu.exceptions import KombuError
 
 from mqbroker_client.messages import StoredMessage
+from mqbroker_client.relay.absence import is_absence
 from mqbroker_client.relay.headers import CloudEvents, headers
 from mqbroker_client.relay.names import Pattern
+from mqbroker_client.relay.reserved import TABLES
 from mqbroker_client.relay.targets import TargetAway, TargetRefused
 
 CONFIRM_SECONDS = 10.0
 CONNECT_SECONDS = 5.0
+#: Of a routing key and of a header's name, in AMQP.
+MAX_NAME_BYTES = 255
+#: Queues that RabbitMQ makes itself, as those of answers.
+KEPT = ("amq.",)
 
 
 class Producers:
@@ -22,16 +27,23 @@ class Producers:
     def __init__(self, connection: Connection, *, returning: bool = False) -> None:
         self._connection = connection
         self._returning = returning
-        self.away: tuple[type[BaseException], ...] = (
-            *connection.connection_errors,
-            *connection.channel_errors,
-            KombuError,
-            OSError,
-        )
+        transport = connection.transport
+        self._name = "RabbitMQ" if transport.driver_type == "amqp" else transport.driver_name
         self._own = threading.local()
         self._opened: set[Connection] = set()
 
-    def current(self) -> Producer:
+    def publish(self, work: Callable[[Producer], object]) -> None:
+        """Has a producer publish. Raises TargetAway or TargetRefused, in the words of what is published to."""
+        try:
+            work(self._current())
+        except Exception as problem:
+            self._drop()
+            words = f"{type(problem).__name__}: {problem}"
+            if is_absence(problem, self._connection):
+                raise TargetAway(words) from problem
+            raise TargetRefused(f"{self._name} refused it: {words}") from problem
+
+    def _current(self) -> Producer:
         """The producer of this thread, for the next message."""
         # What an earlier message was returned for is not the next one's, also where its publish failed behind that.
         self._own.returned = None
@@ -52,19 +64,19 @@ class Producers:
     def _note(self, problem: Exception, *_: object) -> None:
         self._own.returned = str(problem)
 
-    def drop(self) -> None:
+    def _drop(self) -> None:
         """Closes the connection of this thread, which may be broken: the next producer opens another."""
         producer, self._own.producer = getattr(self._own, "producer", None), None
         if producer is not None:
             connection = producer.__connection__
             self._opened.discard(connection)
-            with suppress(*self.away):
+            with suppress(Exception):
                 connection.release()
 
     def close(self) -> None:
         """Closes the connections of all threads."""
         for connection in self._opened:
-            with suppress(*self.away):
+            with suppress(Exception):
                 connection.release()
 
 
@@ -75,7 +87,7 @@ class Amqp:
         self, url: str, routing_key: str, exchange: str = "", *, cloudevents: CloudEvents | None = None
     ) -> None:
         self._exchange = exchange
-        self._routing_key = Pattern(routing_key)
+        self._routing_key = Pattern(routing_key, kept=KEPT)
         self._event = cloudevents
         options = {"confirm_publish": True}
         connection = Connection(url, transport_options=options, connect_timeout=CONNECT_SECONDS)
@@ -84,9 +96,13 @@ class Amqp:
         self._producers = Producers(connection, returning=self._mandatory)
 
     def publish(self, message: StoredMessage) -> None:
-        routing_key = self._routing_key.of(message)
-        try:
-            self._producers.current().publish(
+        routing_key = _fitting("routing key", self._routing_key.of(message))
+        found = headers(message, TABLES["amqp"], self._event, "cloudEvents:")
+        for name in found:
+            _fitting("header", name)
+
+        def work(producer: Producer) -> None:
+            producer.publish(
                 message.body,
                 exchange=self._exchange,
                 routing_key=routing_key,
@@ -95,18 +111,20 @@ class Amqp:
                 delivery_mode=2,
                 mandatory=self._mandatory,
                 message_id=str(message.message_id),
-                headers=headers(message, self._event, "cloudEvents:"),
+                headers=found,
                 confirm_timeout=CONFIRM_SECONDS,
             )
-        except (PreconditionFailed, FrameSyntaxError) as problem:
-            # It is too large, or a name of it is too long for AMQP: it would be tried for ever.
-            self._producers.drop()
-            raise TargetRefused(f"RabbitMQ refused it: {problem}") from problem
-        except self._producers.away as problem:
-            self._producers.drop()
-            raise TargetAway(f"{type(problem).__name__}: {problem}") from problem
+
+        self._producers.publish(work)
         if reason := self._producers.returned():
             raise TargetRefused(f"RabbitMQ returned it: {reason}, no queue is bound to {routing_key!r}")
 
     def close(self) -> None:
         self._producers.close()
+
+
+def _fitting(what: str, name: str) -> str:
+    """Raises TargetRefused for a name that no frame of AMQP can hold."""
+    if (size := len(name.encode())) > MAX_NAME_BYTES:
+        raise TargetRefused(f"AMQP refuses the {what} {name[:40]!r}… of {size} bytes, its limit is {MAX_NAME_BYTES}")
+    return name

@@ -1,6 +1,7 @@
 """The file of a relay, in TOML."""
 
 import os
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ KINDS: Mapping[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
 }
 NEEDED = ("topic", "group", "target")
 FIELDS = (*NEEDED, "filter", "ordered", "concurrency", "cloudevents")
+#: `$NAME` or `${NAME}` is a variable of the environment, `$$` a dollar sign.
+VARIABLE = re.compile(r"\$(?:(\$)|(\w+)|\{(\w+)\})")
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,8 @@ def read(path: Path) -> Configuration:
     except tomllib.TOMLDecodeError as problem:
         raise ValueError(f"{path} is no TOML: {problem}") from problem
     _require("the file", given, NEEDED, FIELDS)
-    target = given.pop("target")
-    if not isinstance(target, dict) or target.get("kind") not in KINDS:
+    target = _table("target", given.pop("target"))
+    if target.get("kind") not in tuple(KINDS):
         raise ValueError(f"target has no kind that there is: give one of {', '.join(KINDS)}")
     event = _event(given.pop("cloudevents", None))
     _require_types(given)
@@ -60,6 +63,8 @@ def _require_types(given: Mapping[str, Any]) -> None:
     for name, kind in {"topic": str, "group": str, "filter": str, "ordered": bool, "concurrency": int}.items():
         if name in given and type(given[name]) is not kind:
             raise ValueError(f"{name} is no {kind.__name__}: {given[name]!r}")
+        if given.get(name) == "":
+            raise ValueError(f"{name} is empty: give a text")
     if not 1 <= given.get("concurrency", 1) <= 1_000:
         raise ValueError(f"concurrency is {given['concurrency']}: give 1 to 1,000 threads")
 
@@ -67,23 +72,73 @@ def _require_types(given: Mapping[str, Any]) -> None:
 def _event(given: Any) -> CloudEvents | None:
     if given is None:
         return None
-    _require("cloudevents", given, ("source", "type"), ("source", "type"))
-    return CloudEvents(**given)
+    fields = _table("cloudevents", given)
+    _require("cloudevents", fields, ("source", "type"), ("source", "type"))
+    return CloudEvents(**{name: _text(f"cloudevents.{name}", value) for name, value in fields.items()})
 
 
 def _maker(given: dict[str, Any], event: CloudEvents | None) -> Callable[[], Target]:
     kind = given.pop("kind")
     module, name, needed, more = KINDS[kind]
     _require("target", given, needed, (*needed, *more))
-    # So that no secret stands in the file: url = "$RABBIT_URL".
-    fields = {key: os.path.expandvars(value) if isinstance(value, str) else value for key, value in given.items()}
+    fields = {key: _field(f"target.{key}", value) for key, value in given.items()}
+    if empty := [key for key in needed if not fields[key]]:
+        raise ValueError(f"target.{empty[0]} is empty: give a text")
 
     def make() -> Target:
         try:
             found = getattr(import_module(f"mqbroker_client.relay.{module}"), name)
         except ImportError as problem:
             raise ValueError(f"{problem}: pip install 'mqbroker-client[relay-{kind}]'") from problem
-        made: Target = found(**fields, cloudevents=event)
+        try:
+            made: Target = found(**fields, cloudevents=event)
+        except KeyError as problem:  # a transport that kombu does not have
+            raise ValueError(f"target cannot be made: {problem.args[0]}") from problem
         return made
 
     return make
+
+
+def _field(where: str, given: Any) -> Any:
+    """A field of the target: a text, or the table of options, whose values may be numbers and the like, too."""
+    if where != "target.options":
+        return _expanded(where, _text(where, given))
+    return {
+        name: _expanded(f"{where}.{name}", value) if isinstance(value, str) else _scalar(f"{where}.{name}", value)
+        for name, value in _table(where, given).items()
+    }
+
+
+def _expanded(where: str, text: str) -> str:
+    """The text with its variables, so that no secret stands in the file: url = "$RABBIT_URL"."""
+
+    def value(found: re.Match[str]) -> str:
+        dollar, *names = found.groups()
+        if dollar:
+            return "$"
+        [name] = filter(None, names)
+        if name not in os.environ:
+            raise ValueError(
+                f"{where} names ${name}, which is not set: set the variable, or write $$ for a dollar sign"
+            )
+        return os.environ[name]
+
+    return VARIABLE.sub(value, text)
+
+
+def _text(where: str, given: Any) -> str:
+    if not isinstance(given, str):
+        raise ValueError(f"{where} is no text: {given!r}")
+    return given
+
+
+def _scalar(where: str, given: Any) -> Any:
+    if not isinstance(given, int | float | bool):
+        raise ValueError(f"{where} is no text, number or boolean: {given!r}")
+    return given
+
+
+def _table(where: str, given: Any) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise ValueError(f"{where} is no table: {given!r}")
+    return given

@@ -1,9 +1,10 @@
-"""The headers of a message at a target: the fields of the message, and attributes of CloudEvents 1.0."""
+"""The headers of a message at a target: its fields, its properties, and attributes of CloudEvents 1.0."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mqbroker_client.messages import StoredMessage
+from mqbroker_client.relay.reserved import FIELDS, Reserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,17 +16,17 @@ class CloudEvents:
 
 
 def of_message(message: StoredMessage) -> dict[str, str]:
-    """Id, topic, tags, keys, sharding key, birth and trace of a message, and its properties under their own names."""
-    found = {
-        "message_id": str(message.message_id),
-        "topic": message.topic,
-        "tags": message.tags,
-        "keys": " ".join(message.keys) or None,
-        "sharding_key": message.sharding_key,
-        "born_at": None if message.born_at is None else message.born_at.isoformat(),
-        "traceparent": message.traceparent,
-    }
-    return {**message.properties, **{name: value for name, value in found.items() if value is not None}}
+    """Id, topic, tags, keys, sharding key, birth and trace of a message."""
+    values = (
+        str(message.message_id),
+        message.topic,
+        message.tags,
+        " ".join(message.keys) or None,
+        message.sharding_key,
+        None if message.born_at is None else message.born_at.isoformat(),
+        message.traceparent,
+    )
+    return {name: value for name, value in zip(FIELDS, values, strict=True) if value is not None}
 
 
 def of_event(message: StoredMessage, event: CloudEvents, prefix: str) -> Mapping[str, str]:
@@ -42,6 +43,7 @@ def of_event(message: StoredMessage, event: CloudEvents, prefix: str) -> Mapping
     return {f"{prefix}{name}": value for name, value in found.items() if value is not None}
 
 
-def headers(message: StoredMessage, event: CloudEvents | None, prefix: str) -> dict[str, str]:
-    """All headers of a message."""
-    return {**of_message(message), **({} if event is None else of_event(message, event, prefix))}
+def headers(message: StoredMessage, reserved: Reserved, event: CloudEvents | None, prefix: str) -> dict[str, str]:
+    """All headers of a message: properties under their own names, but for those that are reserved."""
+    own = {reserved.header(name): value for name, value in message.properties.items()}
+    return {**own, **of_message(message), **({} if event is None else of_event(message, event, prefix))}
