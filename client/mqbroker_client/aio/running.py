@@ -18,6 +18,9 @@ from mqbroker_client.runs import Limits, is_final
 
 log = logging.getLogger(__name__)
 
+# What a task may take to end once it is cancelled; one that waits for a plain function may not end before that.
+CANCEL_SECONDS = 1.0
+
 
 class AsyncRunner:
     """One run of a consumer: a task that receives, one that extends, and one for each message in hand."""
@@ -67,7 +70,7 @@ class AsyncRunner:
                 task.cancel()
             if late:
                 log.warning("%d messages of %s were cancelled: they are handed out again", len(late), self._topic)
-                await asyncio.wait(late)
+                await asyncio.wait(late, timeout=CANCEL_SECONDS)
 
     async def _receive(self) -> None:
         broker = self._consumer.broker

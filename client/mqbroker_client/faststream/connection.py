@@ -80,7 +80,7 @@ class MqProducer(ProducerProto[MqPublishCommand]):
         """A command as a message."""
         encoded, content_type = await self.codec.encode(body, self.serializer)
         properties = cmd.properties | ({CONTENT_TYPE: content_type} if content_type else {})
-        fields = {**cmd.fields, "properties": {**cmd.fields.get("properties", {}), **properties}}
+        fields = {**cmd.fields, "properties": properties}
         return Message(cmd.destination, encoded, **fields)
 
     @property

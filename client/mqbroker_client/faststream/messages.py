@@ -10,9 +10,11 @@ from faststream.response import PublishCommand, PublishType, Response
 from mqbroker_client.aio import AsyncConsumer
 from mqbroker_client.messages import Delivery, Message
 
-# Properties that keep what a message of FastStream has and a message of the broker lacks.
-CONTENT_TYPE, CORRELATION_ID, REPLY_TO = "content_type", "correlation_id", "reply_to"
-OWN = frozenset((CONTENT_TYPE, CORRELATION_ID, REPLY_TO))
+# Properties that keep what a message of FastStream has and a message of the broker lacks. A property that another
+# producer calls `reply_to` is a header, and no topic that a handler's result goes to.
+CONTENT_TYPE, CORRELATION_ID = "faststream-content-type", "faststream-correlation-id"
+REPLY_TO = "faststream-reply-to"
+OWN = (CONTENT_TYPE, CORRELATION_ID, REPLY_TO)
 
 
 @dataclass(slots=True)
@@ -67,7 +69,7 @@ class Parser:
         """Its headers are the properties; the correlation id is by default the message's own."""
         message = delivery.message
         properties = dict(message.properties)
-        content_type, correlation_id, reply_to = (properties.pop(name, None) for name in sorted(OWN))
+        content_type, correlation_id, reply_to = (properties.pop(name, None) for name in OWN)
         return MqMessage(
             raw_message=delivery,
             body=delivery.body,
@@ -127,9 +129,16 @@ class MqPublishCommand(PublishCommand):
 
     @property
     def properties(self) -> dict[str, str]:
-        """The headers, the correlation id and the topic of the reply, as properties."""
+        """What `properties=` has, the headers, the correlation id and the topic of the reply, as properties.
+
+        Raises ValueError for a name that FastStream's own are kept under.
+        """
+        given = {**self.fields.get("properties", {}), **self.headers}
+        if wrong := next((name for name in OWN if name in given), None):
+            field = wrong.removeprefix("faststream-").replace("-", "_")
+            raise ValueError(f"{wrong} is no header of yours: FastStream keeps {field} there, use another name")
         own = {CORRELATION_ID: self.correlation_id, REPLY_TO: self.reply_to}
-        return {name: str(value) for name, value in {**self.headers, **own}.items() if value}
+        return {name: str(value) for name, value in {**given, **own}.items() if value}
 
 
 class MqResponse(Response):

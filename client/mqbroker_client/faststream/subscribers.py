@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from faststream._internal.configs import SubscriberSpecificationConfig, SubscriberUsecaseConfig
@@ -124,7 +124,10 @@ class MqSubscriber(SubscriberUsecase[Delivery]):
             self._run = asyncio.create_task(self._receive())
 
     async def stop(self) -> None:
-        """Ends the long poll, gives back what no handler has begun, and waits for those that run."""
+        """Ends the long poll, gives back what no handler has begun, and waits for those that run.
+
+        What still runs after the `graceful_timeout` of the broker is cancelled, and its message handed out again.
+        """
         self._stopping.set()
         await super().stop()
         # A handler that stops its own subscriber is not waited for by itself.
@@ -133,10 +136,12 @@ class MqSubscriber(SubscriberUsecase[Delivery]):
             await asyncio.wait([run])
 
     async def _receive(self) -> None:
-        consumer, limits = self.consumer, self.limits
+        consumer = self.consumer
+        # As in FastStream's own brokers, None waits for no handler.
+        limits = replace(self.limits, stop_seconds=self._outer_config.graceful_timeout or 0)
         try:
             if limits.ordered is None:
-                limits = Limits(**{**_fields(limits), "ordered": await consumer.is_ordered()})
+                limits = replace(limits, ordered=await consumer.is_ordered())
             await AsyncRunner(consumer, self.topic, self._handle, limits).run(self._stopping)
         except BrokerError as error:
             self._log(logging.ERROR, f"`{self.specification.call_name}` has ended: {error}", exc_info=error)
@@ -213,7 +218,3 @@ def make(
         _outer_config=config, topic=about.topic, group=group, limits=limits, no_reply=no_reply, _ack_policy=ack_policy
     )
     return MqSubscriber(settings, MqSubscriberSpecification(config, about, calls), calls)
-
-
-def _fields(limits: Limits) -> dict[str, Any]:
-    return {name: getattr(limits, name) for name in Limits.__slots__}
