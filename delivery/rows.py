@@ -81,6 +81,6 @@ class SubscriptionId(NamedTuple):
 
 
 class SettledHandle(NamedTuple):
-    """A handle whose delivery was acked or extended: its number in the arrays, from 1."""
+    """A handle whose delivery was acked, extended or returned: its number in the arrays, from 1."""
 
     number: int

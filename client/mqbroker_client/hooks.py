@@ -27,7 +27,7 @@ from mqbroker_client.states import LocalTransactionState
 log = logging.getLogger(__name__)
 
 #: Calls to the broker, and the program's own functions: `check` of a half, `handle` of a delivery.
-Kind = Literal["send", "begin", "end", "receive", "ack", "nack", "extend", "check", "handle"]
+Kind = Literal["send", "begin", "end", "receive", "ack", "nack", "return", "extend", "check", "handle"]
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class HookContext:
     state: LocalTransactionState | None = None
     #: Of `handle`.
     delivery: Delivery | None = None
-    #: Of `ack`, `nack` and `extend`; a pushed delivery has none.
+    #: Of `ack`, `nack`, `return` and `extend`; a pushed delivery has none.
     receipt_handles: Sequence[str] = ()
     #: The W3C trace context that the messages are stored with. A hook may set it before its `yield`.
     traceparent: str | None = None

@@ -165,6 +165,8 @@ class Delivery(Entry):
     receipt_handle: str = field(repr=False)
     #: 1 at the first delivery.
     delivery_attempt: int
+    #: Whether the delivery before ended without a reason, as when its consumer died of it: handle no other beside it.
+    alone: bool = False
 
     @classmethod
     def read(cls, document: Document) -> Self:
@@ -175,6 +177,7 @@ class Delivery(Entry):
             document["queue_offset"],
             document["receipt_handle"],
             document["delivery_attempt"],
+            document.get("alone", False),
         )
 
 

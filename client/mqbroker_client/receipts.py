@@ -1,5 +1,5 @@
 # Generated from aio/receipts.py by client/synchronous.py: change that file, then run the script.
-"""What is done with received messages, by their receipts: ack, nack, extend."""
+"""What is done with received messages, by their receipts: ack, nack, return, extend."""
 
 import logging
 import threading
@@ -58,6 +58,14 @@ class Receipts:
         handles = handles_of(deliveries)
         nack = calls.nack(self.group, handles, delay_seconds=delay_seconds, reason=reason)
         return self.broker.do(nack) if handles else []
+
+    def give_back(self, deliveries: Iterable[Delivery]) -> list[Settled]:
+        """Not begun: they come again at once, as if they never had been handed out. No retry is counted.
+
+        The statuses are those of `ack`.
+        """
+        handles = handles_of(deliveries)
+        return self.broker.do(calls.give_back(self.group, handles)) if handles else []
 
     def extend(self, deliveries: Iterable[Delivery], *, invisible_seconds: float) -> list[Settled]:
         """More time: they stay hidden from the group for `invisible_seconds` from now.
@@ -118,7 +126,7 @@ def _forwarded(receipts: Receipts, delivery: Delivery, messages: Sequence[Messag
 def give_back(receipts: Receipts, topic: str, deliveries: Collection[Delivery]) -> None:
     """Have what no handler has begun handed out again at once; a failure is only logged."""
     try:
-        receipts.nack(deliveries, delay_seconds=0)
+        receipts.give_back(deliveries)
     except errors.BrokerError as error:
         log.warning("%d messages of %s come again later: %s", len(deliveries), topic, error)
 

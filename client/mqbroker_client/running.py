@@ -46,7 +46,19 @@ class Hand:
             return list(self.deliveries.values())
 
     def wanted(self) -> int:
-        return self.limits.wanted(len(self.deliveries))
+        is_alone = any(delivery.alone for delivery in self.deliveries.values())
+        return self.limits.wanted(len(self.deliveries), is_alone=is_alone)
+
+    def wait_for_turn(self, delivery: Delivery, is_stopping: Callable[[], bool]) -> bool:
+        """Whether to begin the delivery: not at a stop. One that is to be handled alone waits until no other is left.
+
+        None is received behind it, so those are the ones before it. If it kills this process, nothing else has begun.
+        """
+        if not delivery.alone:
+            return True
+        with self.changed:
+            self.changed.wait_for(lambda: len(self.deliveries) == 1 or is_stopping())
+            return not is_stopping()
 
     def wait_for_room(self, is_stopping: Callable[[], bool]) -> int:
         """How many messages to receive, once there is room; 0 at a stop."""
@@ -121,8 +133,11 @@ class Runner:
         left = [delivery for delivery in unbegun if delivery is not None]
         for _ in range(self._limits.concurrency):
             self._received.put(None)
-        give_back(self._consumer, self._topic, left)
-        for delivery in left:
+        self._return(left)
+
+    def _return(self, unbegun: Sequence[Delivery]) -> None:
+        give_back(self._consumer, self._topic, unbegun)
+        for delivery in unbegun:
             self._hand.release(delivery)
 
     def _receive(self) -> None:
@@ -165,6 +180,9 @@ class Runner:
 
     def _handle(self) -> None:
         while (delivery := self._received.get()) is not None:
+            if not self._hand.wait_for_turn(delivery, self._stopping.is_set):
+                self._return([delivery])
+                continue
             try:
                 context = handled(self._consumer.group, self._topic, delivery)
                 with entered(self._consumer.broker.hooks, context):

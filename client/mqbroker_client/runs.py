@@ -33,12 +33,14 @@ class Limits:
         if self.concurrency < 1:
             raise ValueError(f"concurrency is {self.concurrency}: at least one handler has to run")
 
-    def wanted(self, in_hand: int) -> int:
-        """How many messages to receive now.
+    def wanted(self, in_hand: int, *, is_alone: bool) -> int:
+        """How many messages to receive now; none while one is in hand that is to be handled alone.
 
         A receive of an ordered group is for one message: what follows a message that fails, in the same receive, could
-        neither be handled before it nor be given back without an attempt of its own. So as many queues are in hand.
+        neither be handled before it nor go on without it. So as many queues are in hand.
         """
+        if is_alone:
+            return 0
         if self.ordered:
             return 1 if in_hand < self.concurrency else 0
         return min(2 * self.concurrency - in_hand, MOST_RECEIVED)

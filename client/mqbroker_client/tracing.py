@@ -70,7 +70,7 @@ def _kind(context: HookContext) -> "trace.SpanKind":
 
 
 def _attributes(context: HookContext) -> dict[str, str | int]:
-    consumes = context.kind in ("receive", "ack", "nack", "extend", "handle")
+    consumes = context.kind in ("receive", "ack", "nack", "return", "extend", "handle")
     given: dict[str, str | int | None] = {
         "messaging.system": "mqbroker",
         "messaging.operation.name": context.kind,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from delivery.filters import Filter
 from delivery.receipts import handles
@@ -34,6 +34,8 @@ class Delivery(Entry, gc=False):
 
     delivery_attempt: int
     receipt_handle: str
+    # True where the last delivery ended without a reason, as when its consumer died of it: see `nacks.is_unexplained`.
+    alone: bool | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True)

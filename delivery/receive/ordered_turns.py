@@ -49,7 +49,7 @@ async def from_queue_by_turns(
             heads.append(head)
     waiting = {receipt.sharding_key for receipt in from_queue.receipts}
     fresh = [head for head in heads if _key_of(head) not in waiting]
-    room = Room(receiver.max_messages - len(again), receiver.hold.page_bytes)
+    room = Room(from_queue.room_behind_again(receiver.max_messages), receiver.hold.page_bytes)
     chosen = [head for head in by_turns(fresh, _key_of, after) if room.takes(head)]
     offsets = {head.queue_offset for head in chosen}
     for head in heads:

@@ -17,6 +17,7 @@ from delivery.receipts import settling
 from delivery.receive import deliveries, discarded, returns
 from delivery.receive.deliveries import Delivery, Handout, Receiver
 from delivery.receive.handout import Receiving, hand_out
+from delivery.retries import nacks
 from delivery.rows import GroupFacts
 from store.errors import require_between
 from store.naming import topic_names, topics
@@ -53,11 +54,16 @@ class Received:
     origins: Mapping[int, str] = field(default_factory=dict)
     # Those of the producer groups of discarded messages.
     producers: Mapping[int, str] = field(default_factory=dict)
+    # Whether its one delivery is to be handled with no other beside it.
+    alone: bool = False
 
     def __iter__(self) -> Iterator[Delivery]:
         if self.handout is not None:
             for handed, message in self.handout:
-                yield deliveries.answered(self.handout.receiver, handed, message, self.origins, self.producers)
+                found = deliveries.answered(self.handout.receiver, handed, message, self.origins, self.producers)
+                if self.alone:
+                    found.alone = True
+                yield found
 
     async def given_back(self, gone: asyncio.Future[object] | None) -> bool:
         """Returns the deliveries to the group if the consumer's connection is `gone`: they are received again at once.
@@ -173,7 +179,14 @@ async def of_handout(group_name: str, handout: Handout) -> Received:
     """What a receive was handed, with the names that its answer has."""
     origin_ids = {message.topic_id for _, message in handout} if handout.receiver.of_others else set()
     producers = await discarded.producers(row for _, row in handout) if handout.receiver.of_discarded else {}
-    return Received(group_name, handout, await topic_names.of_ids(origin_ids), producers)
+    return Received(group_name, handout, await topic_names.of_ids(origin_ids), producers, await _is_alone(handout))
+
+
+async def _is_alone(handout: Handout) -> bool:
+    """What comes again is handed out by itself, so of several deliveries none does: those cost no look-up."""
+    if len(handout.entries) != 1 or not (handed := handout.entries[0]).reconsume_times:
+        return False
+    return await nacks.is_unexplained(handout.receiver.group.id, handed.log_offset, handed.reconsume_times)
 
 
 @dataclass(frozen=True, slots=True)

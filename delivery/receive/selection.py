@@ -81,7 +81,7 @@ async def _wanted(
     """A receive's entries, in the order of its queues, while there is time, and room for their bodies, in bytes.
 
     The group's progress moves beyond the entries that the filter passes over, too. Of a page out of the reserve not
-    even the first one may be larger than the room.
+    even the first one may be larger than the room. An entry that was delivered before is the only one.
     """
     wanted = receiver.max_messages
     for queue in receiver.queues:
@@ -91,10 +91,13 @@ async def _wanted(
             if is_wanted and receiver.hold.is_small and heads[0].body_bytes > room:
                 receiver.hold.is_large = True
                 return
+            is_alone = is_wanted and _retries(receiver, heads[0]) > 0
+            if is_alone and wanted < receiver.max_messages:
+                return
             head = heads.popleft()
             reached[queue].pass_over(head.queue_offset)
             if is_wanted:
-                wanted -= 1
+                wanted = 0 if is_alone else wanted - 1
                 room -= head.body_bytes
                 yield head
 
@@ -132,12 +135,12 @@ async def from_queue_in_order(
     """Of one queue: what is due again, then new entries; entries of a blocked key are parked."""
     await ordered.choose_again(batch, receiver.group.id, queue, from_queue, receiver.max_messages)
     chosen = [chosen_again(batch, receiver, queue, receipt) for receipt in from_queue.again]
-    wanted, room = receiver.max_messages - len(chosen), receiver.hold.page_bytes
+    wanted, room = from_queue.room_behind_again(receiver.max_messages), receiver.hold.page_bytes
     count = max(wanted, MAX_ENTRIES_READ) if receiver.filter is not None and wanted > 0 else wanted
     heads = await ordered.new_entries(batch, queue, from_queue, reached, min(count, reached.lag))
     its_filter.resume()
     for head in heads:
-        if len(chosen) >= receiver.max_messages or room <= 0 or not await its_filter.goes_on():
+        if wanted <= 0 or room <= 0 or not await its_filter.goes_on():
             break
         reached.pass_over(head.queue_offset)
         if not its_filter.takes(head):
@@ -145,7 +148,7 @@ async def from_queue_in_order(
         if from_queue.is_blocked(head.sharding_key):
             batch.insert(INSERT_RECEIPTS, receipt_of(receiver, head, "parked", 0))
             continue
-        room -= head.body_bytes
+        wanted, room = wanted - 1, room - head.body_bytes
         chosen.append(handed_out(batch, receiver, head))
     return chosen
 

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from delivery.rows import FailedReceipt, NackRow
 from store.commit.batch import Batch
@@ -10,6 +11,14 @@ from store.db.statements import Statement
 from store.errors import MessageIllegal
 from store.messages.texts import is_blank, legible
 
+
+class FoundNack(NamedTuple):
+    """Whether there is such a nack."""
+
+    found: bool
+
+
+FIND_NACK_OF = Statement(__file__, "find_nack_of", FoundNack)
 FIND_NACKS = Statement(__file__, "find_nacks", NackRow)
 INSERT_NACKS = Statement(__file__, "insert_nacks")
 
@@ -35,6 +44,16 @@ def keep(batch: Batch, receipt: FailedReceipt, reason: str | None) -> None:
     if reason is not None:
         row = {"group_id": receipt.group_id, "log_offset": receipt.log_offset, "nonce": receipt.nonce}
         batch.insert(INSERT_NACKS, {**row, "reconsume_times": receipt.reconsume_times, "reason": reason})
+
+
+async def is_unexplained(group_id: int, log_offset: int, reconsume_times: int) -> bool:
+    """Whether a message that comes again may have killed its consumer: the last delivery ended without a reason.
+
+    `reconsume_times` are its retries, 1 at least. Raises SystemBusy.
+    """
+    last = {"group_id": group_id, "log_offset": log_offset, "reconsume_times": reconsume_times - 1}
+    [row] = await connections.read(FIND_NACK_OF, last)
+    return not row.found
 
 
 async def of_message(message_id: uuid.UUID) -> Sequence[NackRow]:

@@ -78,15 +78,25 @@ class OrderedQueue:
         """Whether a message of this sharding key has to wait."""
         return self.all_blocked or key in self.blocked_keys
 
+    def room_behind_again(self, wanted: int) -> int:
+        """How many messages may be handed out beside those that are handed out again; none where that one is a retry.
+
+        What was together when its consumer died comes apart, so that the message that killed it is alone.
+        """
+        is_retry = any(receipt.reconsume_times > 0 for receipt in self.again[:1])
+        return 0 if is_retry else wanted - len(self.again)
+
     def choose_again(self, receipts: Iterable[OrderedReceipt], wanted: int, *, is_fair: bool) -> None:
         """Chooses, in order, the receipts that are due or follow one that is chosen; every other blocks its key.
 
-        In a fair group a message without a key that waits for its turn holds up none of a key.
+        One that was delivered before is chosen alone. In a fair group a message without a key that waits for its turn
+        holds up none of a key.
         """
         for receipt in receipts:
             if self.is_blocked(receipt.sharding_key):
                 continue
-            if _is_due(receipt) and len(self.again) < wanted:
+            has_room = not self.again if receipt.reconsume_times > 0 else self.room_behind_again(wanted) > 0
+            if _is_due(receipt) and has_room:
                 self.again.append(receipt)
             elif receipt.sharding_key == NO_KEY and not (is_fair and receipt.state == "parked"):
                 self.all_blocked = True

@@ -4,7 +4,9 @@
 -- latest entry, and all of them when the segment is no longer the open one.
 -- A reading is what one group reads of one topic. The entries that its queues hold for the group form one line, queue after
 -- queue in the order given; so do its receives, each as long as the number of messages that it asks for: a receive is handed
--- the entries beside it. Of a reading no more is handed out at once than max_bytes of bodies, but always its first entry.
+-- the entries beside it. Where a retry is due, each entry of the retry queue is a receive's only one: what was together when
+-- a consumer died comes apart, so the message that killed it is alone. The receives behind share the other queues. Of a
+-- reading no more is handed out at once than max_bytes of bodies, but always its first entry.
 -- The moves go on in the register `mq.moves`. The register `mq.handed` outlives the transaction and names the messages of
 -- at most max_read_bytes of each reading: their bodies are read behind the commit, for an answer that the process does
 -- not take off its socket must not keep the locks. Each message is probed by index on its own, as in read_entries.
@@ -63,15 +65,52 @@ lined AS MATERIALIZED (
     FROM reached AS q
 ),
 
+-- The readings with a retry among what they may be handed: the receives before them, their receives, and how many of those
+-- have an entry of the retry queue. No row, and no probe, where nothing waits there.
+apart AS MATERIALIZED (
+    SELECT
+        q.reading, q.before, q.receives, least(q.max_offset - q.next_offset, q.receives)::integer AS alone
+    FROM (
+        SELECT
+            l.*, width_bucket(l.wanted_before, %(wanted_end)b::bigint []) AS before,
+            width_bucket(l.wanted_before + l.wanted, %(wanted_end)b::bigint [])
+            - width_bucket(l.wanted_before, %(wanted_end)b::bigint []) AS receives
+        FROM lined AS l
+        WHERE l.queue_topic_id <> l.topic_id AND l.next_offset < l.max_offset AND NOT l.left_out
+    ) AS q
+    WHERE
+        EXISTS (
+            SELECT
+            FROM consume_queue AS c
+            WHERE
+                c.topic_id = q.queue_topic_id AND c.queue_id = q.queue_id AND c.queue_offset >= q.next_offset
+                AND c.queue_offset < q.next_offset + q.wanted AND c.reconsume_times > 0
+        )
+),
+
 found AS MATERIALIZED (
     SELECT
         q.reading, q.group_id, q.topic_id, q.queue_topic_id, q.queue_id, q.number, q.move, e.queue_offset, e.tags_code,
         e.reconsume_times, e.log_segment, e.log_offset, m.body_bytes,
-        width_bucket(q.wanted_before + q.entries_before + e.queue_offset - q.next_offset, %(wanted_end)b::bigint []) + 1
-            AS receive,
+        CASE
+            WHEN a.reading IS NULL
+                THEN
+                    width_bucket(
+                        q.wanted_before + q.entries_before + e.queue_offset - q.next_offset, %(wanted_end)b::bigint []
+                    ) + 1
+            WHEN q.queue_topic_id <> q.topic_id THEN a.before + (e.queue_offset - q.next_offset)::integer + 1
+            ELSE
+                width_bucket(
+                    (%(wanted_end)b::bigint [])[a.before + a.alone] + q.entries_before - a.alone + e.queue_offset
+                    - q.next_offset,
+                    %(wanted_end)b::bigint []
+                ) + 1
+        END AS receive,
+        a.before + a.receives AS last_receive,
         sum(m.body_bytes) OVER (PARTITION BY q.reading ORDER BY q.number, e.queue_offset ROWS UNBOUNDED PRECEDING)
             AS bytes
     FROM lined AS q
+    LEFT JOIN apart AS a ON q.reading = a.reading
     CROSS JOIN LATERAL (
         SELECT c.queue_offset, c.tags_code, c.reconsume_times, c.log_segment, c.log_offset
         FROM consume_queue AS c
@@ -90,7 +129,9 @@ found AS MATERIALIZED (
 ),
 
 handed AS MATERIALIZED (
-    SELECT f.* FROM found AS f WHERE f.bytes - f.body_bytes < %(max_bytes)s::bigint
+    SELECT f.*
+    FROM found AS f
+    WHERE f.bytes - f.body_bytes < %(max_bytes)s::bigint AND f.receive <= coalesce(f.last_receive, f.receive)
 ),
 
 hidden AS (
@@ -112,7 +153,11 @@ SELECT
     ) AS readings,
     (
         SELECT string_agg(int4send(t.reading::integer), ''::bytea)
-        FROM (SELECT DISTINCT f.reading FROM found AS f WHERE f.bytes - f.body_bytes >= %(max_bytes)s::bigint) AS t
+        FROM (
+            SELECT DISTINCT f.reading
+            FROM found AS f
+            WHERE f.bytes - f.body_bytes >= %(max_bytes)s::bigint OR f.last_receive IS NOT NULL
+        ) AS t
     ) AS cut,
     string_agg(
         int4send(h.receive) || int4send(h.number::integer) || int8send(h.queue_offset) || int4send(h.log_segment)

@@ -2,8 +2,9 @@
 -- round to that key again, then the second of each; and hide it until it is acked or its time is over by the database's clock.
 -- By index from key to key, however many wait behind each; of a key at most four times its share of the messages wanted. The
 -- caller holds the lock of the group's progress there. The messages form one line, and so do the receives, each as long as the
--- number of messages that it asks for: a receive is handed the messages beside it. No more is handed out than max_bytes of
--- bodies, but the first one, unless `only_whole`. A message that is gone with its segment is taken, and handed to none.
+-- number of messages that it asks for: a receive is handed the messages beside it. A message that was delivered before is its
+-- receive's only one: what was together when a consumer died comes apart. No more is handed out than max_bytes of bodies, but
+-- the first one, unless `only_whole`. A message that is gone with its segment is taken, and handed to none.
 WITH RECURSIVE beyond AS (
     (
         SELECT w.fair_key
@@ -107,10 +108,51 @@ found AS MATERIALIZED (
     WINDOW turns AS (ORDER BY l.round, l.number)
 ),
 
+-- A stretch is a retry, or what lies between two of them. Each has a receive of its own; the last one has those behind, too.
+stretch AS MATERIALIZED (
+    SELECT
+        s.*, row_number() OVER (PARTITION BY s.stretch ORDER BY s.place) AS place_in_stretch,
+        max(s.stretch) OVER () AS stretches
+    FROM (
+        SELECT
+            b.*, sum(CASE WHEN b.is_retry OR b.follows_retry THEN 1 ELSE 0 END) OVER (
+                ORDER BY b.place
+            )::integer AS stretch
+        FROM (
+            SELECT
+                f.*, coalesce(f.reconsume_times, 0) > 0 AS is_retry,
+                f.place = 1 OR coalesce(lag(f.reconsume_times) OVER (ORDER BY f.place), 0) > 0 AS follows_retry
+            FROM found AS f
+        ) AS b
+    ) AS s
+),
+
+beside AS MATERIALIZED (
+    SELECT
+        s.*,
+        width_bucket(
+            coalesce((%(wanted_end)s::bigint [])[s.stretch - 1], 0) + s.place_in_stretch - 1, %(wanted_end)s::bigint []
+        ) + 1 AS receive
+    FROM stretch AS s
+),
+
 taken AS MATERIALIZED (
-    SELECT f.*, width_bucket(f.place - 1, %(wanted_end)s::bigint []) + 1 AS receive
-    FROM found AS f
-    WHERE f.bytes - CASE WHEN %(only_whole)s THEN 1 ELSE coalesce(f.body_bytes, 0) END < %(max_bytes)s
+    SELECT b.*
+    FROM beside AS b
+    WHERE
+        b.bytes - CASE WHEN %(only_whole)s THEN 1 ELSE coalesce(b.body_bytes, 0) END < %(max_bytes)s
+        -- Of a key and queue all before it are taken, so nothing behind one that no receive has room for.
+        AND b.place < coalesce(
+            (
+                SELECT min(o.place)
+                FROM beside AS o
+                WHERE
+                    o.receive > cardinality(%(wanted_end)s::bigint [])
+                    OR o.stretch > cardinality(%(wanted_end)s::bigint [])
+                    OR (o.receive > o.stretch AND o.stretch < o.stretches)
+            ),
+            b.place + 1
+        )
 ),
 
 run AS MATERIALIZED (

@@ -1,12 +1,12 @@
--- Hold deliveries of an ordered group that reached no consumer in their queue, as they were: no retry is counted. A row that
--- was acked before, whose time is over or that was handed out again stays as it is. The handles come sorted and are probed
--- one by one, as for an ack.
+-- Hold deliveries of an ordered group that no consumer has begun in their queue, as they were: no retry is counted. Return
+-- their numbers in the arrays. A row that was acked before, whose time is over or that was handed out again stays as it is.
+-- The handles come sorted and are probed one by one, as for an ack.
 WITH found AS (
-    SELECT a.nonce, f.tid
+    SELECT a.nonce, a.number, f.tid
     FROM unnest(
         %(group_id)b::integer [], %(topic_id)b::integer [], %(queue_id)b::integer [], %(queue_offset)b::bigint [],
         %(nonce)b::bigint []
-    ) AS a (group_id, topic_id, queue_id, queue_offset, nonce)
+    ) WITH ORDINALITY AS a (group_id, topic_id, queue_id, queue_offset, nonce, number)
     CROSS JOIN LATERAL (
         SELECT r.ctid AS tid
         FROM receipt AS r
@@ -21,3 +21,4 @@ UPDATE receipt AS r
 SET state = 'held', nonce = 0, expires_at = now() + make_interval(secs => %(delay_seconds)s)
 FROM found
 WHERE r.ctid = found.tid AND (r.nonce = found.nonce AND r.state = 'flight' AND r.expires_at > now()) IS TRUE
+RETURNING found.number

@@ -10,14 +10,14 @@ from delivery.dead_letters.resending import Letter
 from delivery.receipts import failing, settling
 from delivery.receipts.settling import Ack
 from delivery.receive import offsets as delivery_offsets
-from delivery.receive import positions, receives
+from delivery.receive import positions, receives, returns
 from delivery.receive import pull as delivery_pull
 from delivery.receive.deliveries import Entry
 from delivery.receive.offsets import ResetOffsets
 from delivery.receive.receives import Receive
 from mqbroker import errors
 from mqbroker.api.answers import Answer, answer, page
-from mqbroker.api.receipts import ExtendDeliveries, NackDeliveries, results_of
+from mqbroker.api.receipts import Deliveries, ExtendDeliveries, NackDeliveries, results_of
 from mqbroker.api.requests import DataRequest, number
 from store.commit import writer
 from store.errors import Refusal
@@ -58,6 +58,14 @@ async def nack(request: DataRequest, group: str) -> Answer:
     request.caller.require("consume", group)
     given = await request.given(NackDeliveries)
     outcomes = await failing.nack(group, given.receipt_handles, given.delay_seconds, given.reason)
+    return answer(results_of(given.receipt_handles, outcomes))
+
+
+async def give_back(request: DataRequest, group: str) -> Answer:
+    """POST /v1/consumer-groups/{group}/return."""
+    request.caller.require("consume", group)
+    given = await request.given(Deliveries)
+    outcomes = await returns.give_back(group, given.receipt_handles)
     return answer(results_of(given.receipt_handles, outcomes))
 
 

@@ -55,6 +55,7 @@ routes = [
     route("v1/consumer-groups/<str:group>/receive", "consume", limit=request_bytes.call, POST=consumers.receive),
     route("v1/consumer-groups/<str:group>/ack", "consume", limit=request_bytes.ack, POST=operations.ACK),
     route("v1/consumer-groups/<str:group>/nack", "consume", limit=request_bytes.call, POST=consumers.nack),
+    route("v1/consumer-groups/<str:group>/return", "consume", limit=request_bytes.call, POST=consumers.give_back),
     route("v1/consumer-groups/<str:group>/extend", "consume", limit=request_bytes.call, POST=consumers.extend),
     route("v1/consumer-groups/<str:group>/offsets", "consume", "manage", GET=consumers.offsets, PUT=consumers.reset),
     route("v1/dead-letters/<str:group>", GET=consumers.dead_letters),

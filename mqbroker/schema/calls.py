@@ -194,6 +194,14 @@ CALLS: dict[View, Call] = {
         description="The next attempt comes after the group's retry delay, or after `delay_seconds`. The `reason` is "
         "kept with the message's trace and its dead letter.",
     ),
+    consumers.give_back: Call(
+        "Return deliveries that were not begun",
+        given=receipts.Deliveries,
+        answers={200: receipts.ReceiptResults},
+        problems=(404,),
+        description="They are handed out again at once, as if they never were: no retry is counted. A consumer that "
+        "ends returns what it holds and has not begun.",
+    ),
     consumers.extend: Call(
         "Extend the time of deliveries",
         given=receipts.ExtendDeliveries,

@@ -200,14 +200,12 @@ def test_a_stop_waits_for_the_handler_and_gives_back_what_none_has_begun(
     with running(kind, broker, orders, handle, concurrency=1) as run:
         assert began.wait(120)
         run.stop.set()
-        left = [
-            delivery.body for _ in range(2) for delivery in consumer.receive(orders, max_messages=1, wait_seconds=10)
-        ]
+        left = [delivery for _ in range(2) for delivery in consumer.receive(orders, max_messages=1, wait_seconds=10)]
         assert run.thread.is_alive()
         over.set()
         run.end()
 
-    assert sorted(left) == [b"1", b"2"]
+    assert sorted((delivery.body, delivery.delivery_attempt) for delivery in left) == [(b"1", 1), (b"2", 1)]
 
 
 @KINDS

@@ -156,6 +156,7 @@ REQUESTS: dict[str, Callable[[Stock], Request]] = {
     "POST /v1/consumer-groups/{group}/receive": lambda stock: Request({"topic": stock.name}),
     "POST /v1/consumer-groups/{group}/ack": lambda stock: Request({"receipt_handles": stock.received()}),
     "POST /v1/consumer-groups/{group}/nack": lambda stock: Request({"receipt_handles": stock.received()}),
+    "POST /v1/consumer-groups/{group}/return": lambda stock: Request({"receipt_handles": stock.received()}),
     "POST /v1/consumer-groups/{group}/extend": lambda stock: Request(
         {"receipt_handles": stock.received(), "invisible_seconds": 60}
     ),

@@ -1,4 +1,4 @@
-"""What is done with received messages, by their receipts: ack, nack, extend."""
+"""What is done with received messages, by their receipts: ack, nack, return, extend."""
 
 import asyncio
 import logging
@@ -57,6 +57,14 @@ class AsyncReceipts:
         handles = handles_of(deliveries)
         nack = calls.nack(self.group, handles, delay_seconds=delay_seconds, reason=reason)
         return await self.broker.do(nack) if handles else []
+
+    async def give_back(self, deliveries: Iterable[Delivery]) -> list[Settled]:
+        """Not begun: they come again at once, as if they never had been handed out. No retry is counted.
+
+        The statuses are those of `ack`.
+        """
+        handles = handles_of(deliveries)
+        return await self.broker.do(calls.give_back(self.group, handles)) if handles else []
 
     async def extend(self, deliveries: Iterable[Delivery], *, invisible_seconds: float) -> list[Settled]:
         """More time: they stay hidden from the group for `invisible_seconds` from now.
@@ -117,7 +125,7 @@ async def _forwarded(receipts: AsyncReceipts, delivery: Delivery, messages: Sequ
 async def give_back(receipts: AsyncReceipts, topic: str, deliveries: Collection[Delivery]) -> None:
     """Have what no handler has begun handed out again at once; a failure is only logged."""
     try:
-        await receipts.nack(deliveries, delay_seconds=0)
+        await receipts.give_back(deliveries)
     except errors.BrokerError as error:
         log.warning("%d messages of %s come again later: %s", len(deliveries), topic, error)
 

@@ -76,9 +76,8 @@ class AsyncRunner:
         broker = self._consumer.broker
         failures = 0
         while True:
-            while (wanted := self._limits.wanted(len(self._hand))) <= 0:
-                self._room.clear()
-                await self._room.wait()
+            while (wanted := self._wanted()) <= 0:
+                await self._one_settled()
             try:
                 receive = self._limits.receive(self._consumer.group, self._topic, wanted)
                 received = await broker.do(receive, retry=Retry(1, broker.retry.seconds))
@@ -93,6 +92,15 @@ class AsyncRunner:
             for delivery in received:
                 self._hand[asyncio.create_task(self._handle(delivery))] = delivery
 
+    def _wanted(self) -> int:
+        is_alone = any(delivery.alone for delivery in self._hand.values())
+        return self._limits.wanted(len(self._hand), is_alone=is_alone)
+
+    async def _one_settled(self) -> None:
+        """Wait until there is room for one more."""
+        self._room.clear()
+        await self._room.wait()
+
     async def _extend(self) -> None:
         while True:
             await asyncio.sleep(self._limits.invisible_seconds / 3)
@@ -104,6 +112,9 @@ class AsyncRunner:
         assert task is not None
         try:
             async with self._free:
+                # Those before it; none is received behind it. If it kills this process, nothing else has begun.
+                while delivery.alone and len(self._hand) > 1:
+                    await self._one_settled()
                 self._begun.add(task)
                 error, messages = await self._outcome(delivery)
                 await settle(self._consumer, self._topic, delivery, error, messages, stopping=self._stopping)

@@ -64,6 +64,11 @@ def nack(
     return _settle(group, "nack", receipt_handles, given(delay_seconds=delay_seconds, reason=in_utf8(reason)))
 
 
+def give_back(group: str, receipt_handles: Sequence[str]) -> Call[list[Settled]]:
+    """POST /v1/consumer-groups/{group}/return."""
+    return _settle(group, "return", receipt_handles, {})
+
+
 def extend(group: str, receipt_handles: Sequence[str], invisible_seconds: float) -> Call[list[Settled]]:
     """POST /v1/consumer-groups/{group}/extend."""
     return _settle(group, "extend", receipt_handles, {"invisible_seconds": invisible_seconds})
@@ -92,7 +97,7 @@ def _acks(group: str) -> Operation:
 
 def _settle(
     group: str,
-    verb: Literal["ack", "nack", "extend"],
+    verb: Literal["ack", "nack", "return", "extend"],
     receipt_handles: Sequence[str],
     more: Document,
     operation: Operation | None = None,

@@ -27,6 +27,8 @@ class Pending:
     attempts: int = 0
     #: None while it waits: for its retry, or in an ordered group for one of its key.
     receipt_handle: str | None = field(default=None, repr=False)
+    #: Whether its last delivery ended by its time alone.
+    alone: bool = False
 
     @property
     def key(self) -> str:
@@ -68,13 +70,14 @@ class Groups:
         until = self.now() + timedelta(seconds=invisible_seconds or INVISIBLE_SECONDS)
         acked = {"acked": [self._settle(group, "ack", handle) for handle in ack]} if ack else {}
         self._bury_dead(name, group, topic)
-        chosen = (self._in_order if group.ordered else self._in_any_order)(group, topic, max_messages)
+        chosen = _apart((self._in_order if group.ordered else self._in_any_order)(group, topic, max_messages))
         for one in chosen:
+            one.alone = one.attempts > 0 and one.receipt_handle is not None
             one.attempts, one.due, one.receipt_handle = one.attempts + 1, until, str(uuid7())
         return {"messages": [self._document(one) for one in chosen], **acked}
 
     def settle(self, name: str, verb: str, receipt_handles: Sequence[str], **more: Any) -> Document:
-        """POST /v1/consumer-groups/{group}/ack, nack and extend."""
+        """POST /v1/consumer-groups/{group}/ack, nack, return and extend."""
         if name not in self.known:
             raise refused(404, "group_not_exist", f"There is no consumer group {name}.")
         if "messages" in more:
@@ -186,6 +189,8 @@ class Groups:
             group.pending.remove(found)
         elif verb == "extend":
             found.due = self.now() + timedelta(seconds=invisible_seconds)
+        elif verb == "return":
+            found.attempts, found.due, found.receipt_handle = found.attempts - 1, self.now(), None
         else:
             level = min(FIRST_RETRY_LEVEL + found.attempts - 1, len(DELAY_LEVELS))
             wait = DELAY_LEVELS[level - 1] if delay_seconds is None else delay_seconds
@@ -195,7 +200,14 @@ class Groups:
     def _document(self, one: Pending) -> Document:
         message = one.entry["message"] | {"reconsume_times": one.attempts - 1}
         own = {"message": message, "delivery_attempt": one.attempts, "receipt_handle": one.receipt_handle}
-        return one.entry | own
+        return one.entry | own | ({"alone": True} if one.alone else {})
+
+
+def _apart(chosen: list[Pending]) -> list[Pending]:
+    """What was delivered before is handed out by itself; the others of these are handed out later."""
+    if chosen and chosen[0].attempts:
+        return chosen[:1]
+    return list(itertools.takewhile(lambda one: not one.attempts, chosen))
 
 
 def _offset(one: Pending) -> int:

@@ -65,7 +65,7 @@ class MemoryBroker(Broker):
             r"GET /v1/transactions/([^/]+)": self._transactions.read,
             r"POST /v1/producer-groups/([^/]+)/checks/receive": self._transactions.receive_checks,
             r"POST /v1/consumer-groups/([^/]+)/receive": self._groups.receive,
-            r"POST /v1/consumer-groups/([^/]+)/(ack|nack|extend)": self._groups.settle,
+            r"POST /v1/consumer-groups/([^/]+)/(ack|nack|return|extend)": self._groups.settle,
             r"GET /v1/consumer-groups/([^/]+)": self._groups.read,
             r"PUT /v1/consumer-groups/([^/]+)": self._groups.put,
             r"PUT /v1/topics/([^/]+)": self._topics.put,
