@@ -74,7 +74,8 @@ FIELDS = fields.of(
         "retry_policy",
         "Retry policy",
         help="Its kind is table, exponential or none",
-        default='{"kind": "table"}',
+        default='{"kind": "table"}, the delay levels from the third on; of an ordered group '
+        '{"kind": "table", "delay_seconds": [1.0]}',
         parse=policies.parse,
         schema=policies.Policy,
     ),
@@ -107,7 +108,8 @@ def put(name: str, changes: Mapping[str, object]) -> tuple[ConsumerGroup, bool]:
     """Creates the group, or changes the fields given, of FIELDS; others stay as they are.
 
     Returns the group, and whether it was created. Raises MessageIllegal. `start_at` counts for topics that the group
-    has not begun to read. A change holds in every process.
+    has not begun to read. A group that becomes ordered, or ordered no more, gets the other default of `retry_policy`
+    unless it has a policy of its own. A change holds in every process.
     """
     groups.validate_name(name)
     if "retry_policy" in changes:
@@ -116,8 +118,18 @@ def put(name: str, changes: Mapping[str, object]) -> tuple[ConsumerGroup, bool]:
         turns.validate(changes["fair_by"])
         if changes.get("ordered") and changes["fair_by"] != turns.SHARDING_KEY:
             raise MessageIllegal(EITHER)
-    defaults = {"retry_policy": policies.parse({"kind": "table"})}
-    return registry.put_row(ConsumerGroup, name, changes, defaults, _require_settled)
+    defaults = {"retry_policy": policies.default(ordered=bool(changes.get("ordered")))}
+    return registry.put_row(ConsumerGroup, name, _with_default_policy(name, changes), defaults, _require_settled)
+
+
+def _with_default_policy(name: str, changes: Mapping[str, object]) -> Mapping[str, object]:
+    """The changes, with the policy that a new `ordered` has by default where the group has that of the old one."""
+    group, ordered = named(name), changes.get("ordered")
+    if group is None or ordered in (None, group.ordered) or "retry_policy" in changes:
+        return changes
+    if group.retry_policy != policies.default(ordered=group.ordered):
+        return changes
+    return {**changes, "retry_policy": policies.default(ordered=bool(ordered))}
 
 
 def _require_settled(group: ConsumerGroup, changes: Mapping[str, object]) -> None:

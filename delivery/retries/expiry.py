@@ -78,6 +78,7 @@ class Expiry(Operation[int]):
             await publish(batch, await redelivery.retry(receipt, nonces.delay_of(receipt.nonce)))
         locked = await batch.read(LOCK_EXPIRED, parameters)
         for receipt in locked:
-            await ordered.hold(batch, receipt, nonces.delay_of(receipt.nonce))
+            # Its queue has stood for the invisible time already.
+            await ordered.hold(batch, receipt, 0)
         for one in operations:
             one.result = max(len(taken), len(locked))

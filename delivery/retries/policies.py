@@ -13,6 +13,9 @@ MAX_DELAYS = 64
 MAX_DELAY_SECONDS = 40 * 86400
 # Keeps the product a float: 100 ** 64 is far below its limit.
 MAX_EXPONENT = 64
+# Of an ordered group without a policy of its own: a queue stands while its first message waits. RocketMQ's
+# suspendCurrentQueueTimeMillis.
+ORDERED_SECONDS = 1.0
 
 Seconds = Annotated[float, Meta(ge=0, le=MAX_DELAY_SECONDS)]
 
@@ -55,6 +58,11 @@ def parse(given: object) -> dict[str, object]:
         ) from problem
     kept: dict[str, object] = msgspec.to_builtins(policy)
     return kept
+
+
+def default(*, ordered: bool) -> dict[str, object]:
+    """The policy of a group that was given none."""
+    return parse({"kind": "table", "delay_seconds": [ORDERED_SECONDS]} if ordered else {"kind": "table"})
 
 
 def delay(policy: object, retries_before: int) -> Delay | None:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mqbroker_client import Admin, Producer
@@ -18,9 +19,9 @@ from tests.client.mortal import DEADLY
 MESSAGES = [b"order 1", b"order 2", DEADLY, *(b"order %d" % number for number in range(4, 11))]
 
 
-PLAIN: dict[str, object] = {}
-ORDERED: dict[str, object] = {"ordered": True}
-FAIR: dict[str, object] = {"fair_by": "sharding_key"}
+PLAIN: dict[str, Any] = {}
+ORDERED: dict[str, Any] = {"ordered": True}
+FAIR: dict[str, Any] = {"fair_by": "sharding_key"}
 
 
 @pytest.mark.parametrize(
@@ -39,7 +40,7 @@ def test_a_message_that_kills_its_process_is_the_only_dead_letter(
     producer: Producer,
     orders: str,
     tmp_path: Path,
-    settings: dict[str, object],
+    settings: dict[str, Any],
     kind: str,
     concurrency: int,
 ) -> None:

@@ -25,7 +25,7 @@ def test_put_makes_a_group_and_changes_what_is_given(operator: Operator, coupon_
         "queue_order": "turns",
         "fair_by": None,
         "max_reconsume_times": 3,
-        "retry_policy": {"kind": "table"},
+        "retry_policy": {"kind": "table", "delay_seconds": [1.0]},
         "paused": True,
         "created_at": ...,
         "lag": [],

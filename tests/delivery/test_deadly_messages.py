@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any
 
 import psycopg
 import pytest
@@ -15,7 +16,7 @@ from tests.broker.wire import Document, Wire
 DEADLY = b"deadly"
 MESSAGES = [b"order 1", b"order 2", DEADLY, *(b"order %d" % number for number in range(4, 11))]
 
-KINDS: dict[str, dict[str, object]] = {
+KINDS: dict[str, dict[str, Any]] = {
     "plain": {},
     "ordered": {"ordered": True},
     "fair": {"fair_by": "sharding_key"},

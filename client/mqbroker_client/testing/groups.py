@@ -16,6 +16,8 @@ MAX_RECONSUME_TIMES = 16
 NO_KEY = ""
 # The first retry waits for level 3.
 FIRST_RETRY_LEVEL = 3
+#: Of an ordered group.
+ORDERED_RETRY_SECONDS = 1
 
 
 @dataclass(slots=True)
@@ -193,7 +195,8 @@ class Groups:
             found.attempts, found.due, found.receipt_handle = found.attempts - 1, self.now(), None
         else:
             level = min(FIRST_RETRY_LEVEL + found.attempts - 1, len(DELAY_LEVELS))
-            wait = DELAY_LEVELS[level - 1] if delay_seconds is None else delay_seconds
+            default = ORDERED_RETRY_SECONDS if group.ordered else DELAY_LEVELS[level - 1]
+            wait = default if delay_seconds is None else delay_seconds
             found.due, found.receipt_handle = self.now() + timedelta(seconds=wait), None
         return {"receipt_handle": handle, "status": 200}
 
