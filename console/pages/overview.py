@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -27,12 +28,14 @@ CONSUMER_GROUPS = 10
 MINUTES = 60
 MINUTE_SECONDS = 60
 
-Figures = dict[str, object]
+Figures = dict[str, Any]
 
 
 def figures(request: HttpRequest) -> Figures:
-    """What the overview shows."""
-    return {**readings.shared(read), "broker": frame.address(request), "missing": cells.missing()}
+    """What the overview shows; ages count to this moment, and not to that of the reading."""
+    found, age = readings.aged(read)
+    now = found["read_at"] + timedelta(seconds=age)
+    return {**found, "now": now, "broker": frame.address(request), "missing": cells.missing()}
 
 
 def read() -> Figures:
@@ -47,7 +50,7 @@ def read() -> Figures:
     )
     undecided = facts.undecided
     return {
-        "now": facts.now,
+        "read_at": facts.now,
         "attention": [(one, page_of(one)) for one in attention.found(facts)],
         "pending": up_to(COUNT_LIMIT, undecided.pending),
         "oldest_pending_at": undecided.oldest_pending_at,

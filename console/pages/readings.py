@@ -1,6 +1,7 @@
 """Readings that all tabs of one process share: what is asked for again within a few seconds is not read again.
 
-A reading that takes long is kept for longer, so that open pages cost no more than a share of a core.
+A reading that takes long is kept for longer, so that open pages cost less, but never for long: what an operator has to
+see is just then on its way. Its age counts from the begin of the oldest reading that it was made of.
 """
 
 import threading
@@ -16,9 +17,11 @@ from store.naming import cells
 from store.process import runtime
 
 Read = TypeVar("Read")
-# Of the time that a reading took: it is kept for as many times, and so takes 0.7 % of a core at most.
+# Of the time that a reading took: it is kept for as many times, and so takes 0.7 % of a core.
 KEPT_TIMES = 150
-MAX_KEPT_SECONDS = 60.0
+# Its age at most where it took less; with the 5 s of a page that renews itself a finding is seen within 15 s.
+MAX_AGE_SECONDS = 9.0
+LEAST_KEPT_SECONDS = 0.5
 
 
 @dataclass(slots=True)
@@ -26,6 +29,8 @@ class Latest:
     """The latest reading of one kind; a request that finds it too old reads, and the others wait for that."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
+    # By time.monotonic(): when the oldest of what it was made of was read, and when it is too old.
+    begun: float = 0.0
     until: float = 0.0
     found: Any = None
     missing: list[str] = field(default_factory=list)
@@ -36,28 +41,56 @@ class LatestReadings:
 
     def __init__(self) -> None:
         self._kept: defaultdict[Callable[[], Any], Latest] = defaultdict(Latest)
+        # Of each thread: the readings that it is making, the outermost first.
+        self._making = threading.local()
 
-    def of(self, read: Callable[[], Read]) -> Read:
-        """What `read` returns now, or returned at most `kept_seconds` ago."""
+    def of(self, read: Callable[[], Read]) -> tuple[Read, float]:
+        """What `read` returns now, or returned a moment ago, with its age in seconds."""
         kept = self._kept[read]
         with kept.lock:
-            begun = time.monotonic()
-            if kept.until <= begun:
-                with cells.leaving_out() as kept.missing:
-                    kept.found = read()
-                took = time.monotonic() - begun
-                kept.until = begun + took + kept_seconds(settings.CONSOLE_READING_SECONDS, took)
+            if kept.until <= time.monotonic():
+                self._make(kept, read)
             cells.leave_out(kept.missing)
+            for outer in self._outer():
+                outer.begun = min(outer.begun, kept.begun)
             latest: Read = kept.found
-            return latest
+            return latest, time.monotonic() - kept.begun
+
+    def _make(self, kept: Latest, read: Callable[[], Any]) -> None:
+        begun = kept.begun = time.monotonic()
+        self._outer().append(kept)
+        try:
+            with cells.leaving_out() as kept.missing:
+                kept.found = read()
+        finally:
+            self._outer().pop()
+        ended = time.monotonic()
+        age = ended - kept.begun
+        kept.until = ended + kept_seconds(settings.CONSOLE_READING_SECONDS, ended - begun, age)
+
+    def _outer(self) -> list[Latest]:
+        outer: list[Latest] = self._making.__dict__.setdefault("outer", [])
+        return outer
 
 
-def kept_seconds(wanted_seconds: float, took_seconds: float) -> float:
-    """How long a reading is kept that took so long; none is kept where 0 s are wanted."""
-    longer = max(wanted_seconds, min(took_seconds * KEPT_TIMES, MAX_KEPT_SECONDS))
-    return longer if wanted_seconds else 0.0
+def kept_seconds(wanted_seconds: float, took_seconds: float, age_seconds: float) -> float:
+    """How long a reading is kept that took so long and is so old; none is kept where 0 s are wanted.
+
+    One that is as old as it may get is kept for a part of a second, so that what waited for it has it.
+    """
+    if not wanted_seconds:
+        return 0.0
+    if wanted_seconds >= MAX_AGE_SECONDS:
+        return wanted_seconds
+    longer = max(wanted_seconds, took_seconds * KEPT_TIMES)
+    return max(min(longer, MAX_AGE_SECONDS - age_seconds), LEAST_KEPT_SECONDS)
 
 
 def shared(read: Callable[[], Read]) -> Read:
     """What `read`, a function of a module, returns, or returned to another request of this process a moment ago."""
+    return aged(read)[0]
+
+
+def aged(read: Callable[[], Read]) -> tuple[Read, float]:
+    """As `shared`, with the age of what it returns, in seconds."""
     return runtime.control(LatestReadings).of(read)

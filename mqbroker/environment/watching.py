@@ -6,7 +6,7 @@ CONSOLE_READING_SECONDS = env.whole(
     "CONSOLE_READING_SECONDS",
     4,
     "Age up to which the console's overview shows a reading of this process again: every tab shares it. "
-    "One that took long is shown for 150 times as long, up to a minute, so that open tabs cost no core; 0: none is.",
+    "One that took long is shown for longer, up to 9 s, so that open tabs cost less; 0: none is.",
 )
 HISTORY_DAYS = env.whole(
     "HISTORY_DAYS", 7, "Days for which the console's charts have figures by the minute; 0: none are recorded.", 0, 366
