@@ -8,6 +8,7 @@ from monitoring.counts import Count
 from scheduling import lateness
 from scheduling import stats as scheduling_stats
 from store import registry, stats
+from store.messages import counted
 from store.models import Topic
 from store.naming import cells
 from store.naming.topics import is_system
@@ -80,6 +81,7 @@ def entries(topic: Topic, queue_id: int, below: int | None) -> dict[str, object]
     found = previews.newest(topic.id, queue_id, below, ENTRIES)
     return {
         "entries": found,
+        "counts": "Retries" if counted.of(topic.name, 0).check_times is None else "Checks",
         "entries_limit": ENTRIES,
         "below": below,
         "older": found[-1].queue_offset if len(found) == ENTRIES and found[-1].queue_offset else None,

@@ -11,6 +11,7 @@ from delivery.receive import deliveries, discarded
 from delivery.receive.deliveries import Entry
 from store import messages, queues
 from store.errors import OffsetOutOfRange, require_between
+from store.messages import counted
 from store.naming import topic_names, topics
 from store.naming.topics import TopicFacts
 from store.notices import notifier
@@ -102,10 +103,10 @@ def out_of_range(topic: str, queue_id: int, offset: int, min_offset: int, max_of
 
 def _entry(row: EntryRow, origin: str, topic: TopicFacts, producers: Mapping[int, str]) -> Entry:
     message = messages.stored(row, origin)
-    if topic.name == topics.DISCARDED:
-        discarded.add_properties(message, row, row.reconsume_times, producers)
-        return Entry(message, row.entry_queue_id, row.queue_offset)
-    message.reconsume_times = row.reconsume_times
-    if topic.name.startswith(topics.DEAD_LETTER_PREFIX):
-        deliveries.add_retry_properties(message, origin, row.reconsume_times)
+    count = counted.of(topic.name, row.reconsume_times)
+    message.reconsume_times = count.reconsume_times
+    if count.check_times is not None:
+        discarded.add_properties(message, row, count.check_times, producers)
+    elif topic.name.startswith(topics.DEAD_LETTER_PREFIX):
+        deliveries.add_retry_properties(message, origin, count.reconsume_times)
     return Entry(message, row.entry_queue_id, row.queue_offset)

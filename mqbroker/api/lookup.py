@@ -1,11 +1,13 @@
 """The look-up of messages: by id, by key, by topic and time, and the trace of one."""
 
 import uuid
+from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
 
 from access.callers import Caller
+from delivery.receive import discarded
 from monitoring import trace as monitoring_trace
 from mqbroker.api import answers, requests
 from mqbroker.api.answers import Answer, answer
@@ -49,7 +51,7 @@ async def message(request: DataRequest, message_id: str) -> Answer:
     _require_sight(request.caller, wanted, names[found.message.topic_id], is_visible=is_visible)
     # Encoding a large body takes milliseconds: those of a crowd of callers must not follow each other without a pause.
     async with pacing.step():
-        return answer(_found(found, names))
+        return answer(_found(found, names, {}))
 
 
 async def messages_of_topic(request: DataRequest) -> Answer:
@@ -80,8 +82,9 @@ async def messages_of_topic(request: DataRequest) -> Answer:
                 topic, key, since, until, after, count, request.hold, hidden_too=hidden_too
             )
     names = await topic_names.of_ids({found.message.topic_id for found in page})
+    producers = await discarded.producers(found.message for found in page if found.counted.check_times is not None)
     following = None if last is None else cursors.encode(last)
-    results = (_found(found, names) for found in page)
+    results = (_found(found, names, producers) for found in page)
     return answers.page(request.hold, results, {"next": following}, "results")
 
 
@@ -128,7 +131,9 @@ def _require_sight(caller: Caller, message_id: uuid.UUID, topic: str, *, is_visi
         raise lookup.not_found(message_id)
 
 
-def _found(found: Found, names: dict[int, str]) -> FoundMessage:
+def _found(found: Found, names: dict[int, str], producers: Mapping[int, str]) -> FoundMessage:
     message = messages.stored(found.message, names[found.message.topic_id])
-    message.reconsume_times = found.reconsume_times
+    message.reconsume_times, check_times = found.counted
+    if check_times is not None:
+        discarded.add_properties(message, found.message, check_times, producers)
     return FoundMessage(message, found.queue_id, found.queue_offset)

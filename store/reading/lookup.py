@@ -10,7 +10,8 @@ from uuid import UUID
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import MessageNotFound
-from store.messages import MessageRow
+from store.messages import MessageRow, counted
+from store.messages.counted import Counted
 from store.naming import topics
 from store.process.answer_budget import Hold
 from store.process.budget import SMALL_BYTES
@@ -52,7 +53,7 @@ class Found:
     message: MessageRow
     queue_id: int
     queue_offset: int | None
-    reconsume_times: int
+    counted: Counted
 
 
 async def find_copies(message_id: uuid.UUID) -> Sequence[Copy]:
@@ -82,7 +83,8 @@ async def by_id(message_id: uuid.UUID, hold: Hold) -> Found:
         messages = await messages_at([(newest.segment_id, newest.log_offset)])
         if not messages:
             raise not_found(message_id)
-        return (await with_first_entries(messages, newest.topic_id))[0]
+        # A message is sent to no topic of the broker's own, so its entry there counts retries.
+        return (await with_first_entries(messages, newest.topic_id, ""))[0]
 
 
 async def is_visible(message_id: uuid.UUID) -> bool:
@@ -112,7 +114,7 @@ async def messages_at(positions: Sequence[LogPosition]) -> list[MessageRow]:
     return [found[position] for position in positions if position in found]
 
 
-async def with_first_entries(messages: Sequence[MessageRow], topic_id: int) -> list[Found]:
+async def with_first_entries(messages: Sequence[MessageRow], topic_id: int, topic: str) -> list[Found]:
     ids = [message.message_id for message in messages]
     rows = await connections.read(FIND_FIRST_ENTRIES, {"message_ids": ids, "topic_id": topic_id}) if ids else ()
     entries = {row.message_id: row for row in rows}
@@ -120,9 +122,10 @@ async def with_first_entries(messages: Sequence[MessageRow], topic_id: int) -> l
     for message in messages:
         entry = entries.get(message.message_id)
         if entry is None:
-            found.append(Found(message, message.queue_id, None, 0))
+            found.append(Found(message, message.queue_id, None, counted.of(topic, 0)))
         else:
-            found.append(Found(message, entry.queue_id, entry.queue_offset, entry.reconsume_times))
+            count = counted.of(topic, entry.reconsume_times)
+            found.append(Found(message, entry.queue_id, entry.queue_offset, count))
     return found
 
 

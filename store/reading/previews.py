@@ -21,7 +21,7 @@ class NewestEntry(NamedTuple):
     """An entry with the head of its message; from `message_id` on None where retention has dropped the message."""
 
     queue_offset: int
-    reconsume_times: int
+    counted: int
     entered_at: datetime
     message_id: UUID | None
     transaction_id: UUID | None

@@ -11,7 +11,7 @@ from store import queues
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import MessageIllegal
-from store.messages import Time
+from store.messages import Time, counted
 from store.messages.properties import KEY_RULE, is_key
 from store.naming import topics
 from store.naming.topics import FIND_TOPIC, TopicFacts
@@ -133,7 +133,7 @@ async def by_key(
     shown = matches[: await lookup.fitting([match.size for match in matches], count, hold)]
     below = shown[-1].log_offset if len(shown) < len(matches) else end_of_walk
     messages = await lookup.messages_at([(match.segment_id, match.log_offset) for match in shown])
-    found = await lookup.with_first_entries(messages, topic.id)
+    found = await lookup.with_first_entries(messages, topic.id, topic.name)
     return found, None if below is None else Cursor(offset=below)
 
 
@@ -175,7 +175,12 @@ async def by_time(
     positions = [(row.segment_id, row.log_offset) for row in shown]
     messages = {(message.segment_id, message.log_offset): message for message in await lookup.messages_at(positions)}
     found = [
-        Found(messages[row.segment_id, row.log_offset], row.queue_id, row.queue_offset, row.reconsume_times)
+        Found(
+            messages[row.segment_id, row.log_offset],
+            row.queue_id,
+            row.queue_offset,
+            counted.of(topic.name, row.reconsume_times),
+        )
         for row in shown
         if (row.segment_id, row.log_offset) in messages
     ]

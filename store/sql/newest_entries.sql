@@ -1,7 +1,7 @@
 -- Find the newest entries of a queue below an offset, the newest first, by two index probes each: the entry, and the head of
 -- the message that it makes visible, which is null where retention has dropped that message's segment.
 SELECT
-    c.queue_offset, c.reconsume_times, c.entered_at, m.message_id, m.transaction_id, m.tags, m.keys, m.stored_at
+    c.queue_offset, c.reconsume_times AS counted, c.entered_at, m.message_id, m.transaction_id, m.tags, m.keys, m.stored_at
 FROM (
     SELECT e.queue_offset, e.reconsume_times, e.entered_at, e.log_segment, e.log_offset
     FROM consume_queue AS e

@@ -127,3 +127,17 @@ def test_timers_are_listed_by_when_they_are_due(broker: Broker, ada: Operator) -
     assert [row[1] for row in rows] == ["orders", "orders"]
     assert [row[2].split()[1] for row in rows] in (["3", "8"], ["4", "9"])
     assert page.links[rows[0][0]].startswith("/console/messages/")
+
+
+def test_the_topic_of_discarded_messages_shows_their_checks_and_no_retries(broker: Broker, ada: Operator) -> None:
+    discarded = broker.connection.execute("SELECT id FROM topic WHERE name = 'TRANS_CHECK_MAX_TIME_TOPIC'").fetchone()
+    assert discarded is not None
+    broker.visible(broker.stored(discarded[0], 0, b"x", timedelta(minutes=1)))
+    orders = broker.topic("orders", queues=1)
+    broker.visible(broker.stored(orders, 0, b"x", timedelta(minutes=1)))
+
+    of_discards, of_orders = (ada.sees(f"topics/{name}/").text for name in ("TRANS_CHECK_MAX_TIME_TOPIC", "orders"))
+
+    assert "Checks" in of_discards
+    assert "Retries" not in of_discards
+    assert "Retries" in of_orders

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
+import psycopg
 import pytest
 from mqbroker_client import Admin, Consumer, Producer, StoredMessage
 
+from analytics.tables import ENTRIES
 from tests.broker import characters
 from tests.broker.characters import bodies, register
 from tests.broker.endpoints import ProducerEndpoint, says
@@ -96,6 +98,27 @@ def test_a_consumer_of_the_discarded_learns_the_topic_that_each_was_sent_to(wire
     assert attempts == {1}
     topics = {entry["message"].get("transaction_id"): entry["message"]["topic"] for entry in received}
     assert {topics[transaction_id] for transaction_id in discarded.ids} == {discarded.topic}
+
+
+@pytest.mark.parametrize("narrowed", ["", "&key=o-0"], ids=["list", "key"])
+def test_the_checks_of_a_discarded_message_are_not_its_retries(wire: Wire, discarded: Discarded, narrowed: str) -> None:
+    found = wire.get(f"/v1/messages?topic={SET_ASIDE}&limit=100{narrowed}").document["results"]
+    pulled = wire.get(f"/v1/topics/{SET_ASIDE}/queues/0/messages?offset=0&max=100").document["messages"]
+
+    for entries in (found, pulled):
+        [message] = [one["message"] for one in entries if one["message"].get("transaction_id") == discarded.ids[0]]
+        assert message["reconsume_times"] == 0
+        assert message["properties"]["TRANSACTION_CHECK_TIMES"] == "3"
+        assert message["properties"]["PGROUP"] == discarded.group
+
+
+def test_the_export_counts_no_checks_as_retries(broker: RunningBroker, discarded: Discarded) -> None:
+    with psycopg.connect(broker.database_of(discarded.topic)) as connection:
+        exported = connection.execute(f"SELECT * FROM ({ENTRIES.statement.text}) AS e WHERE e.topic = '{SET_ASIDE}'")
+        columns = [column.name for column in exported.description or ()]
+        counts = {dict(zip(columns, row, strict=True))["reconsume_times"] for row in exported}
+
+    assert counts == {0}
 
 
 def test_discarded_transactions_take_no_place_of_their_group(broker: RunningBroker, discarded: Discarded) -> None:
