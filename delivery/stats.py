@@ -11,6 +11,8 @@ from django.db.models.functions import Now
 
 from delivery.models import ConsumerGroup, Receipt
 from delivery.receive.turns import COUNT_WAITING, Waiting
+from delivery.retries import retrying
+from delivery.retries.retrying import ByTopic, Retrying
 from store.db import databases, sync
 from store.db.statements import Statement
 from store.naming import cells
@@ -46,6 +48,7 @@ class QueueLag:
     """
 
     topic: str
+    topic_id: int
     queue_id: int
     next_offset: int
     max_offset: int
@@ -69,10 +72,10 @@ def _queues_of(groups: Sequence[ConsumerGroup]) -> dict[int, list[QueueLag]]:
 
 
 def _queues_in_cell(groups: Sequence[ConsumerGroup]) -> dict[int, list[QueueLag]]:
-    """By two statements, and a third where groups are fair."""
+    """By three statements, and a fourth where groups read ahead or park."""
     lags = progress.lags([group.id for group in groups])
     oldest = _oldest_receipts([row for rows in lags.values() for row in rows])
-    waiting = _waiting([group.id for group in groups if group.fair_by is not None])
+    waiting = _waiting([group.id for group in groups if group.ordered or group.fair_by is not None])
     return {group_id: [_queue(row, oldest, waiting) for row in rows] for group_id, rows in lags.items()}
 
 
@@ -83,6 +86,7 @@ def _queue(row: Lag, oldest: Mapping[Place, datetime], waiting: Mapping[Place, W
     times = (oldest.get(place), ahead and ahead.oldest_at)
     return QueueLag(
         topic=row.topic,
+        topic_id=row.topic_id,
         queue_id=row.queue_id,
         next_offset=row.next_offset,
         max_offset=row.max_offset,
@@ -93,7 +97,7 @@ def _queue(row: Lag, oldest: Mapping[Place, datetime], waiting: Mapping[Place, W
 
 
 def _waiting(group_ids: Sequence[int]) -> dict[Place, Waiting]:
-    """What these groups have read ahead and not handed out, by group and queue."""
+    """What these groups have read ahead or parked, and not handed out, by group and queue."""
     rows = sync.read(COUNT_WAITING, {"group_ids": list(group_ids)}) if group_ids else ()
     return {(row.group_id, (row.topic_id, row.queue_id)): row for row in rows}
 
@@ -174,6 +178,12 @@ class GroupStats:
     group: ConsumerGroup
     in_flight: int
     queues: list[QueueLag]
+    retrying_by_topic: ByTopic
+
+    @property
+    def retrying(self) -> Retrying:
+        """What waits for its next attempt, of all its topics."""
+        return retrying.in_all(self.retrying_by_topic)
 
     @property
     def lag(self) -> int:
@@ -207,8 +217,8 @@ class GroupStats:
 
 def of_groups(groups: Sequence[ConsumerGroup]) -> list[GroupStats]:
     """The numbers of these groups."""
-    in_flight, queues = _in_flight(), _queues_of(groups)
-    return [GroupStats(group, in_flight.get(group.id, 0), queues[group.id]) for group in groups]
+    in_flight, queues, waits = _in_flight(), _queues_of(groups), retrying.of_groups(groups)
+    return [GroupStats(group, in_flight.get(group.id, 0), queues[group.id], waits[group.id]) for group in groups]
 
 
 def by_urgency() -> list[GroupStats]:

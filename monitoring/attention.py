@@ -12,7 +12,7 @@ from delivery.dead_letters import lists as dead_letter_lists
 from delivery.models import Subscription
 from delivery.push import health as subscription_health
 from delivery.stats import GroupStats
-from monitoring import counts, outboxes, system
+from monitoring import consumers, counts, outboxes, system
 from monitoring.counts import COUNT_LIMIT, GROUP_LIMIT
 from monitoring.schedules import overdue_seconds
 from monitoring.system import System
@@ -105,6 +105,7 @@ def found(facts: Facts) -> list[Attention]:
         *late_releases(facts.waits),
         *paused_groups(facts.groups),
         *waiting_groups(facts.groups, facts.now),
+        *(Attention(True, *one) for one in consumers.failing(facts.groups, facts.now, SHOWN)),
         *surroundings(facts.system),
     ]
     return sorted(needs, key=lambda one: not one.urgent)
@@ -201,7 +202,8 @@ def late_releases(waits: Sequence[Outermost]) -> Iterator[Attention]:
 
 def paused_groups(groups: Sequence[GroupStats]) -> Iterator[Attention]:
     """Consumer groups that are paused while messages wait for them."""
-    for group in [group for group in groups if group.group.paused and _waiting(group)][:SHOWN]:
+    waiting = [group for group in groups if group.lag > 0 or group.oldest_unacked_at is not None]
+    for group in [group for group in waiting if group.group.paused][:SHOWN]:
         name = group.group.name
         why = f"{_behind(group)}: resume it, or leave it to those who paused it"
         mend, since = f"mqb resume-group {name}", group.oldest_unacked_at
@@ -233,10 +235,6 @@ def surroundings(found: System) -> Iterator[Attention]:
         why = f"{workers[0].process} was the last; web processes do the work late"
         what, since = "No tick of beat reaches a worker", workers[0].beaten_at
         yield Attention(True, what, why, "system", "start beat and a worker", since=since)
-
-
-def _waiting(group: GroupStats) -> bool:
-    return group.lag > 0 or group.oldest_unacked_at is not None
 
 
 def _is_late(group: GroupStats, since: datetime) -> bool:

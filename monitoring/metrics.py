@@ -10,10 +10,8 @@ from functools import partial
 from prometheus_client import CollectorRegistry, generate_latest
 
 from access import keys
-from delivery import stats as delivery_stats
-from delivery.dead_letters import lists as dead_letter_lists
 from delivery.push import registry as subscription_registry
-from monitoring import outboxes, requests, schedules, stats
+from monitoring import consumers, outboxes, requests, schedules, stats
 from monitoring.scrape import TIMER, Metric, ReadOnce, Sample, Scrape, Shared
 from scheduling import stats as scheduling_stats
 from store import stats as store_stats
@@ -121,30 +119,7 @@ METRICS = (
         lambda _: [((group, state), count) for group, state, count in transaction_stats.endpoints()],
         labels=("producer_group", "state"),
     ),
-    Metric(
-        "mqbroker_consumer_lag",
-        "Entries of a topic that a consumer group was not handed yet.",
-        lambda reading: [((one.group, one.topic), one.lag) for one in reading.lags],
-        labels=("consumer_group", "topic"),
-    ),
-    Metric(
-        "mqbroker_oldest_unacked_seconds",
-        "How long the oldest entry of a topic is visible that a consumer group was not handed or has not acked.",
-        lambda reading: [((one.group, one.topic), one.oldest_unacked_seconds) for one in reading.lags],
-        labels=("consumer_group", "topic"),
-    ),
-    Metric(
-        "mqbroker_deliveries_in_flight",
-        "Deliveries of a consumer group that are neither acked nor over.",
-        lambda _: [((group,), count) for group, count in delivery_stats.in_flight().items()],
-        labels=("consumer_group",),
-    ),
-    Metric(
-        "mqbroker_dead_letters",
-        "Dead letters of a consumer group that were not redriven.",
-        lambda _: [((row.group_name,), row.letters) for row in dead_letter_lists.groups()],
-        labels=("consumer_group",),
-    ),
+    *consumers.METRICS,
     Metric(
         "mqbroker_subscriptions",
         "Push subscriptions; open and disabled ones are not called.",

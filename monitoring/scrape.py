@@ -12,10 +12,13 @@ from access.models import ApiKey
 from analytics.nightly import runs
 from analytics.nightly.runs import Nights
 from delivery import stats as delivery_stats
+from delivery.retries import retrying
+from delivery.retries.retrying import OfTopic
 from scheduling import lateness
 from scheduling import stats as scheduling_stats
 from scheduling.stats import Outermost
 from store.naming import cells
+from store.naming.topics import RETRY_PREFIX
 from store.process import runtime
 from store.segments import exports
 from store.segments.exports import Exported, ExportWait
@@ -112,6 +115,14 @@ class ReadOnce:
     def lags(self) -> Sequence[delivery_stats.TopicLag]:
         """How far each consumer group is behind in each topic."""
         return list(delivery_stats.lags())
+
+    @cached_property
+    def retrying(self) -> Sequence[OfTopic]:
+        """What waits for its next attempt, of each consumer group and each topic that it has begun to read."""
+        found = {(one.group, one.topic): one for one in retrying.everywhere(delivery_stats.MAX_GROUPS)}
+        read = [(one.group, one.topic) for one in self.lags if not one.topic.startswith(RETRY_PREFIX)]
+        none = {place: OfTopic(*place, 0, 0.0) for place in read}
+        return list((none | found).values())
 
     @cached_property
     def limited_keys(self) -> Sequence[ApiKey]:

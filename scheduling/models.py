@@ -29,6 +29,8 @@ class Timer(models.Model):
             models.Index(fields=("due_at", "id"), name="timer_due"),
             # From a message to its timers: its trace.
             models.Index(fields=("log_offset",), name="timer_message"),
+            # `count_retrying`: the retries of a consumer group, past any number of messages that producers delayed.
+            models.Index(fields=("topic_id",), condition=models.Q(reconsume_times__gt=0), name="timer_retries"),
         )
 
 

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_GET
 from console.pages import counts, frame
 from delivery import registry as consumer_registry
 from delivery import stats as delivery_stats
+from delivery.retries import retrying
 from delivery.stats import GroupStats
 from monitoring.counts import GROUP_LIMIT, Count, up_to
 from store.naming.namespaces import part_of
@@ -105,12 +106,14 @@ def one_consumer(request: HttpRequest, name: str) -> HttpResponse:
     group = consumer_registry.named(name)
     if group is None:
         return frame.not_there(request, f"Consumer group {name} does not exist.", "consumer_groups")
+    consumers = delivery_stats.of_groups([group])[0]
     return frame.show(
         request,
         "console/consumer_group.html",
         f"Consumer group {name}",
         now=now(),
-        consumers=delivery_stats.of_groups([group])[0],
+        consumers=consumers,
         asking=presence.of_groups("consumer", [name]).get(name),
+        standing=retrying.standing([group], 0) if consumers.retrying_by_topic else [],
         queues_limit=progress.MAX_QUEUES,
     )

@@ -30,11 +30,14 @@ class Entry(msgspec.Struct, gc=False):
 
 
 class Delivery(Entry, gc=False):
-    """An entry that was handed to a consumer, hidden from its group until it is acked or its time is over."""
+    """An entry that was handed to a consumer, hidden from its group until it is acked or its time is over.
+
+    One that was delivered before is the only one of its answer. `alone` is true where that delivery ended without a
+    reason, as when its consumer died of it: handle no other message beside it.
+    """
 
     delivery_attempt: int
     receipt_handle: str
-    # True where the last delivery ended without a reason, as when its consumer died of it: see `nacks.is_unexplained`.
     alone: bool | UnsetType = UNSET
 
 

@@ -45,7 +45,7 @@ class Offsets(msgspec.Struct):
 async def of(group_name: str, topic_name: str | None, shows: Callable[[str], bool], cell: str | None = None) -> Offsets:
     """Where a group stands in each queue of a topic, or of every topic that it has begun to read and `shows` takes.
 
-    Offsets are dense, so of the lag only what a fair group has read ahead is counted. Raises GroupNotExist or
+    Offsets are dense, so of the lag only what a group has read ahead or parked is counted. Raises GroupNotExist or
     TopicNotExist.
     """
     group = await groups.existing(group_name)
@@ -89,8 +89,9 @@ async def _in_all_topics(group: GroupFacts) -> list[QueuePosition]:
 
 
 async def _read_ahead(read: Read, group: GroupFacts) -> Counter[Queue]:
-    """What a fair group has read ahead and not handed out, by queue."""
-    rows = await read(COUNT_WAITING, {"group_ids": [group.id]}) if group.fair_by is not None else ()
+    """What a fair group has read ahead or an ordered one has parked, and not handed out, by queue."""
+    reads_ahead = group.ordered or group.fair_by is not None
+    rows = await read(COUNT_WAITING, {"group_ids": [group.id]}) if reads_ahead else ()
     return sum((Counter({(row.topic_id, row.queue_id): row.waiting}) for row in rows), Counter())
 
 

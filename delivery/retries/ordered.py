@@ -4,14 +4,13 @@ A failed message stays in its queue: its receipt is held. With sharding keys onl
 key are parked behind it, those of other keys go on. A message without a key holds up its whole queue.
 """
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import NamedTuple
 
 from delivery.groups import MAX_ENTRIES_READ, QueueProgress
 from delivery.retries import redelivery
+from delivery.retries.floors import Floors
 from delivery.retries.redelivery import Failed
 from delivery.retries.rounds import by_turns
 from delivery.rows import FailedReceipt, OrderedReceipt
@@ -36,12 +35,6 @@ NO_KEY = ""
 MAX_WAITING_KEYS = 1000
 # Above what a queue can have of waiting keys and of deliveries in flight: a receipt that is not read is overtaken.
 MAX_RECEIPTS = 10 * MAX_WAITING_KEYS
-
-# Floors that a process keeps, one per queue of a group.
-MAX_FLOORS = 20_000
-# To lower a floor by what other processes did since costs a probe per move, and the ledger drops moves after days.
-MAX_MOVES = 1000
-FLOOR_BELIEVED_SECONDS = 3600.0
 
 
 @dataclass(slots=True)
@@ -213,43 +206,3 @@ def _row_key(receipt: FailedReceipt) -> dict[str, object]:
         "queue_id": receipt.queue_id,
         "queue_offset": receipt.queue_offset,
     }
-
-
-class Floor(NamedTuple):
-    """A lower bound of the offsets of a group's receipts in a queue, as of the group's move `move` there."""
-
-    offset: int
-    move: int
-    # By time.monotonic().
-    seen_at: float
-
-
-NO_FLOOR = Floor(0, 0, 0.0)
-
-
-class Floors:
-    """Per-process lower bounds of the offsets at which an ordered group may hold a receipt.
-
-    A scan for receipts starts there, past dead rows. A floor that is lost costs one longer scan.
-    """
-
-    def __init__(self) -> None:
-        self._floors: dict[tuple[int, Queue], Floor] = {}
-
-    def of(self, group_id: int, queue: Queue, reached: QueueProgress) -> Floor:
-        """The floor of a queue; NO_FLOOR when it is too old, or too many moves were made since."""
-        floor = self._floors.get((group_id, queue), NO_FLOOR)
-        is_fresh = time.monotonic() - floor.seen_at < FLOOR_BELIEVED_SECONDS
-        return floor if is_fresh and reached.move - floor.move <= MAX_MOVES else NO_FLOOR
-
-    def keep(self, batch: Batch, group_id: int, offsets: Mapping[Queue, int], moves: Mapping[Queue, int]) -> None:
-        """Keeps floors once the batch is durable: a batch that fails leaves the receipts that it would have deleted."""
-        now = time.monotonic()
-
-        def keep() -> None:
-            if len(self._floors) >= MAX_FLOORS:
-                self._floors.clear()
-            for queue, offset in offsets.items():
-                self._floors[group_id, queue] = Floor(offset, moves[queue], now)
-
-        batch.after_commit(keep)

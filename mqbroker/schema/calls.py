@@ -46,6 +46,7 @@ SIGHT = (
 )
 # Of the broker's own topics, of which each of several cells has its own queues.
 CELL = {"type": "string", "description": "The cell whose queues of a topic of the broker's own are read."}
+SETTLED = {200: receipts.ReceiptResults}
 
 
 class Operations:
@@ -179,7 +180,7 @@ CALLS: dict[View, Call] = {
     operations.ACK: Call(
         "Ack deliveries, and send what was made of them",
         given=receipts.AckDeliveries,
-        answers={200: receipts.ReceiptResults},
+        answers=SETTLED,
         problems=(404, 409, 410, 413, 429),
         description="Without `messages` each receipt has a result of its own. With 1 to 128 `messages` the acks and "
         "the sends are committed together, or nothing of them: 410 `receipt_expired` where a receipt proves no "
@@ -189,24 +190,16 @@ CALLS: dict[View, Call] = {
     consumers.nack: Call(
         "Give deliveries back",
         given=receipts.NackDeliveries,
-        answers={200: receipts.ReceiptResults},
+        answers=SETTLED,
         problems=(404,),
         description="The next attempt comes after the group's retry delay, or after `delay_seconds`. The `reason` is "
         "kept with the message's trace and its dead letter.",
     ),
     consumers.give_back: Call(
-        "Return deliveries that were not begun",
-        given=receipts.Deliveries,
-        answers={200: receipts.ReceiptResults},
-        problems=(404,),
-        description="They are handed out again at once, as if they never were: no retry is counted. A consumer that "
-        "ends returns what it holds and has not begun.",
+        "Return deliveries that were not begun: no retry", given=receipts.Deliveries, answers=SETTLED, problems=(404,)
     ),
     consumers.extend: Call(
-        "Extend the time of deliveries",
-        given=receipts.ExtendDeliveries,
-        answers={200: receipts.ReceiptResults},
-        problems=(404,),
+        "Extend the time of deliveries", given=receipts.ExtendDeliveries, answers=SETTLED, problems=(404,)
     ),
     consumers.offsets: Call(
         "Get a group's offsets",

@@ -29,6 +29,7 @@ def test_put_makes_a_group_and_changes_what_is_given(operator: Operator, coupon_
         "paused": True,
         "created_at": ...,
         "lag": [],
+        "retrying": {"messages": 0, "oldest_at": None, "next_at": None, "topics": []},
     }
 
 

@@ -6,7 +6,6 @@ FILES = {
     "bench/export.py": 295,
     "transactions/checks/checker.py": 279,
     "delivery/push/pusher.py": 268,
-    "monitoring/metrics.py": 265,
     "delivery/trace.py": 259,
     "client/mqbroker_client/limits.py": 252,
 }

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from access.audit import picture
 from delivery import models as delivery
 from delivery import registry, stats
+from delivery.retries import retrying
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Time, Whole
 from mqbroker.api.control.lists import PageQuery
@@ -39,6 +40,26 @@ class QueueLag(Shape):
     )
 
 
+class Waits(Shape):
+    """Messages that wait for their next attempt: they are in no lag, and not in flight."""
+
+    messages = Whole()
+    oldest_at = Time(allow_null=True, help_text="Since when the oldest of them waits; null: there is none.")
+    next_at = Time(allow_null=True, help_text="When the next of them is offered again; null: there is none.")
+
+
+class WaitsOfTopic(Waits):
+    """Those of one topic."""
+
+    topic = serializers.CharField()
+
+
+class Retrying(Waits):
+    """Those of all topics, and of each topic of which any wait."""
+
+    topics = WaitsOfTopic(many=True)
+
+
 class ConsumerGroupSummary(Shape):
     """A consumer group as it is configured."""
 
@@ -51,11 +72,16 @@ class ConsumerGroup(ConsumerGroupSummary):
     """A consumer group with its lag in each queue of the topics it reads; its retries have a topic of their own."""
 
     lag = QueueLag(many=True)
+    retrying = Retrying()
 
 
-def document(group: delivery.ConsumerGroup, lag: Sequence[stats.QueueLag]) -> dict[str, object]:
+def document(
+    group: delivery.ConsumerGroup, lag: Sequence[stats.QueueLag], waits: retrying.ByTopic
+) -> dict[str, object]:
     """A group as `ConsumerGroup` shows it."""
-    return {**ConsumerGroupSummary(group).data, "lag": QueueLag(lag, many=True).data}
+    topics = [{"topic": topic, **Waits(found).data} for topic, found in waits.items()]
+    of_all = {**Waits(retrying.in_all(waits)).data, "topics": topics}
+    return {**ConsumerGroupSummary(group).data, "lag": QueueLag(lag, many=True).data, "retrying": of_all}
 
 
 class ConsumerGroupList(Resource):
@@ -77,7 +103,7 @@ class ConsumerGroupDetail(Resource):
     def get(self, request: Request, group: str) -> Response:
         """A consumer group with its lag."""
         row = registry.find(group)
-        return Response(document(row, stats.queues_of(row)))
+        return Response(document(row, stats.queues_of(row), retrying.of_groups([row])[row.id]))
 
     @extend_schema(
         operation_id="put_consumer_group",
@@ -89,11 +115,12 @@ class ConsumerGroupDetail(Resource):
         given = self.body(ConsumerGroupSettings)
         with self.recorded(group) as change:
             before = self.standing(registry.named, group)
-            # No receive may wait for the count of a lag: the change locks the group's row.
+            # No receive may wait for these counts: the change locks the group's row.
             change.before, lag = picture(before), [] if before is None else stats.queues_of(before)
+            waits: retrying.ByTopic = {} if before is None else retrying.of_groups([before])[before.id]
             row, made = registry.put(group, given)
             change.after = picture(row)
-        return Response(document(row, lag), status=201 if made else 200)
+        return Response(document(row, lag, waits), status=201 if made else 200)
 
     @extend_schema(operation_id="delete_consumer_group", responses={204: None})
     def delete(self, request: Request, group: str) -> Response:

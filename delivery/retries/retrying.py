@@ -1,0 +1,148 @@
+"""What waits for its next attempt: of each consumer group and topic, how many messages, since when and until when.
+
+It is in no lag, for it was handed out, and not in flight, for that delivery is over. A message of an ordered group
+waits in its queue, held; any other waits by a delay level or a timer, on the way to its group's retries.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db.models.functions import Now
+
+from delivery.models import ConsumerGroup
+from scheduling.release import QUEUES_OF_LEVELS
+from store.db import databases, sync
+from store.db.statements import Statement
+from store.naming import cells, topic_names
+from store.queues import Queue
+
+
+class RetryingOf(NamedTuple):
+    """What waits of a topic for a group's next attempt; `topic` is None once that is deleted."""
+
+    group_id: int
+    topic_id: int
+    topic: str | None
+    messages: int
+    oldest_at: datetime
+    next_at: datetime
+
+
+class StandingQueue(NamedTuple):
+    """A queue of an ordered group, or a key in it, that waits behind a message until that is offered again."""
+
+    group_id: int
+    topic: str
+    queue_id: int
+    queue_offset: int
+    sharding_key: str
+    message_id: UUID
+    reconsume_times: int
+    until: datetime
+
+
+class Handed(NamedTuple):
+    """How much a group was handed since a time."""
+
+    group_id: int
+    handed: int
+
+
+COUNT_HANDED_SINCE = Statement(__file__, "count_handed_since", Handed)
+COUNT_RETRYING = Statement(__file__, "count_retrying", RetryingOf)
+FIND_STANDING_QUEUES = Statement(__file__, "find_standing_queues", StandingQueue)
+
+# Of what is held, of the timers of retries, and of the entries of each delay level: some 50 ms each.
+MAX_WAITING = 100_000
+MAX_STANDING = 100
+# Of each queue: some 0.2 ms.
+MAX_MOVES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Retrying:
+    """Messages that wait, when the oldest of them began to, and when the next is offered again; None without one."""
+
+    messages: int = 0
+    oldest_at: datetime | None = None
+    next_at: datetime | None = None
+
+    def __add__(self, other: "Retrying") -> "Retrying":
+        oldest = [one.oldest_at for one in (self, other) if one.oldest_at is not None]
+        following = [one.next_at for one in (self, other) if one.next_at is not None]
+        return Retrying(self.messages + other.messages, min(oldest, default=None), min(following, default=None))
+
+
+# Of a group, by the names of the topics that it received them from.
+ByTopic = Mapping[str, Retrying]
+
+
+@dataclass(frozen=True, slots=True)
+class OfTopic:
+    """What waits of a topic for a group's next attempt, and for how long the oldest does."""
+
+    group: str
+    topic: str
+    messages: int
+    oldest_seconds: float
+
+
+def everywhere(count: int) -> Iterator[OfTopic]:
+    """What waits of each topic of the first `count` groups by name, from the copy of the cell of this work."""
+    # By the database's clock, as the times of what waits are.
+    rows = ConsumerGroup.objects.using(databases.here()).annotate(read_at=Now()).order_by("name")
+    groups = list(rows[:count])
+    waits = of_groups(groups)
+    for group in groups:
+        for topic, found in waits[group.id].items():
+            age = 0.0 if found.oldest_at is None else (group.read_at - found.oldest_at).total_seconds()
+            yield OfTopic(group.name, topic, found.messages, max(age, 0.0))
+
+
+def of_groups(groups: Sequence[ConsumerGroup]) -> dict[int, ByTopic]:
+    """What waits of each of these groups, by topic; none of the topics of which nothing waits."""
+    found: dict[int, dict[str, Retrying]] = {group.id: {} for group in groups}
+    asked = {"group_ids": list(found), "max_waiting": MAX_WAITING, **QUEUES_OF_LEVELS}
+    for rows in cells.ask(lambda: sync.read(COUNT_RETRYING, asked)).values() if found else ():
+        for row in rows:
+            topic = row.topic or topic_names.deleted(row.topic_id)
+            waits = found[row.group_id].get(topic, Retrying())
+            found[row.group_id][topic] = waits + Retrying(row.messages, row.oldest_at, row.next_at)
+    return {group_id: dict(sorted(by_topic.items())) for group_id, by_topic in found.items()}
+
+
+def in_all(by_topic: ByTopic) -> Retrying:
+    """What waits of all topics together."""
+    return sum(by_topic.values(), Retrying())
+
+
+def handed_since(since: Mapping[int, datetime], queues: Iterable[tuple[int, Queue]]) -> dict[int, int]:
+    """How many entries each of these groups was handed since its time, by the group's id, over these of their queues.
+
+    Of the last MAX_MOVES moves in each queue: of a group that moves often it is a lower bound.
+    """
+    asked = [(group_id, *queue) for group_id, queue in queues if group_id in since]
+    parameters = {
+        "group_id": list(since),
+        "since": list(since.values()),
+        "queue_group_id": [group_id for group_id, _, _ in asked],
+        "topic_id": [topic_id for _, topic_id, _ in asked],
+        "queue_id": [queue_id for _, _, queue_id in asked],
+        "max_moves": MAX_MOVES,
+    }
+    found: Counter[int] = Counter()
+    for rows in cells.ask(lambda: sync.read(COUNT_HANDED_SINCE, parameters)).values() if asked else ():
+        found.update({row.group_id: row.handed for row in rows})
+    return dict(found)
+
+
+def standing(groups: Sequence[ConsumerGroup], min_seconds: float) -> list[StandingQueue]:
+    """The queues of ordered groups that wait behind a message for so long at least, the longest wait first."""
+    ids = [group.id for group in groups if group.ordered]
+    limits = {"group_ids": ids, "min_seconds": min_seconds, "max_queues": MAX_STANDING}
+    found = cells.ask(lambda: sync.read(FIND_STANDING_QUEUES, limits)) if ids else {}
+    return sorted((row for rows in found.values() for row in rows), key=lambda row: row.until, reverse=True)
