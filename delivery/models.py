@@ -34,12 +34,17 @@ class ConsumerGroup(models.Model):
 
 
 class RetryQueue(models.Model):
-    """The queue of a group's retry topic that holds one topic's messages; numbered in the order of first use."""
+    """The queue of a group's retry topic that holds one topic's messages; numbered in the order of first use.
+
+    The name outlives the topic: one that is made anew under it is read by the same consumers.
+    """
 
     pk = models.CompositePrimaryKey("group_id", "topic_id")
     group_id = models.IntegerField()
     topic_id = models.IntegerField()
     queue_id = models.IntegerField()
+    # Null where the topic was deleted before the name was kept.
+    topic_name = CText(null=True)
 
     class Meta:
         db_table = "retry_queue"

@@ -10,6 +10,7 @@ from django.db.models import Count, QuerySet
 from django.db.models.functions import Now
 
 from delivery.models import ConsumerGroup, Receipt
+from delivery.receive.positions import FIND_LAGS_ANEW
 from delivery.receive.turns import COUNT_WAITING, Waiting
 from delivery.retries import retrying
 from delivery.retries.retrying import ByTopic, Retrying
@@ -74,6 +75,10 @@ def _queues_of(groups: Sequence[ConsumerGroup]) -> dict[int, list[QueueLag]]:
 def _queues_in_cell(groups: Sequence[ConsumerGroup]) -> dict[int, list[QueueLag]]:
     """By three statements, and a fourth where groups read ahead or park."""
     lags = progress.lags([group.id for group in groups])
+    for row in (
+        sync.read(FIND_LAGS_ANEW, {"reader_ids": list(lags), "max_queues": progress.MAX_QUEUES}) if groups else ()
+    ):
+        lags[row.reader_id].append(row)
     oldest = _oldest_receipts([row for rows in lags.values() for row in rows])
     waiting = _waiting([group.id for group in groups if group.ordered or group.fair_by is not None])
     return {group_id: [_queue(row, oldest, waiting) for row in rows] for group_id, rows in lags.items()}

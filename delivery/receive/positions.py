@@ -17,7 +17,10 @@ from store.naming.topics import TopicFacts
 from store.process import runtime
 from store.queues import Queue
 from store.reading import holders, progress
-from store.rows import PositionRow
+from store.rows import Lag, PositionRow
+
+# Topics that were deleted and made anew since the group has read them.
+FIND_LAGS_ANEW = Statement(__file__, "find_lags_anew", Lag)
 
 # Reads rows in a cell, or in every cell.
 Read = Callable[[Statement[Waiting], dict[str, Any]], Awaitable[Sequence[Waiting]]]
@@ -77,7 +80,10 @@ async def _in_topic(group: GroupFacts, topic_name: str, cell: str | None) -> lis
 
 async def _in_all_topics(group: GroupFacts) -> list[QueuePosition]:
     limits = {"reader_ids": [group.id], "max_queues": progress.MAX_QUEUES}
-    rows = await connections.read_everywhere(progress.FIND_LAGS, limits)
+    rows = [
+        *await connections.read_everywhere(progress.FIND_LAGS, limits),
+        *await connections.read_everywhere(FIND_LAGS_ANEW, limits),
+    ]
     ahead = await _read_ahead(connections.read_everywhere, group)
     return [
         QueuePosition(

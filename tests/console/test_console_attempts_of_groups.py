@@ -13,7 +13,7 @@ def failed(broker: Broker, group: int, topic: int, messages: int) -> None:
     """Messages of a topic that its group was handed and gave back for an hour, two minutes ago."""
     retries = broker.topic("%RETRY%mail", queues=1)
     broker.connection.execute("DELETE FROM retry_queue")
-    broker.insert("retry_queue", group_id=group, topic_id=topic, queue_id=0)
+    broker.insert("retry_queue", group_id=group, topic_id=topic, queue_id=0, topic_name="orders")
     for _ in range(messages):
         message = broker.stored(topic, 0, b"x", timedelta(minutes=3))
         timer = {"log_segment": broker.segment, "log_offset": message.log_offset, "tags_code": 0, "reconsume_times": 1}

@@ -11,6 +11,7 @@ from mqbroker_client import Admin, Consumer, Producer
 from tests.broker import metrics
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
+from tests.broker.tellings import received_until_empty
 from tests.broker.wire import Document, Wire
 
 HOUR = 3600.0
@@ -87,3 +88,25 @@ def test_what_is_parked_behind_a_message_that_failed_is_lag(
     assert sum(queue["lag"] for queue in document["lag"]) == 2
     assert wire.get(f"/v1/consumer-groups/{consumer.group}/offsets").document["lag"] == 2
     assert document["retrying"]["messages"] == 1
+
+
+def test_a_topic_that_is_made_anew_is_lag_of_the_groups_that_have_read_it(
+    broker: RunningBroker, wire: Wire, producer: Producer, consumer: Consumer, orders: str
+) -> None:
+    producer.send(orders, b"of the first one")
+    consumer.ack(consumer.receive(orders))
+    wire.call("DELETE", f"/v1/topics/{orders}", b"")
+    Admin(broker.client()).create_topic(orders, queues=2)
+    for number in range(7):
+        producer.send(orders, b"%d" % number, queue_id=number % 2)
+
+    path = f"/v1/consumer-groups/{consumer.group}"
+    waiting = {queue["topic"]: queue["oldest_unacked_at"] for queue in wire.get(path).document["lag"] if queue["lag"]}
+    by_offsets = wire.get(f"{path}/offsets").document["lag"]
+    measured = metrics.read(broker.url)["mqbroker_consumer_lag", consumer.group, orders]
+    received = received_until_empty(consumer, orders)
+
+    assert list(waiting) == [orders]
+    assert waiting[orders] is not None
+    assert (by_offsets, measured, len(received)) == (7, 7, 7)
+    assert wire.get(f"{path}/offsets").document["lag"] == 0
