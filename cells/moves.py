@@ -7,19 +7,11 @@ from django.utils import timezone
 
 from access import audit
 from access.audit import Outcome, Signature
+from cells import standing
 from cells.errors import CellIllegal
 from cells.models import Move
 
-PREPARED, FENCED, REPLAYED, PROMOTING = "prepared", "fenced", "replayed", "promoting"
-PROMOTED, DIVIDED, OPENED, DONE, UNDONE = "promoted", "divided", "opened", "done", "undone"
-# What can be undone: no process knows the new database.
-BEFORE_THE_MAP = (PREPARED, FENCED, REPLAYED, PROMOTING, PROMOTED)
 SHOWN = 10
-
-
-def running() -> Move | None:
-    """The move that is not ended, if there is one."""
-    return Move.objects.filter(running=True).first()
 
 
 def latest() -> list[Move]:
@@ -40,19 +32,18 @@ def begin(move: Move, signature: Signature) -> Move:
 
 def require_none() -> None:
     """Raises CellIllegal where a move runs."""
-    if running() is not None:
+    if Move.objects.filter(running=True).exists():
         raise _taken()
 
 
 def _taken() -> CellIllegal:
-    move = running()
-    named = f"{move}, at the step {move.step}" if move else "of another process"
-    return CellIllegal(f"A move is not ended ({named}): `cells resume` finishes it, `cells undo` takes it back.")
+    move = standing.read()
+    return CellIllegal(f"A move is not ended: {move.sentence if move else 'another process began it just now'}.")
 
 
 def taken_over() -> Move:
     """The move that is not ended, which this run works at from now on, and no other. Raises CellIllegal for none."""
-    move = running()
+    move = Move.objects.filter(running=True).first()
     if move is None:
         raise CellIllegal("No move of topics is under way: `cells list` shows the cells.")
     move.holder = uuid.uuid4()

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from access.audit import Signature
-from cells import dividing, moves, plans, purging, registry
+from cells import dividing, moves, plans, purging, registry, steps
 from cells.errors import CellIllegal
 from cells.models import Move
 from store.db import fences
@@ -85,7 +85,7 @@ class Run:
             self._divide_up()
         except Refusal as refusal:
             moves.note_error(self.move, refusal.detail)
-            if self.move.step in (moves.PREPARED, moves.FENCED, moves.REPLAYED):
+            if self.move.step in (steps.PREPARED, steps.FENCED, steps.REPLAYED):
                 self.take_back(refusal.detail)
             raise
         try:
@@ -97,12 +97,12 @@ class Run:
 
     def _divide_up(self) -> None:
         """Up to the map, which names the new database then."""
-        if self.move.step in (moves.PREPARED, moves.FENCED, moves.REPLAYED):
+        if self.move.step in (steps.PREPARED, steps.FENCED, steps.REPLAYED):
             self._fence()
             self._replay()
-        if self.move.step == moves.PROMOTING:
+        if self.move.step == steps.PROMOTING:
             self._promote()
-        if self.move.step == moves.PROMOTED:
+        if self.move.step == steps.PROMOTED:
             dividing.become(self.move, self.target)
             self._divide()
 
@@ -124,7 +124,7 @@ class Run:
                 raise CellAway(f"Sessions of the cell {self.move.source_name} do not end: {left}.")
             time.sleep(LOOK_SECONDS)
             left = self.source.oust(pids=left)
-        self._note(moves.FENCED, fenced_at=fenced_at)
+        self._note(steps.FENCED, fenced_at=fenced_at)
 
     def _replay(self) -> None:
         """The standby has all that was acknowledged. From here on the fence stands until a run ends it."""
@@ -134,14 +134,14 @@ class Run:
         self._wait(
             lambda: (self.target.one(READ_REPLAY, position=position).lag_bytes or 0) <= 0, REPLAY_SECONDS, "replay"
         )
-        self._note(moves.REPLAYED, position=position)
+        self._note(steps.REPLAYED, position=position)
         with self.source.transaction():
             if not self.source.ask(fences.HOLD_FENCE, epoch=self._epoch):
                 raise CellIllegal(f"The fence of the cell {self.move.source_name} was ended meanwhile.")
             if not self.move.is_whole:
                 gone = sorted({*self.source.look().departed, *self.move.topic_ids})
                 self.source.depart(gone, plans.queues_of(self.source, gone))
-        self._note(moves.PROMOTING)
+        self._note(steps.PROMOTING)
 
     def _promote(self) -> None:
         if self.target.look().is_standby:
@@ -151,7 +151,7 @@ class Run:
                 self.target.one(PROMOTE)
             seconds = BY_HAND_SECONDS if self.move.by_hand else PROMOTE_SECONDS
             self._wait(lambda: not self.target.look().is_standby, seconds, "promotion")
-        self._note(moves.PROMOTED)
+        self._note(steps.PROMOTED)
 
     def _wait(self, is_done: Callable[[], bool], seconds: float, named: str) -> None:
         until = time.monotonic() + seconds
@@ -171,19 +171,19 @@ class Run:
                 made = {"name": move.target_name, "url": move.target_url, "parent_id": move.source_id}
                 Cell.objects.create(id=move.target_id, **made)
                 Topic.objects.filter(id__in=move.topic_ids).update(cell_id=move.target_id)
-            moves.note(move, moves.DIVIDED, self._signature)
+            moves.note(move, steps.DIVIDED, self._signature)
             registry.announce()
-        self._say(f"{moves.DIVIDED}.")
+        self._say(f"{steps.DIVIDED}.")
 
     def _open(self) -> None:
         """The source takes writes again, without what has left it."""
-        if self.move.step != moves.DIVIDED:
+        if self.move.step != steps.DIVIDED:
             return
         if not self.move.is_whole:
             dividing.open_source(self.move, self.source)
         elif "source" in vars(self):
             dividing.leave(self.source)
-        self._note(moves.OPENED, opened_at=timezone.now())
+        self._note(steps.OPENED, opened_at=timezone.now())
 
     def _clear(self) -> None:
         """Behind the move: what waits for its time, of the other side, and the copies of the configuration."""
@@ -199,21 +199,22 @@ class Run:
                 registry.repair(cell)
             except CellAway as away:
                 self._say(away.detail)
-        moves.end(move, moves.DONE, self._signature)
+        moves.end(move, steps.DONE, self._signature)
 
     def take_back(self, error: str = "") -> None:
         """Ends the fence, and the source has its topics as before. Raises CellIllegal behind the map's change."""
         move = self.move
-        if move.step not in moves.BEFORE_THE_MAP:
+        if move.step not in steps.BEFORE_THE_MAP:
             raise CellIllegal(f"The topics of the move {move} lie in the new cell by now: `cells resume` finishes it.")
         dividing.take_back(move, self.source)
-        moves.end(move, moves.UNDONE, self._signature, error)
+        moves.end(move, steps.UNDONE, self._signature, error)
 
 
 def taken_over(signature: Signature, say: Say) -> Run:
     """A run that goes on with the move that is not ended; the run before it changes nothing any more."""
-    run = Run(moves.taken_over(), signature, say)
+    # The control may be what is fenced: nothing is noted there but behind the fence.
     purging.write_behind_the_fence()
+    run = Run(moves.taken_over(), signature, say)
     with Side("the control", "") as control:
         control.take_over([purging.own_session()])
     return run

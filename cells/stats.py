@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 from uuid import UUID
 
-from django.db import DEFAULT_DB_ALIAS
+from django.db import DEFAULT_DB_ALIAS, ProgrammingError
 from django.db.models import Count
 
-from cells import registry
+from cells import registry, standing
+from cells.standing import Standing
 from store import registry as topic_registry
 from store.db import health
 from store.errors import CellAway
@@ -24,6 +25,7 @@ Asked = TypeVar("Asked")
 Found = TypeVar("Found")
 
 MAX_ASKED_AT_ONCE = 16
+FENCED = "fenced: it takes no writes while topics leave it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +51,11 @@ class CellState:
 
 @dataclass(frozen=True, slots=True)
 class CellStates:
-    """All cells, and the version of the map from topics to them."""
+    """All cells, the version of the map from topics to them, and the move that is not ended."""
 
     version: int
     cells: Sequence[CellState]
+    move: Standing | None = None
 
 
 def read(rate_seconds: float = 0.0) -> CellStates:
@@ -71,7 +74,7 @@ def read(rate_seconds: float = 0.0) -> CellStates:
         time.sleep(rate_seconds)
         later = _at_once(_last_number, facts)
         states = [_with_rate(*one, rate_seconds) for one in zip(states, later, strict=True)]
-    return CellStates(CellMap.objects.get().version, states)
+    return CellStates(CellMap.objects.get().version, states, standing.read())
 
 
 def _at_once(ask: Callable[[Asked], Found], cells: Sequence[Asked]) -> list[Found]:
@@ -93,9 +96,12 @@ def _look(facts: CellFacts, known: CellState, installation: UUID, configuration:
         differing = [] if facts.id == CONTROL else repairs.compare(facts, configuration)
     except CellAway as problem:
         return replace(known, problem=problem.detail)
+    except ProgrammingError:
+        return replace(known, problem="its tables are of another version: `manage.py prepare` migrates every cell")
     rows = sum(len(each.lagging) + len(each.extra) for each in differing)
     lag = f"{rows} rows of configuration differ from the control's: `cells sync {facts.name}` copies them"
-    found = replace(known, epoch=identity.epoch, problem=lag if rows else "", standbys=followers.standbys)
+    state = FENCED if identity.fenced_until is not None else lag if rows else ""
+    found = replace(known, epoch=identity.epoch, problem=state, standbys=followers.standbys)
     return replace(found, lag_bytes=followers.lag_bytes, last_number=followers.last_number)
 
 

@@ -12,7 +12,7 @@ from delivery.dead_letters import lists as dead_letter_lists
 from delivery.models import Subscription
 from delivery.push import health as subscription_health
 from delivery.stats import GroupStats
-from monitoring import consumers, counts, outboxes, system
+from monitoring import around, consumers, counts, outboxes, system
 from monitoring.counts import COUNT_LIMIT, GROUP_LIMIT
 from monitoring.schedules import overdue_seconds
 from monitoring.system import System
@@ -43,6 +43,7 @@ About = Literal[
     "outboxes",
     "schedules",
     "system",
+    "cells",
 ]
 
 
@@ -106,7 +107,7 @@ def found(facts: Facts) -> list[Attention]:
         *paused_groups(facts.groups),
         *waiting_groups(facts.groups, facts.now),
         *(Attention(True, *one) for one in consumers.failing(facts.groups, facts.now, SHOWN)),
-        *surroundings(facts.system),
+        *(Attention(**one._asdict()) for one in around.found(facts.system)),
     ]
     return sorted(needs, key=lambda one: not one.urgent)
 
@@ -224,17 +225,8 @@ def waiting_groups(groups: Sequence[GroupStats], now: datetime) -> Iterator[Atte
         yield Attention(True, what, why, "consumer_group", mend, name, group.oldest_unacked_at)
 
 
-def surroundings(found: System) -> Iterator[Attention]:
-    """What is out of order in the databases, the disk, Redis and the exports, and workers that are gone."""
-    for problem in found.of_servers:
-        what, _, why = problem.rstrip(".").partition(": ")
-        yield Attention(True, what, why, "system", "see the console's page System and docs/operations.md, Monitoring")
-    workers = [process for process in found.processes if process.kind == "worker"]
-    # An installation that never had one needs none: web processes do its work.
-    if workers and all(found.is_away(worker) for worker in workers):
-        why = f"{workers[0].process} was the last; web processes do the work late"
-        what, since = "No tick of beat reaches a worker", workers[0].beaten_at
-        yield Attention(True, what, why, "system", "start beat and a worker", since=since)
+def _waiting(group: GroupStats) -> bool:
+    return group.lag > 0 or group.oldest_unacked_at is not None
 
 
 def _is_late(group: GroupStats, since: datetime) -> bool:

@@ -1,7 +1,7 @@
 """What is out of order, each with the reason and what mends it: `manage.py doctor`.
 
-It looks from the outside in: the environment, the database, then what is in it. A database that does not answer hides
-what is in it.
+It looks from the outside in: the environment, the control's database, those of the other cells, then what is in all of
+them. A database that does not answer hides what is in it.
 """
 
 import difflib
@@ -15,18 +15,24 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import DatabaseError
 
+from cells import stats
 from monitoring import attention, health, system
 from store import stats as store_stats
+from store.db import databases as store_databases
 from store.db import disk, guards, server_settings
-from store.naming import cells
+from store.naming import cells as naming_cells
 from store.notices.heartbeats import AWAY_SECONDS
 from store.process import runtime
+from store.process.runtime import Runtime
 
 # The environment's names that are no settings of the broker's processes.
 OTHER_VARIABLES = frozenset(("MQBROKER_DATA_DIR", "MQBROKER_URL", "MQBROKER_API_KEY"))
 PREFIX = "MQBROKER_"
 RECONNECT = "Then RECONNECT on the pooler's console"
 CLOCKS_SECONDS = 2.0
+UNFIT = "The database cannot keep what it acknowledges"
+MENDS = {guards.OFF.format(name): server_settings.AT_ONCE.format(name, "on") for name in guards.DURABLE}
+PREPARE, PRIMARY = "manage.py prepare", "let DATABASE_URL name the primary"
 # A name that is less like another one is no typing error.
 CLOSE = 0.85
 
@@ -46,7 +52,12 @@ def examine() -> list[Finding]:
     unready = list(database())
     found += unready
     if not unready:
-        found += [*sessions(), *server(), *clocks(), *users(), *processes(), *away(), *within()]
+        naming_cells.learn_once()
+        with naming_cells.leaving_out():
+            behind = list(databases())
+            found += [*behind, *full_disk(), *users(), *processes(), *states()]
+            if not any(finding.mend == PREPARE for finding in behind):
+                found += within()
     return sorted(found, key=lambda finding: not finding.urgent)
 
 
@@ -77,49 +88,70 @@ def database() -> Iterator[Finding]:
         elif "migrations" in reason:
             what, _, _ = reason.rpartition("; ")
             why = "the database is of an earlier version"
-            yield Finding(True, f"M{what[1:]}", why, "manage.py prepare")
+            yield Finding(True, f"M{what[1:]}", why, PREPARE)
         else:
-            mends = {guards.OFF.format(name): server_settings.AT_ONCE.format(name, "on") for name in guards.DURABLE}
-            mend = mends.get(reason, "docs/operations.md")
-            yield Finding(True, "The database cannot keep what it acknowledges", reason, mend)
+            yield Finding(True, UNFIT, reason, MENDS.get(reason, "docs/operations.md"))
 
 
-def sessions() -> Iterator[Finding]:
-    """What the sessions of this process say: read-only, without the broker's settings, or that the disk was full."""
+def databases() -> Iterator[Finding]:
+    """What is out of order in the database of each cell by itself. One that does not answer is left out."""
+    found = system.read()
+    running = sum(not found.is_away(process) for process in found.processes)
+    for findings in naming_cells.ask(lambda: _in_cell(running)).values():
+        yield from findings
+
+
+def _in_cell(running: int) -> list[Finding]:
+    cell = runtime.here()
+    named = f"Cell {cell.name}: " if runtime.several else ""
+    settings_of_server = [Finding(True, *one) for one in server_settings.wrong(running)]
+    found = [*_of_server(cell), *settings_of_server, *_clocks()]
+    if missing := health.missing_migrations(store_databases.here()):
+        found.append(Finding(True, f"Migrations are not applied: {missing}", "it is of an earlier version", PREPARE))
+    return [finding._replace(what=f"{named}{finding.what}") for finding in found]
+
+
+def _of_server(cell: Runtime) -> Iterator[Finding]:
+    """A standby or a primary that takes no writes, a server that would lose what it acknowledges, and sessions
+    without the broker's settings.
+    """
     try:
-        warnings = guards.look("mqbroker-doctor").warnings
+        look = guards.look("mqbroker-doctor", cell.url)
     except psycopg.OperationalError:
         return
-    for warning in warnings:
+    # Of the control they were found before.
+    for reason in look.reasons if cell.url else ():
+        yield Finding(True, UNFIT, reason, MENDS.get(reason, "docs/operations.md"))
+    for warning in look.warnings if not health.is_fenced(cell) else ():
         what, _, why = warning.partition(": ")
-        if warning == guards.READ_ONLY:
-            mend = "let DATABASE_URL name the primary"
-        else:
+        mend = f"set the primary's URL by `cells add {cell.name} URL`" if cell.url else PRIMARY
+        if warning != guards.READ_ONLY:
             why, mend = "a pooler passes none on, and the role has others by default", f"{why} {RECONNECT}"
         yield Finding(True, f"{what[0].upper()}{what[1:]}", why, mend)
-    if disk.is_recent():
-        yield Finding(True, "The database's disk was full", health.DISK_FULL, "make room on the database's server")
 
 
-def server() -> Iterator[Finding]:
-    """Settings of the servers that no session can set."""
-    found = system.read()
-    processes = sum(not found.is_away(process) for process in found.processes)
-    with cells.leaving_out():
-        wrong = cells.ask(lambda: server_settings.wrong(processes))
-    for cell, of_cell in wrong.items():
-        where = f" of the cell {runtime.of(cell).name}" if runtime.several else ""
-        for one in of_cell:
-            yield Finding(True, f"{one.what}{where}", one.why, one.mend)
-
-
-def clocks() -> Iterator[Finding]:
+def _clocks() -> Iterator[Finding]:
     """The database's clock decides; one of this machine that differs makes ages in logs and charts wrong."""
     before = time.time()
     ahead = store_stats.now().timestamp() - (before + time.time()) / 2
     if abs(ahead) > CLOCKS_SECONDS:
         why = f"the database's is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} this machine's"
         yield Finding(False, "The clocks differ", why, "run an NTP client on both machines")
+
+
+def full_disk() -> Iterator[Finding]:
+    """A disk that was full a moment ago."""
+    if disk.is_recent():
+        yield Finding(True, "The database's disk was full", health.DISK_FULL, "make room on the database's server")
+
+
+def states() -> Iterator[Finding]:
+    """Cells whose database is another one, or cannot be reached by this process, or whose copies differ."""
+    if not runtime.several:
+        return
+    for cell in stats.read().cells:
+        if cell.problem not in ("", stats.FENCED) and cell.name not in naming_cells.missing():
+            yield Finding(True, f"The cell {cell.name} is out of order", cell.problem, "see `cells list`")
 
 
 def users() -> Iterator[Finding]:
@@ -139,15 +171,6 @@ def processes() -> Iterator[Finding]:
     if "worker" not in here and not any(process.kind == "worker" for process in found.processes):
         why = "web processes do its work, seconds later"
         yield Finding(False, "No worker was reached by a tick of beat", why, "start a worker and beat")
-
-
-def away() -> Iterator[Finding]:
-    """Cells that do not answer."""
-    with cells.leaving_out() as missing:
-        system.read()
-    for cell in missing:
-        why = "its topics are answered by 503 cell_away"
-        yield Finding(True, f"The cell {cell} does not answer", why, "start its PostgreSQL, or see `./mq cells list`")
 
 
 def within() -> Iterator[Finding]:

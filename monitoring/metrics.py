@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from access import keys
 from delivery.push import registry as subscription_registry
-from monitoring import consumers, outboxes, requests, schedules, stats
+from monitoring import around, consumers, outboxes, requests, schedules, stats
 from monitoring.scrape import TIMER, Metric, ReadOnce, Sample, Scrape, Shared
 from scheduling import stats as scheduling_stats
 from store import stats as store_stats
@@ -227,7 +227,7 @@ METRICS = (
         lambda reading: [((), reading.awaited.dropped)],
         counter=True,
     ),
-    *(*outboxes.METRICS, *schedules.METRICS),
+    *(*outboxes.METRICS, *schedules.METRICS, *around.METRICS),
     requests.REQUESTS,
 )
 

@@ -33,16 +33,11 @@ DROPPED_HOURS = 24
 
 @dataclass(frozen=True, slots=True)
 class Exports:
-    """The latest exports, what waits for one and the room there is for that, and the nightly runs where they are set.
-
-    `limit` is None where retention waits for no export.
-    """
+    """The latest exports of a cell, what waits for one there, and what all its segments take on disk."""
 
     latest: Sequence[Exported]
     wait: ExportWait
     bytes: int
-    limit: int | None
-    nights: Nights | None
 
     def problems(self, now: datetime) -> Iterator[str]:
         """What is out of order, a sentence each."""
@@ -52,8 +47,6 @@ class Exports:
                 f"Retention dropped segments before their export ({self.wait.dropped} so far, the last one at "
                 f"{dropped_at:%Y-%m-%d %H:%M} UTC): all segments took more than RETAIN_UNTIL_EXPORTED_MAX_BYTES."
             )
-        if self.nights is not None:
-            yield from _of_nights(self.nights)
 
 
 def _of_nights(nights: Nights) -> Iterator[str]:
@@ -96,14 +89,16 @@ class Database:
     connections: Sequence[Connections]
     hot_tables: Sequence[HotTable]
     segments: Sequence[SegmentSize]
+    exports: Exports
 
     @property
     def connected(self) -> int:
         """The connections of the server."""
         return sum(row.connections for row in self.connections)
 
-    def problems(self) -> Iterator[str]:
+    def problems(self, now: datetime) -> Iterator[str]:
         """What is out of order, a sentence each."""
+        yield from self.exports.problems(now)
         for snapshot in self.snapshots[:1]:
             if snapshot.seconds is None or snapshot.seconds > PINNED_SECONDS:
                 since = "" if snapshot.seconds is None else f" for {snapshot.seconds:.0f} s"
@@ -124,6 +119,7 @@ def read_database() -> Database:
         connections=database_health.connections(),
         hot_tables=database_health.hot_tables(),
         segments=database_health.segments(),
+        exports=Exports(latest=exports.latest(), wait=exports.wait(), bytes=exports.taken_bytes()),
     )
 
 
@@ -131,36 +127,39 @@ def read_database() -> Database:
 class System:
     """One reading of the broker's surroundings. `problems` is empty when all of it is in order.
 
-    `databases` are those of the cells by their names, without the cells that did not answer; the control's first.
-    `disk` is None where the database's disk is another machine's.
+    `databases` are those of the cells by their names, without those that did not answer, which are `missing`; the
+    control's first. `disk` is None where the database's disk is another machine's, `nights` without a nightly export.
     """
 
     now: datetime
     databases: Mapping[str, Database]
     redis: str | None
     processes: Sequence[Alive]
-    exports: Exports
+    nights: Nights | None
     disk: Disk | None = None
+    missing: Sequence[str] = ()
 
     @property
     def problems(self) -> list[str]:
         """What is out of order, a sentence each."""
-        return [*self.of_servers, *self._of_processes()]
+        away = [f"The cell {cell} does not answer: its topics are answered by 503 cell_away." for cell in self.missing]
+        return [*away, *(f"{cell}{problem}" for cell, problem in self.of_servers), *self._of_processes()]
 
     @property
-    def of_servers(self) -> list[str]:
-        """What is out of order in the databases, the disk, Redis and the exports, a sentence each."""
-        around = [*self._of_databases(), *_of_disk(self.disk), *([self.redis] if self.redis else [])]
-        return [*around, *self.exports.problems(self.now)]
+    def of_servers(self) -> list[tuple[str, str]]:
+        """What is out of order in the databases, the disk, Redis and the exports, a sentence each, behind its cell."""
+        around = [*_of_disk(self.disk), *([self.redis] if self.redis else [])]
+        around += _of_nights(self.nights) if self.nights is not None else ()
+        return [*self._of_databases(), *(("", problem) for problem in around)]
 
     def is_away(self, process: Alive) -> bool:
         """Whether a process has not noted itself for AWAY_SECONDS."""
         return self.now - process.beaten_at > timedelta(seconds=heartbeats.AWAY_SECONDS)
 
-    def _of_databases(self) -> Iterator[str]:
+    def _of_databases(self) -> Iterator[tuple[str, str]]:
         for cell, database in self.databases.items():
-            for problem in database.problems():
-                yield f"Cell {cell}: {problem}" if runtime.several else problem
+            for problem in database.problems(self.now):
+                yield f"Cell {cell}: " if runtime.several else "", problem
 
     def _of_processes(self) -> Iterator[str]:
         here = {process.kind for process in self.processes if not self.is_away(process)}
@@ -172,22 +171,14 @@ class System:
 
 def read() -> System:
     """The surroundings as they are now."""
+    with cells.leaving_out() as missing:
+        found = cells.ask(read_database)
     return System(
         now=store_stats.now(),
-        databases={runtime.of(cell).name: found for cell, found in cells.ask(read_database).items()},
+        databases={runtime.of(cell).name: database for cell, database in found.items()},
+        missing=missing,
         redis=health.redis_warning(),
         processes=heartbeats.alive(),
-        exports=read_exports(),
-        disk=read_disk(),
-    )
-
-
-def read_exports() -> Exports:
-    """The exports as they are now."""
-    return Exports(
-        latest=exports.latest(),
-        wait=exports.wait(),
-        bytes=exports.taken_bytes(),
-        limit=settings.RETAIN_UNTIL_EXPORTED_MAX_BYTES if settings.RETAIN_UNTIL_EXPORTED else None,
         nights=runs.latest(),
+        disk=read_disk(),
     )

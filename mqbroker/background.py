@@ -12,6 +12,7 @@ from django.db import connection
 
 from access import key_limits
 from actions import jobs
+from cells import standing
 from delivery.push import pusher
 from delivery.push.pusher import Pusher
 from delivery.receive.discarded import Producers
@@ -194,6 +195,7 @@ def start() -> None:
     """Makes this process's runtime, whose alarms release what the process delays; other cells are learnt later."""
     made = Runtime()
     made.begins, made.ends = _begin_anew, made.part(Left).close_soon
+    made.explain = standing.explain
     _begin(made)
     made.part(Producers).start(groups.names)
     runtime.install(made)

@@ -10,6 +10,6 @@ from console.pages import frame
 @require_GET
 def cells(request: HttpRequest) -> HttpResponse:
     """All cells with their topics, and what is wrong with them."""
-    running = moves.running() is not None
-    shown = {"found": stats.read(), "moves": moves.latest(), "every": 1 if running else 30}
+    found = stats.read()
+    shown = {"found": found, "moves": moves.latest(), "every": 30 if found.move is None else 1}
     return frame.show(request, "console/cells.html", "Cells", **shown)

@@ -12,7 +12,7 @@ SECRET_WORDS = ("SECRET", "PASSWORD", "KEY", "URL")
 
 @require_GET
 def system(request: HttpRequest) -> HttpResponse:
-    """Snapshots, connections, dead rows and disk of one cell; Redis, processes, and the settings in force."""
+    """Snapshots, connections, dead rows, disk and exports of one cell; Redis, processes, and the settings in force."""
     found = monitoring_system.read()
     asked = request.GET.get("cell", "")
     cell = asked if asked in found.databases else next(iter(found.databases))
@@ -25,6 +25,7 @@ def system(request: HttpRequest) -> HttpResponse:
         database=found.databases[cell],
         cell=cell,
         cells=list(found.databases),
+        awaited_bytes=settings.RETAIN_UNTIL_EXPORTED_MAX_BYTES if settings.RETAIN_UNTIL_EXPORTED else None,
         processes=[(process, found.is_away(process)) for process in found.processes],
         settings_in_force=[
             (one, "set, and kept secret" if one.value and secret(one.name) else one.value)

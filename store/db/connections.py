@@ -32,6 +32,8 @@ Row = Any
 Connection = PatientAsyncConnection
 
 POOL_WAIT_SECONDS = 3.0
+# Of a database that takes no writes without a fence.
+READ_ONLY = "This database is read-only: nothing was stored. Ask a broker that is at the primary."
 # The columns of a message that may make a row large: its body, or where that is not read, its properties.
 LARGE = ("body", "properties")
 
@@ -214,7 +216,7 @@ def away(problem: Exception, cell: Runtime | None = None) -> SystemBusy:
     """The refusal for a database that does not answer, or takes no writes; of one cell among several, by itself that of
     the task, a CellAway."""
     if is_read_only(problem):
-        return SystemBusy("This database is read-only: nothing was stored. Ask a broker that is at the primary.")
+        return SystemBusy((cell or runtime.chosen() or runtime.current()).fence or READ_ONLY)
     if disk.is_full(problem):
         disk.note()
         return SystemBusy("The database's disk is full: nothing was stored. Free some space on its server.")

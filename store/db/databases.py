@@ -109,12 +109,15 @@ def answering(alias: str, name: str) -> Iterator[str]:
     except (OperationalError, InterfaceError, InternalError) as problem:
         if isinstance(problem, InternalError) and not is_read_only(problem):
             raise
-        raise CellAway(f"The cell {name} is away ({_reason(problem)}): {UNTIL}.") from problem
+        raise CellAway(_sentence(name, problem)) from problem
     finally:
         # Within a transaction on it the block is a part of that.
         if not connections[alias].in_atomic_block:
             connections[alias].close()
 
 
-def _reason(problem: Error) -> str:
-    return " ".join(str(problem).split()) or type(problem).__name__
+def _sentence(name: str, problem: Error) -> str:
+    if is_read_only(problem):
+        [fence] = [cell.fence for cell in runtime.cells() if cell.name == name] or [""]
+        return fence or f"The cell {name} is read-only, which `cells list` explains: {UNTIL}."
+    return f"The cell {name} is away ({' '.join(str(problem).split()) or type(problem).__name__}): {UNTIL}."

@@ -15,6 +15,7 @@ from psycopg.sql import SQL, Composed, Identifier, Literal
 from store.db.outcomes import GUARD
 from store.db.patience import PatientAsyncConnection
 from store.db.statements import Statement
+from store.process import runtime
 from store.process.departed import Departed
 from store.process.runtime import Runtime
 
@@ -29,6 +30,7 @@ class CellIdentity(NamedTuple):
 
     cell_id: int
     epoch: int
+    is_fenced: bool
     is_over: bool
     departed: list[int]
     departed_queues: list[int]
@@ -69,6 +71,8 @@ SET_DEPARTED = Statement(__file__, "set_departed")
 OUST_SESSIONS = Statement(__file__, "oust_sessions", Ousted)
 OUST_MOVERS = Statement(__file__, "oust_movers", Ousted)
 
+# With what a caller is answered where no move is known that fences the cell, as while the control is away.
+FENCED = "The cell {} takes no writes while topics leave it: nothing was stored, try again in a second."
 # The sessions of the run that moves topics: they write behind the fence, and are not ended by it.
 MOVER = "mqbroker-move"
 WRITES = SQL("SET default_transaction_read_only = off")
@@ -93,13 +97,20 @@ def guard(topic_ids: Iterable[int]) -> Composed:
 
 
 async def heed(session: PatientAsyncConnection, identity: CellIdentity, cell: Runtime) -> None:
-    """Has a process know what has left a cell, by a new session there; ends a fence whose time is over."""
-    session.epoch = identity.epoch
-    if identity.is_over:
-        session.epoch = await _end(session, cell) or identity.epoch
+    """Has a process know what has left a cell, and why the cell takes no writes, by a new session there; ends a fence
+    whose time is over."""
+    ended = await _end(session, cell) if identity.is_over else None
+    session.epoch = ended or identity.epoch
+    cell.fence = await _reason(session, cell) if identity.is_fenced and ended is None else ""
     if session.epoch > cell.departed.epoch:
         of_it = frozenset(identity.departed), frozenset(identity.departed_queues)
         cell.departed = Departed(session.epoch, *of_it)
+
+
+async def _reason(session: PatientAsyncConnection, cell: Runtime) -> str:
+    explain = runtime.current().explain
+    reason = "" if explain is None else await explain(session, cell)
+    return reason or FENCED.format(cell.name)
 
 
 async def _end(session: PatientAsyncConnection, cell: Runtime) -> int | None:

@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import ContextVar, copy_context
+from concurrent.futures import Future
+from contextvars import ContextVar
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -15,6 +15,7 @@ from store.db import connections, databases, guards, sealing, sync
 from store.db.statements import Statement
 from store.db.ttl_cache import Key, TtlCache, Value
 from store.errors import CellAway, SystemBusy
+from store.naming.asking import Asking
 from store.process import runtime
 from store.process.runtime import CONTROL, Runtime
 
@@ -43,8 +44,7 @@ LIST_CELLS = Statement(__file__, "list_cells", CellFacts)
 
 # Less than what is left of a cached value when it is looked up again.
 CONTROL_SECONDS = 0.4
-# Works that ask one cell at a time, and how long each waits for its turn and its answer.
-MAX_ASKED_AT_ONCE = 8
+# How long a work waits for its turn at a cell, and its answer.
 ASKED_SECONDS = 5.0
 # Longer than a failover of the control takes. For so long a process that is cut off from it may accept a revoked key.
 BELIEVED_SECONDS = 900.0
@@ -60,21 +60,6 @@ class Learnt:
         self.found: Sequence[CellFacts] = ()
 
 
-class Asking:
-    """The threads that ask one cell: one that hangs keeps those of the others free."""
-
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(MAX_ASKED_AT_ONCE, thread_name_prefix=f"ask {runtime.here().name}")
-
-    def begin(self, work: Callable[[], Result]) -> Future[Result]:
-        """Has a thread do a work in the context of the caller."""
-        return self._threads.submit(copy_context().run, work)
-
-    async def close(self) -> None:
-        """Lets the threads end with what they do."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
-
 async def learn_anew() -> None:
     """As `learn`, unless it did so less than ANEW_SECONDS ago, or AMONG_SEVERAL_SECONDS."""
     if time.monotonic() - runtime.control(Learnt).at >= (AMONG_SEVERAL_SECONDS if runtime.several else ANEW_SECONDS):
@@ -83,7 +68,16 @@ async def learn_anew() -> None:
 
 async def learn() -> None:
     """Has this process serve the cells that the control lists, and no other. Raises SystemBusy while that is away."""
-    found, learnt = await connections.read_control(LIST_CELLS), runtime.control(Learnt)
+    _serve(await connections.read_control(LIST_CELLS))
+
+
+def learn_once() -> None:
+    """As `learn`, by Django's connection, for a process without an event loop: a command. Raises as Django does."""
+    _serve(sync.read(LIST_CELLS))
+
+
+def _serve(found: Sequence[CellFacts]) -> None:
+    learnt = runtime.control(Learnt)
     learnt.at = time.monotonic()
     guards.require_own_sessions(len(found))
     if found == learnt.found:

@@ -13,7 +13,7 @@ of its part.
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -36,15 +36,17 @@ class Runtime:
         self.name = name
         self.url = url
         self.parent = parent
-        # What its database has and is another cell's: each new session brings it up to date.
+        # What its database has and is another cell's, and why a fence stands there, as its latest session knows.
         self.departed = Departed()
+        self.fence = ""
         # Set for good once it closes: work that is still under way in a thread begins nothing that outlasts it.
         self.is_closing = False
         # By their ids, this one included; of a cell that is not the control only itself.
         self.cells: dict[int, Runtime] = {cell: self}
-        # What begins in each cell that this process serves, and what ends one that it leaves; of the control's.
+        # What begins in each cell, ends one that is left, and tells by a session why a fence stands; of the control's.
         self.begins: Callable[[Runtime], None] | None = None
         self.ends: Callable[[Runtime], None] | None = None
+        self.explain: Callable[[Any, Runtime], Awaitable[str]] | None = None
         self._parts: dict[Callable[[], Any], Any] = {}
         self._closed: set[Callable[[], Any]] = set()
         self._making = threading.RLock()
@@ -110,9 +112,7 @@ class Runtime:
     def forget(self) -> None:
         """Has the parts that have a `forget_all` drop what they have cached of the configuration. From any thread."""
         for part in [part for cell in self.cells.values() for part in list(cell._parts.values())]:
-            forget_all = getattr(part, "forget_all", None)
-            if forget_all is not None:
-                forget_all()
+            getattr(part, "forget_all", lambda: None)()
 
     async def close(self, first: tuple[Callable[[], Any], ...] = ()) -> None:
         """Closes the parts that have a `close`: the kinds of `first` in their order, then the others, newest first.

@@ -1,3 +1,5 @@
--- Read which cell this database is, whether a fence has stood for too long, and what it had that has left it. One row.
-SELECT cell_id, epoch, coalesce(fenced_until < now(), false) AS is_over, departed, departed_queues
+-- Read which cell this database is, whether it is fenced, and for too long, and what it had that has left it. One row.
+SELECT
+    cell_id, epoch, fenced_until IS NOT NULL AS is_fenced, coalesce(fenced_until < now(), false) AS is_over,
+    departed, departed_queues
 FROM cell_identity

@@ -35,6 +35,19 @@ def test_a_cell_that_is_away_is_named(ada: Operator, missing_cell: str) -> None:
     assert state.endswith("): the configuration cannot change until it is back.")
 
 
+def test_readiness_the_overview_and_the_system_page_name_a_cell_that_is_away(ada: Operator, missing_cell: str) -> None:
+    # A process learns of a cell within seconds.
+    warned = eventually(lambda: [text for text in document(ada, "/readyz")["warnings"] if missing_cell in text])
+    overview, system = ada.sees(""), ada.sees("system/")
+
+    assert f"the cell {missing_cell} does not answer: its topics are answered by 503 cell_away" in warned
+    assert (
+        f"The cell {missing_cell} does not answer its topics are answered by 503 cell_away: start its" in overview.text
+    )
+    assert f"The cell {missing_cell} does not answer: its topics are answered by 503 cell_away." in system.text
+    assert "It is not the broker" not in system.text
+
+
 def test_a_move_is_shown_with_its_step(ada: Operator, session: psycopg.Connection[Any]) -> None:
     session.execute(
         "INSERT INTO move (running, source_id, source_name, target_id, target_name, target_url, homes, topic_ids, "
@@ -42,6 +55,8 @@ def test_a_move_is_shown_with_its_step(ada: Operator, session: psycopg.Connectio
         "'promoting', gen_random_uuid(), '', 'The standby is away.')"
     )
     try:
-        assert ada.sees("cells/").table("moves") == [["c0 into c7", "shop", "promoting", "–", "The standby is away."]]
+        page = ada.sees("cells/")
+        assert page.table("moves") == [["c0 into c7", "shop", "promoting", "–", "The standby is away."]]
+        assert "The move c0 into c7 is at the step promoting, because The standby is away; " in page.text
     finally:
         session.execute("DELETE FROM move")

@@ -21,12 +21,13 @@ DATABASE = Database(
     connections=[Connections("mqbroker-orm", "idle", 20, 100)],
     hot_tables=[HotTable("receipt", 5, 90_000, NOW, 8192)],
     segments=[],
+    exports=Exports((), ExportWait(0, 0, None), 0),
 )
 HEALTHY = {
     "now": NOW,
     "databases": {"c0": DATABASE},
     "redis": None,
-    "exports": Exports((), ExportWait(0, 0, None), 0, None, None),
+    "nights": None,
     "processes": [Alive("web 1 at a", "web", NOW), Alive("worker 2 at a", "worker", NOW - timedelta(seconds=9))],
 }
 
@@ -84,24 +85,27 @@ def nights(**changed: object) -> Nights:
 
 
 def test_an_export_that_is_missing_failed_or_came_too_late_is_a_problem() -> None:
-    def of(found: Exports) -> list[str]:
-        return problems(exports=found)
+    def waits(found: ExportWait) -> list[str]:
+        return of_database(exports=Exports((), found, 10))
 
-    assert of(Exports((), ExportWait(2, 0, None), 10, 100, nights())) == []
-    assert of(Exports((), ExportWait(2, 1, NOW - timedelta(hours=25)), 10, 100, None)) == []
-    assert of(Exports((), ExportWait(2, 1, NOW - timedelta(hours=23)), 10, 100, None)) == [
+    dropped = (
         "Retention dropped segments before their export (1 so far, the last one at 2025-12-31 01:00 UTC): all segments "
         "took more than RETAIN_UNTIL_EXPORTED_MAX_BYTES."
-    ]
-    assert of(Exports((), ExportWait(0, 0, None), 0, None, nights(failure="export: no room", tries=3))) == [
+    )
+    late = nights(due_day=date(2026, 1, 2))
+
+    assert waits(ExportWait(2, 0, None)) == []
+    assert waits(ExportWait(2, 1, NOW - timedelta(hours=25))) == []
+    assert waits(ExportWait(2, 1, NOW - timedelta(hours=23))) == [dropped]
+    assert problems(nights=nights()) == []
+    assert problems(nights=nights(failure="export: no room", tries=3)) == [
         "The nightly export of 2026-01-01 failed 3 times, at last: export: no room."
     ]
-    late = nights(due_day=date(2026, 1, 2))
-    assert of(Exports((), ExportWait(0, 0, None), 0, None, late)) == [
+    assert problems(nights=late) == [
         "No worker started the nightly export of 2026-01-02: each needs the extra `analytics`, and its log says when "
         "it is missing."
     ]
-    assert of(Exports((), ExportWait(0, 0, None), 0, None, late._replace(since=60.0))) == []
+    assert problems(nights=late._replace(since=60.0)) == []
 
 
 def test_the_page_shows_processes_snapshots_tables_and_segments(broker: Broker, ada: Operator, database: str) -> None:

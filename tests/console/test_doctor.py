@@ -1,4 +1,6 @@
-"""Promises of `manage.py doctor`: it is silent on a broker in order, and names each fault with what mends it."""
+"""Promises of `manage.py doctor`: it is silent on a broker in order, and names each fault with what mends it, whichever
+cell it lies in.
+"""
 
 import json
 import subprocess
@@ -10,10 +12,13 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql
+from psycopg.rows import namedtuple_row
 
 from embedded import commands
-from tests.console import given_up
-from tests.console.conftest import environment
+from tests.broker import databases
+from tests.console import given_up, in_cell
+from tests.console.conftest import FORGOTTEN, environment
+from tests.console.in_cell import InCell
 from tests.console.rows import Broker
 
 NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
@@ -41,29 +46,56 @@ def running(broker: Broker) -> Broker:
     return broker
 
 
-def test_a_broker_in_order_has_no_finding(running: Broker, database: str) -> None:
+@pytest.fixture(scope="module")
+def other(prepared: str) -> Iterator[str]:
+    """The URL of the database of a second cell."""
+    with databases.copied(prepared) as url:
+        yield url
+
+
+@pytest.fixture
+def beside(running: Broker, other: str) -> Iterator[InCell]:
+    """The same broker with a cell c1, where its topics lie."""
+    with psycopg.connect(other, autocommit=True, row_factory=namedtuple_row, prepare_threshold=None) as session:
+        for table in FORGOTTEN:
+            session.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
+        in_cell.join(running.connection, session, other)
+        try:
+            yield InCell(session, running.now, control=running.connection)
+        finally:
+            in_cell.leave(running.connection)
+
+
+@pytest.fixture(params=["running", "beside"])
+def place(request: pytest.FixtureRequest) -> Broker:
+    """The broker with one cell, and with two."""
+    found: Broker = request.getfixturevalue(request.param)
+    return found
+
+
+def test_a_broker_in_order_has_no_finding(place: Broker, database: str) -> None:
     assert examined(database, 0) == {}
 
 
-def test_what_waits_for_somebody_is_named_with_the_command_that_mends_it(running: Broker, database: str) -> None:
+def test_what_waits_for_somebody_is_named_with_the_command_that_mends_it(place: Broker, database: str) -> None:
     orders, shop, bank = (
-        running.topic("orders", queues=1),
-        running.producer_group("shop"),
-        running.producer_group("bank"),
+        place.topic("orders", queues=1),
+        place.producer_group("shop"),
+        place.producer_group("bank"),
     )
-    running.endpoint(shop, "https://shop.example/checks", void_answers=40, last_answer="The endpoint answered 200.")
-    running.endpoint(shop, "https://two.example/checks", state="disabled", last_failure="The endpoint answered 503.")
-    running.half(shop, orders, b"x", timedelta(hours=4), discarded_at=running.now)
-    running.half(bank, orders, b"x", timedelta(hours=1))
-    running.half(running.producer_group("held", checks_paused=True), orders, b"x", timedelta(hours=1))
-    letter = running.stored(orders, 0, b"x", timedelta(minutes=40))
-    running.visible(letter)
-    mail = running.consumer_group("mail")
-    given_up.dead_letter(running, mail, running.topic("%DLQ%mail", queues=1), letter, 16, timedelta(minutes=3))
-    given_up.subscription(running, "push", "push", "orders", "https://p.example", state="disabled", last_failure="410")
-    running.progress(running.consumer_group("coupons", paused=True), orders, 0, 0)
-    running.progress(running.consumer_group("stock"), orders, 0, 0)
-    running.delayed(level=5, due_in=timedelta(minutes=-2))
+    place.endpoint(shop, "https://shop.example/checks", void_answers=40, last_answer="The endpoint answered 200.")
+    place.endpoint(shop, "https://two.example/checks", state="disabled", last_failure="The endpoint answered 503.")
+    place.half(shop, orders, b"x", timedelta(hours=4), discarded_at=place.now)
+    place.half(bank, orders, b"x", timedelta(hours=1))
+    place.half(place.producer_group("held", checks_paused=True), orders, b"x", timedelta(hours=1))
+    letter = place.stored(orders, 0, b"x", timedelta(minutes=40))
+    place.visible(letter)
+    mail = place.consumer_group("mail")
+    given_up.dead_letter(place, mail, place.topic("%DLQ%mail", queues=1), letter, 16, timedelta(minutes=3))
+    given_up.subscription(place, "push", "push", "orders", "https://p.example", state="disabled", last_failure="410")
+    place.progress(place.consumer_group("coupons", paused=True), orders, 0, 0)
+    place.progress(place.consumer_group("stock"), orders, 0, 0)
+    place.delayed(level=5, due_in=timedelta(minutes=-2))
 
     mends = {what: found["mend"] for what, found in examined(database, 1).items()}
 
@@ -101,6 +133,65 @@ def test_servers_that_are_away_and_settings_that_nobody_reads_are_named(running:
     assert renamed == "rename it to MQBROKER_TRANSACTION_CHECK_MAX, or remove it"
     assert found["MQBROKER_XYZZY is no setting"]["mend"] == "remove it; `./mq settings` lists all"
     assert len(found) == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "back", "what", "mend"),
+    [
+        (
+            "DELETE FROM django_migrations WHERE app = 'store' AND name = '0007_cells'",
+            "INSERT INTO django_migrations (app, name, applied) VALUES ('store', '0007_cells', now())",
+            "Cell c1: Migrations are not applied: store.0007_cells",
+            "manage.py prepare",
+        ),
+        (
+            "ALTER DATABASE {} SET default_transaction_read_only = on",
+            "SET default_transaction_read_only = off; ALTER DATABASE {} RESET default_transaction_read_only",
+            "Cell c1: The database is read-only",
+            "set the primary's URL by `cells add c1 URL`",
+        ),
+        (
+            "UPDATE segment SET unexported_at = now()",
+            "UPDATE segment SET unexported_at = NULL",
+            "Cell c1: Retention dropped segments before their export (1 so far, the last one at ",
+            "see the console's page System and docs/operations.md, Monitoring",
+        ),
+        (
+            "UPDATE cell_identity SET cell_id = 7",
+            "UPDATE cell_identity SET cell_id = 1",
+            "The cell c1 is out of order",
+            "see `cells list`",
+        ),
+        (
+            "INSERT INTO topic (name, queues, permission) VALUES ('stray', 1, 'rw')",
+            "DELETE FROM topic WHERE name = 'stray'",
+            "The cell c1 is out of order",
+            "see `cells list`",
+        ),
+    ],
+)
+def test_a_database_of_a_cell_that_is_out_of_order_is_named(
+    beside: InCell, database: str, other: str, change: str, back: str, what: str, mend: str
+) -> None:
+    with altered(other, change, back):
+        found = examined(database, 1)
+
+    assert [one["mend"] for named, one in found.items() if named.startswith(what)] == [mend]
+
+
+def test_a_cell_whose_server_is_gone_is_named_and_the_others_are_examined(beside: InCell, database: str) -> None:
+    assert beside.control is not None
+    beside.control.execute("UPDATE cell SET url = %s WHERE name = 'c1'", [NOWHERE])
+    control = Broker(beside.control, beside.now)
+    orders, shop = control.topic("orders", queues=1), control.producer_group("shop")
+    control.half(shop, orders, b"x", timedelta(hours=4), discarded_at=control.now)
+
+    found = examined(database, 1)
+
+    assert {what: one["mend"] for what, one in found.items()} == {
+        "The cell c1 does not answer": "start its PostgreSQL, or fail over and set its URL by `cells add NAME URL`",
+        "1 discarded transaction": "mqb discarded, then mqb resume or mqb resolve",
+    }
 
 
 @contextmanager

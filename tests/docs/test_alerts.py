@@ -19,6 +19,7 @@ PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8").partition("
 CAUSES = {
     "MqbrokerUnreachable": ('up{job="mqbroker", instance="a"}', "0+0x30", 2),
     "MqbrokerCellAway": ('mqbroker_cell_up{cell="c1"}', "0+0x30", 2),
+    "MqbrokerMoveStands": ('mqbroker_move_seconds{move="c1 into c3", step="promoting"}', "10+60x30", 1),
     "MqbrokerReleasesLate": ('mqbroker_delay_next_due_seconds{level="3"}', "-11-60x30", 2),
     "MqbrokerProducerSilent": (
         'mqbroker_oldest_half_message_seconds{producer_group="shop", state="PREPARED"}',
@@ -48,6 +49,7 @@ CAUSES = {
 HEALTHY = {
     'up{job="mqbroker", instance="a"}': "1+0x30",
     'mqbroker_cell_up{cell="c1"}': "1+0x30",
+    'mqbroker_move_seconds{move="c1 into c3", step="divided"}': "5",
     'mqbroker_delay_next_due_seconds{level="3"}': "5+0x30",
     'mqbroker_oldest_half_message_seconds{producer_group="shop", state="PREPARED"}': "5+0x30",
     'mqbroker_oldest_half_message_seconds{producer_group="shop", state="DISCARDED"}': "9000+60x30",

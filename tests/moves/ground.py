@@ -6,12 +6,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
+import pytest
 
 from embedded import commands
+from embedded.commands import ROOT
 from embedded.servers import postgres
 from embedded.servers.standby import Standby, let_promote
 from tests.broker import forks
-from tests.broker.running import RunningBroker
+from tests.broker.running import QUICK, RunningBroker
 from tests.chaos import mutants
 from tests.chaos.mutants import Mutant
 
@@ -27,7 +29,9 @@ class Ground:
         folder.chmod(0o711)
         self.primary = postgres.Server(folder / "primary")
         self.primary.start()
-        self.broker = RunningBroker(folder / "broker", self.primary.url, os.environ["REDIS_URL"], webs=2)
+        # What a page and a list tell of a move is read at once.
+        settings = {**QUICK, "MQBROKER_CONSOLE_READING_SECONDS": "0"}
+        self.broker = RunningBroker(folder / "broker", self.primary.url, os.environ["REDIS_URL"], settings, webs=2)
         self.broker.prepare()
         made = forks.run(commands.manage("prepare", "--cells", "2"), self.broker.environment)
         assert made.returncode == 0, made.stderr
@@ -47,6 +51,19 @@ class Ground:
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """What `manage.py cells` did."""
         return forks.run(commands.manage("cells", *words), self.broker.environment)
+
+    def kill_after(self, step: str, *words: str) -> None:
+        """Begins `manage.py cells`, and kills it where it says that a step of a move is done."""
+        command = commands.manage("cells", *words)
+        with subprocess.Popen(
+            command, env=self.broker.environment, cwd=ROOT, stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if line.strip() == f"{step}.":
+                    process.kill()
+                    return
+        pytest.fail(f"the move has ended without the step {step}")
 
     def refusal(self, *words: str) -> str:
         """The sentence with which a command was refused."""

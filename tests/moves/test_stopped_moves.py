@@ -1,14 +1,11 @@
 """Splits beside producers that go on: whole, killed after each step and finished, or taken back. Nothing is lost."""
 
 import asyncio
-import subprocess
 import time
 
 import pytest
 from mqbroker_client import Admin
 
-from embedded import commands
-from embedded.commands import ROOT
 from tests.broker import characters
 from tests.broker.load import Crowd
 from tests.broker.polling import at_this_load
@@ -25,20 +22,6 @@ def _split(ground: Ground, home: str) -> list[str]:
     return ["split", "c1", "--into", characters.name("c"), "--standby", url, "--home", home]
 
 
-def _killed_after(ground: Ground, words: list[str], step: str) -> None:
-    """Begins a split, and kills it where it says that a step is done."""
-    command = commands.manage("cells", *words)
-    with subprocess.Popen(
-        command, env=ground.broker.environment, cwd=ROOT, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if line.strip() == f"{step}.":
-                process.kill()
-                return
-    pytest.fail(f"the split has ended without the step {step}")
-
-
 async def _beside_producers(ground: Ground, broker: RunningBroker, step: str | None, then: str | None) -> list[str]:
     """What is wrong with a topic that moves and with one that stays, behind a split beside their producers."""
     moving, staying = characters.name("moving"), characters.name("staying")
@@ -53,7 +36,7 @@ async def _beside_producers(ground: Ground, broker: RunningBroker, step: str | N
             if step is None:
                 await asyncio.to_thread(ground.cells, *words)
             else:
-                await asyncio.to_thread(_killed_after, ground, words, step)
+                await asyncio.to_thread(ground.kill_after, step, *words)
                 began = time.monotonic()
                 await asyncio.to_thread(ground.cells, str(then))
                 assert time.monotonic() - began < at_this_load(ENDED_SECONDS)

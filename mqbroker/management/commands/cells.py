@@ -73,8 +73,8 @@ class Command(BaseCommand):
         widths = [max(len(row[column]) for row in (HEAD, *rows)) for column in range(len(HEAD))]
         for row in (HEAD, *rows):
             self.stdout.write("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
-        if (move := moves.running()) is not None:
-            self.stdout.write(f"move: {move}, step {move.step}. {move.error}".rstrip())
+        if found.move is not None:
+            self.stdout.write(f"move: {found.move.sentence}")
         self.stdout.write(f"map: version {found.version}")
 
     def _add(self, name: str, url: str, **_: Any) -> None:
