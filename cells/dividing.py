@@ -7,7 +7,7 @@ from cells import plans, purging
 from cells.models import Move
 from store import registry as topic_registry
 from store.db import fences
-from store.db.sides import BECOME_CELL, PLACE_TOPICS, SKIP_NUMBERS, Side
+from store.db.sides import BECOME_CELL, NOTE_FIRST_NUMBERS, PLACE_TOPICS, SKIP_NUMBERS, Side
 from store.errors import CellAway
 
 # What the source numbers behind the fence collides with nothing in the new database for as many numbers.
@@ -26,6 +26,7 @@ def become(move: Move, target: Side) -> None:
                 gone = _staying(move, facts.departed)
                 target.depart(gone, plans.queues_of(target, gone))
                 target.one(SKIP_NUMBERS, by=SKIPPED_NUMBERS)
+                target.ask(NOTE_FIRST_NUMBERS)
                 purging.of_fence(target, [*gone, *purging.of_broker()])
                 target.ask(PLACE_TOPICS, cell_id=move.target_id, topics=move.topic_ids)
         target.change(fences.reopen(facts.database))

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 from datetime import datetime
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from store.errors import SystemBusy
 from store.process.runtime import CONTROL, Runtime
 
 # As an operator types it: the private servers' by ./mq, which finds their secrets.
-COMMAND = "./mq cells" if settings.DATA_DIR else "manage.py cells"
+COMMAND = f"{os.environ.get('MQ_COMMAND', './mq')} cells" if settings.DATA_DIR else "manage.py cells"
 # A run that lives needs less for its fence, and waits for a provider who promotes only.
 LONG_SECONDS = 30.0
 # Sessions are opened while the control is away, too.

@@ -18,7 +18,7 @@ COMMANDS = {
     "report": "Makes reports of an export: Parquet files and a page.",
     "settings": "Prints every setting with its value, its default and its meaning.",
     "doctor": "Says what is out of order, why, and what mends it.",
-    "cells": "Lists, adds, opens, repairs and removes cells: the databases of one installation.",
+    "cells": "Lists, adds, opens, splits and removes cells: the databases of one installation; runs standbys.",
     "manage": "Runs a Django management command on the data folder's database.",
     "dev": "Runs the broker and starts its processes again when code changes.",
 }

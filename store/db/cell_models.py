@@ -42,7 +42,9 @@ class CellIdentity(models.Model):
 
     `epoch` is raised by each fence and by its end; behind `fenced_until` any process may end it. `departed` are topics
     of other cells that this database once had, and `departed_queues` queues of the broker's own topics that hold their
-    messages, as `topic << 32 | queue`. `installation` is made with the tables, and taken over on joining.
+    messages, as `topic << 32 | queue`. `first_numbers`: of a cell that was split off, the first number of each sequence
+    that is its own; rows with lower ones are copies of the parent's. `installation` is made with the tables, and taken
+    over on joining.
     """
 
     only = models.BooleanField(primary_key=True, default=True, db_default=True)
@@ -52,6 +54,7 @@ class CellIdentity(models.Model):
     fenced_until = models.DateTimeField(null=True)
     departed = ArrayField(models.IntegerField(), default=list, db_default=[])
     departed_queues = ArrayField(models.BigIntegerField(), default=list, db_default=[])
+    first_numbers = models.JSONField(default=dict, db_default={})
 
     class Meta:
         db_table = "cell_identity"

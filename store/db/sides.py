@@ -83,6 +83,7 @@ READ_CLOCK = Statement(__file__, "read_clock", Clock)
 READ_REPLAY = Statement(__file__, "read_replay", Replay)
 PROMOTE = Statement(__file__, "promote", Asked)
 SKIP_NUMBERS = Statement(__file__, "skip_numbers", SkippedNumbers)
+NOTE_FIRST_NUMBERS = Statement(__file__, "note_first_numbers")
 BECOME_CELL = Statement(__file__, "become_cell")
 PLACE_TOPICS = Statement(__file__, "place_topics")
 

@@ -1,6 +1,8 @@
 -- Count all the entries that each topic's queues ever held: offsets are dense and begin at 0, so the next one is the count.
+-- Topics that have left this cell are counted where they lie.
 SELECT t.name AS topic, sum(coalesce(last.queue_offset + 1, f.min_offset, 0))::bigint AS entries
 FROM topic AS t
+INNER JOIN cell_identity AS i ON t.id <> all(i.departed)
 CROSS JOIN LATERAL generate_series(0, t.queues - 1) AS s (queue_id)
 LEFT JOIN queue_floor AS f ON t.id = f.topic_id AND s.queue_id = f.queue_id
 LEFT JOIN LATERAL (

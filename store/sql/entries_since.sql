@@ -1,12 +1,14 @@
 -- Count the entries of the last so many seconds, per window, and all that the queues hold. Offsets are dense,
 -- so a count is a difference of offsets. Queues whose newest entry is older than the window cost one probe; in the others
--- halving the range finds where the window begins. What waits in the schedule topic is not visible yet: left out.
+-- halving the range finds where the window begins. What waits in the schedule topic is not visible yet: left out. Topics that
+-- have left this cell are counted where they lie.
 WITH RECURSIVE queues AS (
     SELECT
         t.id AS topic_id, t.name AS topic, s.queue_id, last.entered_at AS newest_at,
         coalesce(f.min_offset, 0) AS min_offset,
         coalesce(last.queue_offset + 1, f.min_offset, 0) AS max_offset
     FROM topic AS t
+    INNER JOIN cell_identity AS i ON t.id <> all(i.departed)
     CROSS JOIN LATERAL generate_series(0, t.queues - 1) AS s (queue_id)
     LEFT JOIN queue_floor AS f ON t.id = f.topic_id AND s.queue_id = f.queue_id
     LEFT JOIN LATERAL (

@@ -1,12 +1,14 @@
 -- Find from which log offset on the messages of the last so many seconds are, per window, with the offset that comes next.
 -- Offsets rise with time but for the moments that neighbouring transactions overlap, so halving the range finds the place
--- by some thirty index probes where an index on the time would cost every write.
+-- by some thirty index probes where an index on the time would cost every write. What a cell that was split off has of its
+-- parent is the parent's.
 WITH RECURSIVE windows AS (
     SELECT
         w.seconds, now() - make_interval(secs => w.seconds) AS since,
-        coalesce((SELECT c.log_offset FROM commit_log AS c ORDER BY c.log_offset LIMIT 1), 0) AS low,
-        coalesce((SELECT c.log_offset + 1 FROM commit_log AS c ORDER BY c.log_offset DESC LIMIT 1), 0) AS high
+        greatest((SELECT c.log_offset FROM commit_log AS c ORDER BY c.log_offset LIMIT 1), own.first, 0) AS low,
+        greatest((SELECT c.log_offset + 1 FROM commit_log AS c ORDER BY c.log_offset DESC LIMIT 1), own.first, 0) AS high
     FROM unnest(%(seconds)s::integer []) AS w (seconds)
+    CROSS JOIN (SELECT (i.first_numbers ->> 'commit_log_offset')::bigint AS first FROM cell_identity AS i) AS own
 ),
 
 halving AS (

@@ -1,10 +1,16 @@
 """`./mq up --cells N` makes cells of databases of the private server, and `./mq cells` shows them."""
 
+import os
 import signal
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from embedded import commands
+from embedded.commands import ROOT
 from embedded.processes.child import wait_until
+from embedded.servers import binaries
 from tests.broker.ports import free_port
 from tests.cli.conftest import Run
 from tests.cli.test_up import KEY, Up
@@ -102,3 +108,37 @@ def test_a_standby_of_the_private_server_becomes_a_cell_and_is_started_again(run
         )
     finally:
         up.stop()
+
+
+@pytest.mark.parametrize(
+    ("data_folder", "words", "said", "unsaid"),
+    [
+        ("/folder", (), ("usage: mq cells ", "standby"), "manage.py"),
+        ("", (), ("usage: manage.py cells ",), "copy the private PostgreSQL"),
+        ("/folder", ("split",), ("usage: mq cells split ", "--home HOME", "--home shop --home orders"), "manage.py"),
+        ("/folder", ("topics",), ("usage: mq cells topics ", "letters, digits and % | _ -, such as shop"), "manage.py"),
+    ],
+)
+def test_the_help_of_cells_is_that_of_the_command_that_was_typed(
+    data_folder: str, words: tuple[str, ...], said: tuple[str, ...], unsaid: str
+) -> None:
+    environment = {**os.environ, "MQBROKER_DATA_DIR": data_folder, "COLUMNS": "200"}
+
+    done = subprocess.run(
+        commands.manage("cells", *words, "--help"), env=environment, cwd=ROOT, capture_output=True, text=True
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert [words for words in said if words not in done.stdout] == []
+    assert unsaid not in done.stdout
+
+
+def test_the_private_postgresql_has_what_dumps_it() -> None:
+    dumping = binaries.folder() / "pg_dump"
+
+    done = subprocess.run(
+        [dumping, "--schema-only", os.environ["DATABASE_URL"]], capture_output=True, text=True, timeout=120
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "PostgreSQL database dump complete" in done.stdout

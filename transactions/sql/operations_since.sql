@@ -1,11 +1,12 @@
 -- Find from which operation on those of the last so many seconds are, per window, with the id that comes next: by halving
--- the range of ids, which rise with the time of the decision.
+-- the range of ids, which rise with the time of the decision. What a cell that was split off has of its parent is the parent's.
 WITH RECURSIVE windows AS (
     SELECT
         w.seconds, now() - make_interval(secs => w.seconds) AS since,
-        coalesce((SELECT o.operation_id FROM operation AS o ORDER BY o.operation_id LIMIT 1), 0) AS low,
-        coalesce((SELECT o.operation_id + 1 FROM operation AS o ORDER BY o.operation_id DESC LIMIT 1), 0) AS high
+        greatest((SELECT o.operation_id FROM operation AS o ORDER BY o.operation_id LIMIT 1), own.first, 0) AS low,
+        greatest((SELECT o.operation_id + 1 FROM operation AS o ORDER BY o.operation_id DESC LIMIT 1), own.first, 0) AS high
     FROM unnest(%(seconds)s::integer []) AS w (seconds)
+    CROSS JOIN (SELECT (i.first_numbers ->> 'operation_id')::bigint AS first FROM cell_identity AS i) AS own
 ),
 
 halving AS (

@@ -3,6 +3,7 @@
 import sys
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
@@ -11,11 +12,17 @@ from access.audit import Signature
 from cells import homes, moves, moving, plans, registry, stats
 from cells.plans import Plan
 from store.errors import Refusal
+from store.naming import names
 
 COMMAND = Signature("command", "manage.py cells")
 HEAD = ("cell", "topics", "messages/s", "epoch", "standby", "state")
 RATE_SECONDS = 1.0
+# The private servers are `./mq`'s, and so are their standbys: embedded/cli/cells.py runs them.
+IS_PRIVATE = bool(settings.DATA_DIR)
+STANDBY = "standby"
 WORDS = "list | add | open | close | sync | remove | topics | split | move | resume | undo"
+HOME_FORM = f"any name of {names.rule()}, such as shop".replace("%", "%%")
+HOME_RULE = "the home that topics share, or the name of a topic that has none"
 
 
 class Command(BaseCommand):
@@ -26,8 +33,15 @@ class Command(BaseCommand):
 
     help = "Lists, adds, opens, repairs, removes, splits and moves cells: the databases that topics are divided among."
 
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        """Its usage names the command that was typed."""
+        return super().create_parser("mq" if IS_PRIVATE else prog_name, subcommand, **kwargs)
+
     def add_arguments(self, parser: CommandParser) -> None:
-        words = parser.add_subparsers(dest="word", required=True, metavar=WORDS)
+        metavar = f"{WORDS} | {STANDBY}" if IS_PRIVATE else WORDS
+        words = parser.add_subparsers(dest="word", required=True, metavar=metavar)
+        if IS_PRIVATE:
+            words.add_parser(STANDBY, help="copy the private PostgreSQL, and run the copy as a standby until Ctrl-C")
         words.add_parser("list", help="cells with their topics, and what is wrong with them")
         adding = words.add_parser("add", help="make an empty database a cell; or set the URL of a cell")
         adding.add_argument("name", help=registry.NAME_RULE)
@@ -42,22 +56,9 @@ class Command(BaseCommand):
         removing.add_argument("name")
         topics = words.add_parser("topics", help="give topics a home: they lie in one cell, and move together")
         topics.add_argument("what", choices=["home"])
-        topics.add_argument("name", metavar="HOME")
+        topics.add_argument("name", metavar="HOME", help=HOME_FORM)
         topics.add_argument("topics", nargs="+", metavar="TOPIC")
-        splitting = words.add_parser("split", help="have homes of a cell lie in a new one, its promoted standby")
-        splitting.add_argument("name")
-        splitting.add_argument("--into", required=True, metavar="CELL", help="the name of the new cell")
-        splitting.add_argument("--home", required=True, action="append", dest="homes", help="may be repeated")
-        moving_whole = words.add_parser("move", help="have a whole cell lie on another server, its promoted standby")
-        moving_whole.add_argument("name")
-        for each in (splitting, moving_whole):
-            each.add_argument(
-                "--standby", required=True, metavar="URL", help="of the cell's database there; - reads it"
-            )
-            each.add_argument("--dry-run", action="store_true", help="check, and print what would be done")
-            each.add_argument("--promote-by-hand", action="store_true", help="wait until a provider has promoted it")
-        words.add_parser("resume", help="finish a move that was stopped")
-        words.add_parser("undo", help="take a move back whose topics lie in the source still")
+        _add_moves(words)
 
     def handle(self, *args: Any, word: str, **given: Any) -> None:
         try:
@@ -116,6 +117,9 @@ class Command(BaseCommand):
         if not dry_run:
             self._finish(moving.Run(moves.begin(plan.move, COMMAND), COMMAND, self._say))
 
+    def _standby(self, **_: Any) -> None:
+        raise CommandError("A standby of the private PostgreSQL is run by `./mq cells standby CELL --to FOLDER`.")
+
     def _resume(self, **_: Any) -> None:
         self._finish(moving.taken_over(COMMAND, self._say))
 
@@ -133,6 +137,28 @@ class Command(BaseCommand):
     def _say(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
+
+
+def _add_moves(words: Any) -> None:
+    splitting = words.add_parser("split", help="have homes of a cell lie in a new one, its promoted standby")
+    splitting.add_argument("name")
+    splitting.add_argument("--into", required=True, metavar="CELL", help="the name of the new cell")
+    splitting.add_argument(
+        "--home",
+        required=True,
+        action="append",
+        dest="homes",
+        metavar="HOME",
+        help=f"{HOME_RULE}; once for each: --home shop --home orders",
+    )
+    moving_whole = words.add_parser("move", help="have a whole cell lie on another server, its promoted standby")
+    moving_whole.add_argument("name")
+    for each in (splitting, moving_whole):
+        each.add_argument("--standby", required=True, metavar="URL", help="of the cell's database there; - reads it")
+        each.add_argument("--dry-run", action="store_true", help="check, and print what would be done")
+        each.add_argument("--promote-by-hand", action="store_true", help="wait until a provider has promoted it")
+    words.add_parser("resume", help="finish a move that was stopped")
+    words.add_parser("undo", help="take a move back whose topics lie in the source still")
 
 
 def _read(url: str) -> str:

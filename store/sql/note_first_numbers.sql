@@ -1,0 +1,9 @@
+-- Note the first number of each sequence that this database gives itself, behind a fence: rows with lower ones are copies of
+-- what another cell counts.
+UPDATE cell_identity
+SET
+    first_numbers = (
+        SELECT jsonb_object_agg(s.sequencename, s.last_value + 1)
+        FROM pg_sequences AS s
+        WHERE s.schemaname = current_schema() AND s.last_value IS NOT NULL
+    )
