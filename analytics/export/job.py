@@ -71,8 +71,10 @@ def compacted(place: Place, made: Manifest) -> Manifest:
 
 
 @failures_as_ours()
-def verify(conninfo: str | None, place: Place, say: Callable[[str], None]) -> None:
+def verify(conninfo: str | None, place: Place, say: Callable[[str], None], target: Path | str | None = None) -> None:
     """Verifies an export, by its files, and against the database where it came from that, if any; names holes.
+
+    `target` is the folder as the command of the export had it, by which the broker has noted the export.
 
     Raises ExportDamaged with the number of problems, each of which was said; FolderRefused where there is no export.
     """
@@ -83,7 +85,7 @@ def verify(conninfo: str | None, place: Place, say: Callable[[str], None]) -> No
     # Said also where the database is away.
     for line in (*check.holes(made), *found):
         say(line)
-    differences = _against(conninfo, place, made, say)
+    differences = _against(conninfo, place, made, target, say)
     for line in differences:
         say(line)
     if found or differences:
@@ -91,16 +93,23 @@ def verify(conninfo: str | None, place: Place, say: Callable[[str], None]) -> No
         raise ExportDamaged(f"{place} is not what was exported at {made.taken_at}: {count} problems, see above.")
 
 
-def _against(conninfo: str | None, place: Place, made: Manifest, say: Callable[[str], None]) -> list[str]:
+def _against(
+    conninfo: str | None, place: Place, made: Manifest, target: Path | str | None, say: Callable[[str], None]
+) -> list[str]:
     if conninfo is None:
         say("Not compared with the broker: its database is none of the installation's.")
         return []
     with connections.connect(conninfo) as broker:
         connections.bind(broker)
+        # Before anything that the list says of itself.
+        compared = noted.compared(broker, place, made, target)
+        changed = [compared] if compared == noted.CHANGED else []
         if connections.database(broker) == made.database:
-            return [*noted.differs(broker, place, made), *check.against(broker, place, made)]
+            if compared == noted.UNNOTED:
+                say(compared)
+            return [*changed, *check.against(broker, place, made)]
     say("Not compared with the broker: its database is another than that of the export.")
-    return []
+    return changed
 
 
 def write(source: Source, conninfo: str, to: Place, announce: Announce, earlier: Place | None = None) -> Manifest:

@@ -1,11 +1,15 @@
 """Notes a finished export in the broker's database: for retention, metrics, the console, and its own verification."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 import psycopg
+from django.conf import settings
 
 from analytics import connections
 from analytics.connections import Connection, read
@@ -17,12 +21,30 @@ from store.segments import exports
 
 
 class NotedList(NamedTuple):
-    """The SHA-256 of the list of an export's files, as it was written."""
+    """The list of an export's files, as it was written to a folder: its moment, and its SHA-256."""
 
+    target: str
+    taken_at: datetime
     checksum: str
 
 
-FIND_NOTED_LIST = Statement(__file__, "find_noted_list", NotedList)
+FIND_NOTED_LISTS = Statement(__file__, "find_noted_lists", NotedList)
+CHANGED = f"{manifest.NAME} was changed: its checksum is not the one that the broker noted when it was written."
+UNNOTED = "Not compared with the broker's note: it has none of this folder, nor of this list."
+
+
+def names_of(target: Path | str) -> Sequence[str]:
+    """The names by which the broker may have noted an export to a folder, that of an export of now first.
+
+    Retention waits for the nightly one by its name as the setting has it.
+    """
+    nightly: str = settings.EXPORT_NIGHTLY_TO
+    named = urlsplit(str(target))
+    path = Path(unquote(named.path)) if named.scheme == "file" else Path(target)
+    if "://" in str(target) and named.scheme != "file":
+        return [str(target)]
+    own = [nightly] if nightly and Path(nightly).absolute().resolve() == path else []
+    return [*own, str(target), str(path), path.as_uri()]
 
 
 def note(conninfo: str, target: str, made: Manifest) -> str | None:
@@ -48,13 +70,28 @@ def note(conninfo: str, target: str, made: Manifest) -> str | None:
     return None
 
 
-def differs(broker: Connection, place: Place, made: Manifest) -> Iterator[str]:
-    """A sentence where the list of the files is another one than the broker noted when the export was finished.
+def compared(broker: Connection, place: Place, made: Manifest, target: Path | str | None) -> str | None:
+    """What the broker's note says of the list of an export's files: None where it is that list, CHANGED, or UNNOTED.
 
-    The list has the checksum of each file, so files that were changed together with it are found by its own. The broker
-    keeps one note for each folder: where it has none of this moment there is nothing to compare with.
+    The list has the checksum of each file, so files that were changed together with it are found by its own. The note
+    is that of the folder, whatever the list says of itself. A list that was copied from there is found by its checksum,
+    and one that was changed since by its moment. Without a `target` the place is the folder, and a broker that has
+    noted no export at all is not named.
     """
     there = hashlib.sha256(place.read(manifest.NAME)).hexdigest()
-    noted = [row.checksum for row in read(broker, FIND_NOTED_LIST, {"taken_at": made.taken_at})]
-    if noted and there not in noted:
-        yield f"{manifest.NAME} was changed: its checksum is not the one that the broker noted when it was written."
+    noted = read(broker, FIND_NOTED_LISTS)
+    names = names_of(target or str(place))
+    of_folder = [row for row in noted if row.target in names]
+    if there in {row.checksum for row in of_folder or noted}:
+        return None
+    known = of_folder or [row for row in noted if row.taken_at == _moment(made)]
+    if not noted and target is None:
+        return None
+    return CHANGED if known else UNNOTED
+
+
+def _moment(made: Manifest) -> datetime | None:
+    try:
+        return datetime.fromisoformat(made.taken_at)
+    except ValueError:
+        return None

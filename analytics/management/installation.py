@@ -199,21 +199,23 @@ def _noted(cell: str, conninfo: str, wishes: Wishes, made: Manifest) -> Sequence
     return [] if reason is None else [f"{cell}{reason}"]
 
 
-def verify(control: str, place: Place, say: Callable[[str], None]) -> None:
+def verify(control: str, place: Place, say: Callable[[str], None], target: Target) -> None:
     """Verifies an export as `job.verify`, or those of all cells; each line about a cell begins with its name.
+
+    Each cell has noted its export under the `target` of all of them.
 
     Raises ExportDamaged, FolderRefused, or ExportIncomplete with the cells whose export is damaged or missing.
     """
     exports = listed.each(place)
     if "" in exports:
-        job.verify(control, place, say)
+        job.verify(control, place, say, target)
         return
     found = {cell.name: cell for cell in databases(control)}
     failed = [f"{name} (it is in no export here)" for name in found if name not in exports]
     for name, of_cell in exports.items():
         cell = found.get(name)
         try:
-            job.verify(cell and cell.conninfo, of_cell, _of(name, say))
+            job.verify(cell and cell.conninfo, of_cell, _of(name, say), target)
         except ExportFailed as failure:
             failed.append(f"{name} ({failure.code}: {str(failure).rstrip('.')})")
     if failed:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import psycopg
@@ -16,7 +17,7 @@ import pytest
 
 from analytics.errors import ExportDamaged
 from analytics.export import job
-from analytics.files import manifest
+from analytics.files import manifest, noted
 from analytics.files.place import Local
 from tests.analytics import writers
 from tests.analytics.conftest import ROOT, start
@@ -92,12 +93,72 @@ def test_a_list_that_agrees_with_its_damage_is_found_by_the_brokers_note(
     assert said_of(database, exported) == [NOTED]
 
 
+def later(folder: Path) -> None:
+    """Has the list say another moment of itself, by a microsecond."""
+    made = json.loads((folder / manifest.NAME).read_text())
+    moment = datetime.fromisoformat(made["taken_at"]) + timedelta(microseconds=1)
+    (folder / manifest.NAME).write_text(json.dumps(made | {"taken_at": moment.isoformat()}))
+
+
+@pytest.mark.spark
+def test_a_forged_list_is_compared_with_the_note_of_its_folder_whatever_it_says_of_itself(
+    database: str, whole: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(whole, tmp_path / "kept")
+    copied = tmp_path / "copied"
+    try:
+        bodies = parquet.read_table(next((whole / "messages").rglob("*.parquet")), partitioning=None)[
+            "body"
+        ].to_pylist()
+        change(whole, "messages", "body", pyarrow.array([b"a forged body", *bodies[1:]]))
+        agree(whole)
+        later(whole)
+        shutil.copytree(whole, copied)
+        made = json.loads((whole / manifest.NAME).read_text())
+
+        forged, elsewhere = said_of(database, whole), said_of(database, copied)
+        (whole / manifest.NAME).write_text(json.dumps(made | {"database": "7/7"}))
+        of_another = said_of(database, whole)
+    finally:
+        shutil.rmtree(whole)
+        shutil.copytree(tmp_path / "kept", whole)
+
+    assert forged == [NOTED]
+    assert elsewhere == [noted.UNNOTED]
+    assert of_another == ["Not compared with the broker: its database is another than that of the export.", NOTED]
+    assert said_of(database, whole) == []
+
+
+@pytest.mark.spark
+def test_the_command_says_that_a_list_without_a_note_is_not_compared(
+    database: str, whole: Path, tmp_path: Path
+) -> None:
+    with psycopg.connect(database) as session:
+        session.execute("CREATE TEMP TABLE kept AS SELECT * FROM export")
+        session.execute("DELETE FROM export")
+        session.commit()
+        try:
+            code, said = verified(database, whole, tmp_path)
+        finally:
+            session.execute("INSERT INTO export SELECT * FROM kept")
+            session.commit()
+
+    assert code == 0
+    assert said.splitlines()[0] == noted.UNNOTED
+
+
+def verified(database: str, folder: Path | str, data: Path) -> tuple[int, str]:
+    """The exit code of `./mq export --verify`, and what it says."""
+    command = [sys.executable, "-m", "embedded.cli", "export", "--verify", str(folder)]
+    environ = {**os.environ, "DATABASE_URL": database, "MQBROKER_DATA_DIR": str(data / "data")}
+    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
+    assert done.stderr == ""
+    return done.returncode, done.stdout
+
+
 @pytest.mark.spark
 def test_the_command_verifies_what_is_behind_a_url(database: str, whole: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "embedded.cli", "export", "--verify", whole.as_uri()]
-    environ = {**os.environ, "DATABASE_URL": database, "MQBROKER_DATA_DIR": str(tmp_path / "data")}
+    code, said = verified(database, whole.as_uri(), tmp_path)
 
-    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
-
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"Verified {whole.as_uri()} in ")
+    assert code == 0
+    assert said.startswith(f"Verified {whole.as_uri()} in ")

@@ -20,12 +20,6 @@ MISSING = (
 )
 
 
-def noted_as(target: Path | str) -> str:
-    """The name under which the broker notes an export: of the nightly one as the setting has it, by which it waits."""
-    nightly: str = settings.EXPORT_NIGHTLY_TO
-    return nightly if nightly and Path(nightly).absolute().resolve() == target else str(target)
-
-
 class Command(BaseCommand):
     """Exports messages, entries, transactions and checks, and shows the counts of both sides."""
 
@@ -85,11 +79,12 @@ class Command(BaseCommand):
         from analytics.readers import address, opening
 
         with opening.reached(place, os.environ, spark.cluster(options)) as reached:
-            installation.verify(address.conninfo(settings.DIRECT_DATABASE), reached, self.stdout.write)
+            installation.verify(address.conninfo(settings.DIRECT_DATABASE), reached, self.stdout.write, place)
         return "Verified"
 
     def _export(self, target: Path | str, options: Mapping[str, Any]) -> str:
         from analytics.export import job
+        from analytics.files import noted
         from analytics.management import installation
         from analytics.readers import address, opening
 
@@ -112,7 +107,7 @@ class Command(BaseCommand):
             reader=options["reader"],
             jdbc_jar=settings.JDBC_JAR,
             heaviest=settings.MAX_MESSAGE_BYTES,
-            noted_as=noted_as(target),
+            noted_as=noted.names_of(target)[0],
             compact=options["compact"],
             cluster=spark.cluster(options),
             format=options["format"],
