@@ -41,6 +41,8 @@ class Dialect:
     #: In a check. A row that is there stays; MySQL reports it as an error.
     insert_rollback: str
     purge: str
+    #: When a row was decided, in UTC; as text where what a driver reads depends on the settings of the session.
+    decided_at: str = "decided_at"
     #: Once in each session of the barrier's own.
     prepare: tuple[str, ...] = ()
     begin: tuple[str, ...] = ()
@@ -96,6 +98,7 @@ POSTGRESQL = Dialect(
     purge=_PURGE_BY_ID.format(
         chosen=_PURGE.format(limit=f"now() - interval '{KEPT_DAYS} days'", rows=PURGE_ROWS) + " FOR UPDATE SKIP LOCKED"
     ),
+    decided_at="to_char(decided_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')",
     # In a transaction, because a pooler between may hand a session's setting to another program.
     begin=("BEGIN ISOLATION LEVEL READ COMMITTED", "SET LOCAL lock_timeout = {milliseconds}"),
     commit=("COMMIT",),

@@ -26,7 +26,7 @@ _KEPT = (
     f"ORDER BY transaction_id LIMIT {KEPT_PAGE}"
 )
 _LIST = (
-    "SELECT transaction_id, messages, decided_at, refused FROM mqbroker_barrier WHERE messages IS NOT NULL "
+    "SELECT transaction_id, messages, {decided_at}, refused FROM mqbroker_barrier WHERE messages IS NOT NULL "
     "AND producer_group = :producer_group AND transaction_id > :after "
     f"ORDER BY transaction_id LIMIT {KEPT_PAGE}"
 )
@@ -127,7 +127,7 @@ class Table:
 
     def all_kept(self) -> Iterator[KeptTransaction]:
         """All that is kept, set apart or not, in the same order."""
-        for page in self._pages(_LIST):
+        for page in self._pages(_LIST.format(decided_at=self.session.dialect.decided_at)):
             yield from (_kept_transaction(*row) for row in page)
 
     def sent(self, transaction_ids: Sequence[UUID]) -> None:
@@ -198,6 +198,6 @@ def _kept_transaction(transaction_id: str, text: str, decided_at: object, refuse
 
 
 def _moment(found: object) -> datetime:
-    """SQLite's drivers give a text, MySQL's a time without its zone, which is UTC."""
+    """PostgreSQL and the drivers of SQLite give a text, those of MySQL a time, both without a zone, which is UTC."""
     moment = found if isinstance(found, datetime) else datetime.fromisoformat(str(found))
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
