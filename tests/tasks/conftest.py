@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import redis
@@ -22,6 +22,8 @@ from sqlalchemy.orm import Session, sessionmaker
 from tests.broker import characters
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
+
+Found = TypeVar("Found")
 
 PRIORITIES = ("", *(f"\x06\x16{step}" for step in (3, 6, 9)))
 
@@ -39,10 +41,11 @@ class Shop:
     queue: str = field(default_factory=lambda: characters.name("queue"))
 
     def __post_init__(self) -> None:
+        self.session: Session
         self.app = self.app_at(self.celery_url)
-        self.task = self.app.task(base=AlwaysTransactional, name="shop.mail", topic=self.topic)(nothing)
+        self.task = self.app.task(base=AlwaysTransactional, name="shop.mail", topic=self.topic, shared=False)(nothing)
         # The same by itself.
-        self.plain = self.app.task(name="shop.mail.plain")(nothing)
+        self.plain = self.app.task(name="shop.mail.plain", shared=False)(nothing)
 
     def app_at(self, url: str, **options: Any) -> Any:
         """A Celery app with this broker, in which tasks go to the shop's queue."""
@@ -50,15 +53,16 @@ class Shop:
         app.conf.task_default_queue = self.queue
         return app
 
-    def calls(self, work: Callable[[], object], *, commit: bool = True) -> None:
-        """Does a work in a transaction."""
-        with self.sessions() as session, in_session(self.outbox, session):
+    def calls(self, work: Callable[[], Found], *, commit: bool = True) -> Found:
+        """Does a work in a transaction, that of `session` meanwhile."""
+        with self.sessions() as self.session, in_session(self.outbox, session := self.session):
             session.execute(sa.text("INSERT INTO sold DEFAULT VALUES"))
-            work()
+            found = work()
             if commit:
                 session.commit()
             else:
                 session.rollback()
+            return found
 
     @contextmanager
     def relaying(self, app: Any = None) -> Iterator[None]:

@@ -81,14 +81,14 @@ class Outbox:
         for a session of a maker that the outbox does not listen to, or of another database. At the COMMIT, a broker
         error rolls back and is raised.
         """
-        own = _own_session(session)
+        own = own_session(session)
         if not isinstance(own, tuple(self._classes)):
             raise BarrierError("the outbox does not listen to this session: call outbox.listen(sessionmaker) first")
         require_same_database(own, self.engine)
         message = Message(topic, encoded(body), **fields)
-        transaction = own.get_nested_transaction() or own.get_transaction() or _begun(own)
+        transaction = open_transaction(own)
         work: _Work = own.info.setdefault(self, _Work())
-        staged = Staged(message, list(_with_parents(transaction)))
+        staged = Staged(message, with_parents(transaction))
         work.staged.append(staged)
         if isinstance(own.bind, Connection) and own.bind.in_transaction():
             # It may be joined to that transaction, which must not commit before the session has said what it does.
@@ -167,7 +167,7 @@ def _is_undone_by_close(session: Session, connection: Connection) -> bool:
     return session.join_transaction_mode != "rollback_only"
 
 
-def _own_session(session: AnySession) -> Session:
+def own_session(session: AnySession) -> Session:
     """The synchronous session that is meant: below an asynchronous one, or of the running scope."""
     found = session() if isinstance(session, scoped_session | async_scoped_session) else session
     return found.sync_session if isinstance(found, AsyncSession) else found
@@ -183,7 +183,10 @@ def _own_sync_class(maker: "async_sessionmaker[Any]") -> type[Session]:
     return own
 
 
-def _begun(session: Session) -> SessionTransaction:
+def open_transaction(session: Session) -> SessionTransaction:
+    """The transaction that is open, or its savepoint; one that begins now where none is. Raises OutsideTransaction."""
+    if found := session.get_nested_transaction() or session.get_transaction():
+        return found
     if not session.autobegin:
         raise OutsideTransaction(
             "no transaction of the session is open, and it begins none by itself: call session.begin(), "
@@ -193,7 +196,8 @@ def _begun(session: Session) -> SessionTransaction:
     return session.begin()
 
 
-def _with_parents(transaction: SessionTransaction | None) -> "list[SessionTransaction]":
+def with_parents(transaction: SessionTransaction | None) -> "list[SessionTransaction]":
+    """A savepoint, the savepoints around it, and their transaction."""
     found = []
     while transaction is not None:
         found.append(transaction)

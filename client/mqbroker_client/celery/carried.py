@@ -1,0 +1,42 @@
+"""Which transactional task a call would start, sooner or later: its own, or one that comes behind it in a canvas."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from celery import Task
+
+#: Options of a call that start further tasks.
+FOLLOWING = ("link", "link_error", "chain", "chord")
+# Of the tasks that a canvas is made of, this is data.
+_DATA = "it"
+
+
+def task_of(app: Any, kind: type[Any], *given: object) -> Any:
+    """The first task of this kind in signatures, in lists of them, or by its name; None where there is none."""
+    # Tasks that were declared are known once the app is finalized, which a call of a task itself does.
+    tasks = app.tasks if app.autofinalize else app._tasks
+    found = (tasks.get(name) for name in names(*given))
+    return next((task for task in found if isinstance(task, kind)), None)
+
+
+def names(*given: object) -> Iterator[str]:
+    """The names of all tasks in these."""
+    for each in given:
+        if isinstance(each, str):
+            yield each
+        elif isinstance(each, Task):
+            yield str(each.name)
+        elif isinstance(each, Mapping) and isinstance(each.get("task"), str):
+            yield from in_call(each["task"], each.get("args"), each.get("kwargs"), each.get("options"))
+        elif isinstance(each, list | tuple):
+            yield from names(*(one for one in each if not isinstance(one, str)))
+
+
+def in_call(name: str, args: Any, kwargs: Any, options: Any) -> Iterator[str]:
+    """The names of all tasks that a call starts."""
+    yield name
+    yield from names(*(signature for key in FOLLOWING if (signature := (options or {}).get(key))))
+    # What other tasks are given is theirs to call, within a transaction of their own.
+    if name.startswith("celery."):
+        given = [value for key, value in (kwargs or {}).items() if key != _DATA]
+        yield from names(*(one for one in (*(args or ()), *given) if not isinstance(one, str)))
