@@ -42,6 +42,7 @@ About = Literal[
     "consumer_group",
     "outboxes",
     "schedules",
+    "topic",
     "system",
     "cells",
 ]
@@ -107,6 +108,7 @@ def found(facts: Facts) -> list[Attention]:
         *paused_groups(facts.groups),
         *waiting_groups(facts.groups, facts.now),
         *(Attention(True, *one) for one in consumers.failing(facts.groups, facts.now, SHOWN)),
+        *(Attention(False, *one) for one in system.closed_topics(SHOWN)),
         *(Attention(**one._asdict()) for one in around.found(facts.system)),
     ]
     return sorted(needs, key=lambda one: not one.urgent)

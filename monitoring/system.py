@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Literal, NamedTuple
 
 from django.conf import settings
 
@@ -182,3 +183,21 @@ def read() -> System:
         nights=runs.latest(),
         disk=read_disk(),
     )
+
+
+class ClosedTopic(NamedTuple):
+    """A topic that takes no messages yet; the fields of an `Attention` behind its first one."""
+
+    what: str
+    detail: str
+    about: Literal["topic"]
+    mend: str
+    name: str
+
+
+def closed_topics(count: int) -> Iterator[ClosedTopic]:
+    """The first `count` topics that take no messages before their time, the first to open first."""
+    for topic in store_stats.closed_topics(count):
+        what = f"{topic.name} takes no messages until {topic.sends_from:%Y-%m-%d %H:%M:%S} UTC"
+        mend = f"PUT /v1/topics/{topic.name} with another sends_from"
+        yield ClosedTopic(what, "its sends and half messages are refused", "topic", mend, topic.name)

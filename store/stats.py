@@ -162,3 +162,8 @@ def _held(topic: Topic, read: Sequence[QueueBounds], max_queues: int) -> Held:
     times = [queue.last_stored_at for queue in read if queue.last_stored_at is not None]
     entries = sum(queue.entries for queue in read)
     return Held(topic, entries, max(times, default=None), topic.queues > max_queues)
+
+
+def closed_topics(count: int) -> list[Topic]:
+    """The first `count` topics that take no messages before a time that is to come, the first to open first."""
+    return list(Topic.objects.filter(sends_from__gt=Now()).order_by("sends_from")[:count])

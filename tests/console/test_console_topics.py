@@ -141,3 +141,24 @@ def test_the_topic_of_discarded_messages_shows_their_checks_and_no_retries(broke
     assert "Checks" in of_discards
     assert "Retries" not in of_discards
     assert "Retries" in of_orders
+
+
+def test_a_topic_that_takes_no_messages_yet_says_so_on_its_page_in_the_list_and_in_the_overview(
+    broker: Broker, ada: Operator
+) -> None:
+    opens = broker.now + timedelta(hours=1)
+    for name, sends_from in (("orders", opens), ("stock", broker.now - timedelta(hours=1))):
+        broker.topic(name, queues=1)
+        broker.connection.execute("UPDATE topic SET sends_from = %s WHERE name = %s", (sends_from, name))
+
+    rows = {row[0]: row[4] for row in ada.sees("topics/").table("topics")}
+    page, open_one, overview = ada.sees("topics/orders/").text, ada.sees("topics/stock/").text, ada.sees("").text
+
+    until = f"{opens:%Y-%m-%d %H:%M:%S}"
+    assert "takes no messages until" in page
+    assert until in page
+    assert "takes no messages until" not in open_one
+    assert until in rows["orders"]
+    assert "until" not in rows["stock"]
+    assert f"orders takes no messages until {until} UTC" in overview
+    assert "stock takes no messages" not in overview

@@ -162,12 +162,16 @@ def test_every_kind_of_session_has_what_the_form_of_a_result_depends_on(server: 
     kinds = {
         "the message path": conninfo.conninfo("test", server.url),
         "Django": psycopg.conninfo.make_conninfo(server.url, options=database["OPTIONS"]["options"]),
-        "an outbox": psycopg.conninfo.make_conninfo(server.url, options=source.SESSION),
         "the export": address.conninfo(database),
     }
     for kind, opened in kinds.items():
         with psycopg.connect(opened) as connection:
             assert {name: shown(connection, name).partition(",")[0] for name in session.PLAIN} == session.PLAIN, kind
+    with psycopg.connect(server.url) as connection:
+        connection.execute(source.ENTER_SOURCE.text.encode())
+        # An outbox's transaction says itself how it is isolated, and its session when it is idle for too long.
+        for name in session.PLAIN.keys() - {"default_transaction_isolation", "idle_session_timeout"}:
+            assert shown(connection, name).partition(",")[0] == session.PLAIN[name], name
 
 
 def test_a_session_of_nobody_s_compiles(server: Installed) -> None:
