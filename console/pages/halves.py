@@ -11,6 +11,7 @@ from django.views.decorators.http import require_GET
 from console.pages import counts, frame, readings
 from monitoring.counts import COUNT_LIMIT, up_to
 from store import registry as topic_registry
+from store.naming.namespaces import part_of
 from store.reading import cursors, previews
 from store.stats import now
 from transactions import registry, schedule
@@ -37,6 +38,10 @@ class Asked:
     def __bool__(self) -> bool:
         return bool(self.producer_group or self.topic or self.older_than_seconds or self.namespace)
 
+    def has(self, producer_group: str) -> bool:
+        """Whether a producer group is in the namespace that the sums are narrowed to, too."""
+        return self.namespace in (None, part_of(producer_group))
+
     def wanted(self, state: str | None) -> Wanted:
         """The transactions of a state that match; of any ended one with None."""
         named = self.producer_group or None, self.topic or None
@@ -49,7 +54,7 @@ def pending(request: HttpRequest) -> HttpResponse:
     asked = asked_for(request)
     wanted = asked.wanted("PREPARED")
     after = frame.after(request, DueCursor)
-    groups = readings.shared(counts.pending)
+    groups = [one for one in readings.shared(counts.pending) if asked.has(one.producer_group)]
     # Thousands of pages of halves whose group has no endpoint would hide those that are being asked about.
     unasked = [group for group in groups if group.checking.unasked]
     passed_over = [] if asked or request.GET.get("all") or len(unasked) == len(groups) else unasked
@@ -82,7 +87,7 @@ def discarded(request: HttpRequest) -> HttpResponse:
         "Discarded half messages",
         now=now(),
         halves=page.rows,
-        reasons=summary.discarded(),
+        reasons=[one for one in summary.discarded() if asked.has(one.producer_group)],
         reasons_limit=summary.MAX_DISCARDED,
         keys=keys_of(page),
         **around(request, asked, wanted, page),

@@ -197,3 +197,18 @@ def test_an_empty_list_says_how_to_send_the_first_half_message(broker: Broker, a
     assert "No transaction waits for its decision" in page.text
     assert f"curl -X POST {ada.console}/v1/transactions" in page.text
     assert "No half message was discarded" in ada.sees("transactions/discarded/").text
+
+
+def test_the_sums_are_narrowed_to_a_namespace_as_the_lists_are(broker: Broker, ada: Operator) -> None:
+    orders = broker.topic("orders")
+    for name in ("team%shop", "shop"):
+        group = broker.producer_group(name)
+        broker.half(group, orders, b"x", timedelta(minutes=1))
+        broker.half(group, orders, b"x", timedelta(hours=4), discarded_at=broker.now)
+
+    narrowed, whole = ada.sees(f"{PENDING}?namespace=team"), ada.sees(PENDING)
+    discarded = ada.sees("transactions/discarded/?namespace=team")
+
+    assert [row[0] for row in narrowed.table("groups")] == ["team%shop"]
+    assert sorted(row[0] for row in whole.table("groups")) == ["shop", "team%shop"]
+    assert [row[1] for row in discarded.table("by-reason")] == ["team%shop"]
