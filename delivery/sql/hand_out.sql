@@ -78,14 +78,17 @@ apart AS MATERIALIZED (
         FROM lined AS l
         WHERE l.queue_topic_id <> l.topic_id AND l.next_offset < l.max_offset AND NOT l.left_out
     ) AS q
-    WHERE
-        EXISTS (
-            SELECT
+    CROSS JOIN LATERAL (
+        SELECT bool_or(e.reconsume_times > 0) AS has_retry
+        FROM (
+            SELECT c.reconsume_times
             FROM consume_queue AS c
-            WHERE
-                c.topic_id = q.queue_topic_id AND c.queue_id = q.queue_id AND c.queue_offset >= q.next_offset
-                AND c.queue_offset < q.next_offset + q.wanted AND c.reconsume_times > 0
-        )
+            WHERE c.topic_id = q.queue_topic_id AND c.queue_id = q.queue_id AND c.queue_offset >= q.next_offset
+            ORDER BY c.queue_offset
+            LIMIT q.wanted
+        ) AS e
+    ) AS among
+    WHERE among.has_retry
 ),
 
 found AS MATERIALIZED (
