@@ -123,14 +123,17 @@ class ArrivingBody:
         return self._gone
 
     def whole(self, most: int) -> bytes | None:
-        """The body, if it has arrived whole, in one part and with at most `most` bytes, as almost all do.
+        """The body, if it has arrived whole and with at most `most` bytes, as almost all do.
 
         Else None, and nothing is read.
         """
-        if not self.is_whole or len(self._chunks) > 1 or self._unread > most:
+        if not self.is_whole or self._unread > most:
             return None
+        chunks = self._chunks
+        found = bytes(chunks[0]) if len(chunks) == 1 else b"".join(chunks)
         self._unread = 0
-        return bytes(self._chunks.pop()) if self._chunks else b""
+        chunks.clear()
+        return found
 
     async def some(self) -> None:
         """Returns when a part of the body has arrived that was not read, or all was.

@@ -2,49 +2,25 @@
 
 import asyncio
 from collections.abc import Awaitable
-from typing import Protocol, cast
+from typing import cast
 
 import structlog
 
-from wire.admission import Admission, Serve
+from wire.basis.meaning import Malformed
+from wire.basis.surroundings import Surroundings, address_of
 from wire.exchange import Exchange
-from wire.read_side import TURN_BYTES, ReadSide
-from wire.reader import Malformed, Reader
+from wire.read_side import TURN_BYTES, Dropping, ReadSide
+from wire.reader import FRAMES, MORE_FRAMES, Reader
 from wire.taking import UNREAD_SECONDS, Taking
 
 logger = structlog.stdlib.get_logger(__name__)
 
 # A connection that waits for a request, or for the rest of its head, is closed after this.
 IDLE_SECONDS = 30.0
-# A refused caller that still sends would see a reset connection instead of its answer: so much is read and dropped.
-# Four times the longest request; to drop them takes some 40 ms.
+# What a refused caller still sends is dropped: so much, four times the longest request, which takes 40 ms, for so long.
 DROPPED_BYTES = 128 * 1024 * 1024
 DROPPING_SECONDS = 2.0
-DROPPED_OF_NONE_BYTES = 1024 * 1024  # behind what is no request
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-
-
-class Surroundings(Protocol):
-    """What a connection shares with the others of its process."""
-
-    serve: Serve
-    admission: Admission
-    is_closing: bool
-    date: bytes
-
-    def add(self, connection: "Connection") -> bool:
-        """Whether there is room for one more."""
-
-    def discard(self, connection: "Connection") -> None:
-        """The connection has ended."""
-
-    def begin_dropping(self) -> bool:
-        """Whether one more refused body may be read and dropped."""
-
-    def end_dropping(self) -> None: ...
-
-    def hold(self, size: int) -> bool:
-        """Counts bytes of requests that wait; whether there is room for so many."""
 
 
 class Connection(asyncio.Protocol):
@@ -58,7 +34,7 @@ class Connection(asyncio.Protocol):
     4. What is no request is served as the last exchange, behind those before it: it has its status already.
     """
 
-    def __init__(self, connections: Surroundings) -> None:
+    def __init__(self, connections: "Surroundings[Connection]") -> None:
         self._connections = connections
         self._serve = connections.serve
         self._admission = connections.admission
@@ -72,8 +48,8 @@ class Connection(asyncio.Protocol):
         # The answer to new work that is refused without an exchange, until it is sent.
         self._refusal: bytes | None = None
         self._is_malformed = False
-        # Bytes of a refused body that may still be dropped; None while the connection is of use.
-        self._to_drop: int | None = None
+        # The rest of a refused body; None while the connection is of use.
+        self._dropping: Dropping | None = None
         self.since = self._loop.time()
 
     @property
@@ -115,27 +91,39 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if len(data) >= TURN_BYTES:
             self._reading.rest()
-        if self._to_drop is not None:
-            self._drop(data)
+        if self._refusal is not None:
+            self._send_refusal()
+        if self._serving is None and not self._reader.head_bytes and not self._is_malformed and self._dropping is None:
+            self.since = self._loop.time()
+            if self._admission.is_full() and self._is_refused_unread(data):
+                return
+        self._read(data, FRAMES)
+
+    def go_on(self) -> None:
+        """Reads what has come and is not read yet: others had their turn meanwhile."""
+        if not self._transport.is_closing():
+            self._read(b"", MORE_FRAMES)
+            self._read_or_not()
+
+    def _read(self, data: bytes, most: int) -> None:
+        if self._dropping is not None:
+            self._dropping.take(data, most)
+            if self._dropping.is_over:
+                self._transport.close()
         elif not self._is_malformed:
-            if self._refusal is not None:
-                self._send_refusal()
-            if self._serving is None and not self._reader.head_bytes:
-                self.since = self._loop.time()
-                if self._admission.is_full() and self._is_refused_unread(data):
-                    return
             try:
-                self._reader.feed(data)
+                self._reader.feed(data, most)
             except Malformed as problem:
                 self._refuse(problem.status)
             self._serve_next()
-            # Most requests have arrived whole, one by one.
-            if self._reader.waiting or self._reader.arriving is not None:
-                self._read_or_not()
+        # Most requests have arrived whole, one by one.
+        if self._reader.waiting or self._reader.arriving is not None or self._reader.is_behind:
+            self._read_or_not()
 
     def _is_refused_unread(self, data: bytes) -> bool:
         """Has new work refused that is too much, if it has come whole and is all that has come."""
-        if self._reader.arriving is not None or self._drained is not None or self._connections.is_closing:
+        reader = self._reader
+        if reader.arriving is not None or reader.is_behind or self._drained is not None or self._connections.is_closing:
             return False
         self._refusal = self._admission.refusal(data, self.date)
         if self._refusal is not None:
@@ -239,40 +227,28 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def _refuse(self, status: int) -> None:
-        self._is_malformed = True
-        broken = self._reader.arriving
-        if broken is not None:
+        self._is_malformed, self._reader.is_behind = True, False
+        if (broken := self._reader.arriving) is not None:
             broken.hang_up()
         self._reader.add(Exchange(self, "GET", b"", [], "1.1", keep_alive=False, refused_as=status))
 
     def _read_or_not(self) -> None:
-        """Reads unless enough has arrived: the rest stays in the socket."""
-        self._reading.want(not self._reader.is_full)
+        """Reads unless enough has arrived: the rest stays in the socket. What has come is read first."""
+        is_full = self._dropping is None and self._reader.is_full
+        if self._reader.is_behind and not is_full:
+            self._connections.read_later(self)
+        self._reading.want(not is_full and not self._reader.is_behind)
 
     # The end.
 
     def _drop_rest(self) -> None:
         """Closes the connection once the caller has ended its request, or has sent on for long enough."""
-        if self._transport.is_closing():
-            return
-        if not self._connections.begin_dropping():
+        if self._transport.is_closing() or not self._connections.begin_dropping():
             self._transport.close()
             return
-        self._to_drop = DROPPED_OF_NONE_BYTES if self._is_malformed else DROPPED_BYTES
+        self._dropping = Dropping(self._reader, DROPPED_BYTES, is_malformed=self._is_malformed)
         self._loop.call_later(DROPPING_SECONDS, self._end_dropping)
-        self._reading.want(True)
-
-    def _drop(self, data: bytes) -> None:
-        assert self._to_drop is not None
-        self._to_drop -= len(data)
-        whole = self._reader.count
-        try:
-            if not self._is_malformed:
-                self._reader.feed(data)
-        except Malformed:
-            self._is_malformed, self._to_drop = True, DROPPED_OF_NONE_BYTES
-        if self._to_drop < 0 or self._reader.count > whole:
-            self._transport.close()
+        self._read_or_not()
 
     def _end_dropping(self) -> None:
         self._connections.end_dropping()
@@ -312,8 +288,3 @@ class Connection(asyncio.Protocol):
         if self._task is not None:
             self._task.cancel()
         self._transport.abort()
-
-
-def address_of(given: object) -> tuple[str, int] | None:
-    """Host and port of a socket's address; None where it has none any more."""
-    return (str(given[0]), int(given[1])) if isinstance(given, tuple) and len(given) >= 2 else None

@@ -2,14 +2,17 @@
 
 import asyncio
 from email.utils import formatdate
+from time import perf_counter
 
 from wire.admission import Admission, Serve
 from wire.connection import Connection
 from wire.room import Room
 
 MAX_DROPPING = 32
-# Of requests that came before the answers to earlier ones of their connections, on all of them.
+# Of requests that came before the answers to earlier ones of their connections, and of what is not parsed yet.
 MAX_WAITING_BYTES = 16 * 1024 * 1024
+# In a turn of the event loop, connections that have sent many frames are read for so long.
+LATER_SECONDS = 0.001
 # A connection that was opened just before the end of its process has so long for its first request.
 FIRST_REQUEST_SECONDS = 0.1
 
@@ -25,6 +28,9 @@ class Connections:
         self._open: dict[Connection, str] = {}
         self._dropping = 0
         self._waiting_bytes = 0
+        # Those that are to be read on, each once, in their order.
+        self._later: dict[Connection, None] = {}
+        self._is_scheduled = False
         # No connection is kept for a further request.
         self.is_closing = False
         self.date = b""
@@ -60,6 +66,28 @@ class Connections:
         """Counts bytes of requests that wait for those before them; whether there is room for so many."""
         self._waiting_bytes += size
         return not self.is_short
+
+    def read_later(self, connection: Connection) -> None:
+        """Has a connection that has read many frames `go_on` when it is its turn.
+
+        400 callers with 20,000 chunks of one byte each had others wait for 1.6 s: a chunk takes as long as 4 KB.
+        """
+        self._later[connection] = None
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if self._later and not self._is_scheduled:
+            self._is_scheduled = True
+            asyncio.get_running_loop().call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        self._is_scheduled = False
+        until = perf_counter() + LATER_SECONDS
+        while self._later and perf_counter() < until:
+            connection = next(iter(self._later))
+            del self._later[connection]
+            connection.go_on()
+        self._schedule()
 
     def begin_dropping(self) -> bool:
         """Whether one more refused body may be read and dropped."""

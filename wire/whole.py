@@ -2,6 +2,8 @@
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
+# A longer request takes the usual way, which reads so many frames of it at once.
+MOST_BYTES = 16 * 1024
 # A caller that gave its request an id reads it in the answer, which takes the usual way.
 REQUEST_ID = b"x-request-id"
 
@@ -18,7 +20,7 @@ class Whole:
 
     def target_of(self, data: bytes) -> bytes | None:
         """The target of a POST that keeps its connection; None where this is anything else than one of those."""
-        if REQUEST_ID in data.lower():
+        if len(data) > MOST_BYTES or REQUEST_ID in data.lower():
             return None
         self._target, self._count, self._is_plain = b"", 0, True
         try:

@@ -7,9 +7,10 @@ from mqbroker import errors
 from store.errors import Refusal
 from store.messages.times import encode
 from store.process.answer_budget import Hold
+from wire.basis.meaning import MAX_HEADERS
 from wire.exchange import Shows
 from wire.heads import Headers
-from wire.reader import HEAD_BYTES, MAX_HEADERS
+from wire.reader import HEAD_BYTES
 
 # Gives deliveries or checks back to their group if their caller is gone; returns whether it did.
 GiveBack = Callable[[asyncio.Future[object]], Awaitable[bool]]

@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 from tests.broker.running import RunningBroker
 
 EVERY_SECONDS = 0.05
+# What is promised of a quiet machine.
+MOST_SECONDS = 0.1
 
 
 @contextlib.contextmanager

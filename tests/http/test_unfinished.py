@@ -16,9 +16,12 @@ import pytest
 from tests.broker import characters
 from tests.broker.burdens import IS_STRICT, WITH_A_KEY_BYTES, WITHOUT_A_KEY_BYTES, burden_of, hold
 from tests.broker.running import QUICK, RunningBroker
+from tests.http import alive
 
 HELD_SECONDS = 8.0 if IS_STRICT else 2.0
 CALLERS = 220
+# Of forms in chunks of one byte, and their chunks.
+SHORT_CALLERS, SHORT_CHUNKS = 400, 20_000
 # Of a form, which has one byte more, and of a message.
 FORM_BYTES, MESSAGE_BYTES = 60_000, 300_000
 # The connections that one address may have, and how many it tries.
@@ -72,6 +75,21 @@ def test_unfinished_forms_take_neither_memory_nor_time(broker: RunningBroker) ->
             time.sleep(HELD_SECONDS)
 
     hold(burden_of(broker, load), WITHOUT_A_KEY_BYTES)
+
+
+def test_unfinished_forms_in_chunks_of_one_byte_take_neither_memory_nor_time(broker: RunningBroker) -> None:
+    head = b"POST /console/login/ HTTP/1.1\r\nHost: broker\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    def load() -> None:
+        with begun(broker, head + b"1\r\na\r\n" * SHORT_CHUNKS, SHORT_CALLERS):
+            time.sleep(HELD_SECONDS)
+
+    with alive.asked(broker) as seconds:
+        burden = burden_of(broker, load)
+
+    print(f"/healthz within {max(seconds) * 1000:.0f} ms")
+    assert not IS_STRICT or max(seconds) <= alive.MOST_SECONDS
+    hold(burden, WITHOUT_A_KEY_BYTES)
 
 
 def test_bodies_of_a_key_without_a_scope_for_them_leave_room_for_others(broker: RunningBroker) -> None:
