@@ -1,6 +1,7 @@
 """One HTTP request, and the way its answer goes."""
 
 import asyncio
+from collections.abc import Generator
 from typing import Protocol, TypeVar
 from urllib.parse import unquote_to_bytes
 
@@ -66,6 +67,9 @@ class Shows(Protocol):
 
     def show_document(self, content: bytes) -> bytes:
         """The document as the caller reads it."""
+
+    def showing_document(self, content: bytes) -> Generator[None, None, bytes]:
+        """The same of a large object; rests behind each of its parts."""
 
 
 class Exchange(ArrivingBody):

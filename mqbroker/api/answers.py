@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from mqbroker import errors
 from store.errors import Refusal
 from store.messages.times import encode
+from store.process import pacing
 from store.process.answer_budget import Hold
 from wire.basis.meaning import MAX_HEADERS
 from wire.exchange import Shows
@@ -38,8 +39,19 @@ class Answer:
 
     def show(self, shows: Shows) -> None:
         """Has its JSON read as the caller reads it."""
-        if any(name.lower() == b"content-type" and value in JSONS for name, value in self.headers):
+        if self._is_json:
             self.content = shows.show_document(self.content)
+
+    async def show_in_steps(self, shows: Shows) -> None:
+        """As `show`, where it may be large."""
+        if len(self.content) > PART_BYTES and self._is_json and self.content.startswith(b"{"):
+            self.content = await pacing.through(shows.showing_document(self.content))
+        else:
+            self.show(shows)
+
+    @property
+    def _is_json(self) -> bool:
+        return any(name.lower() == b"content-type" and value in JSONS for name, value in self.headers)
 
 
 class MessagesAnswer(Answer):

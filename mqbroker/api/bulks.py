@@ -41,8 +41,9 @@ from transactions import undecided_limits
 logger = structlog.stdlib.get_logger(__name__)
 
 MAX_OPERATIONS = 1000
-# Of all acks of a bulk: each handle has a result of its own.
-MAX_HANDLES = 16 * given_handles.MAX_HANDLES
+# Of all acks of a bulk: each handle has a result of its own, of some 300 bytes, which takes 5 µs.
+MAX_HANDLES = 32 * given_handles.MAX_HANDLES
+HANDLES_AT_ONCE = 2 * given_handles.MAX_HANDLES
 # Handing operations in takes no longer than this without a pause.
 BREAK_SECONDS = 0.004
 # Of the scopes of a key, of which a bulk needs one; each operation needs what its call needs.
@@ -68,8 +69,7 @@ async def _results(request: DataRequest) -> list[bytes]:
     read = await read_all(request)
     if not 1 <= len(read) <= MAX_OPERATIONS:
         raise MessageIllegal(f"operations has {len(read)} operations: give 1 to {MAX_OPERATIONS}.")
-    handles = sum(len(one.given.receipt_handles) for one in read if isinstance(one.given, AckOperation))
-    if handles > MAX_HANDLES:
+    if (handles := sum(map(_handles_of, read))) > MAX_HANDLES:
         raise MessageIllegal(f"The acks of the bulk have {handles} receipt_handles: give {MAX_HANDLES} at most.")
     unpacking.begin_many()
     until = time.monotonic() + patience.REQUEST_SECONDS
@@ -77,8 +77,10 @@ async def _results(request: DataRequest) -> list[bytes]:
     results: dict[int, bytes] = {}
     left: Sequence[Read] = read
     while left and not patience.current().is_over and time.monotonic() < until:
-        now, left = _apart(left)
-        results |= await _run(now, request)
+        now, later = _apart(left)
+        first, rest = _few_handles(now)
+        left = [*rest, *later] if rest else later
+        results |= await _run(first, request)
     return [results.get(number, TOO_LATE) for number in range(len(read))]
 
 
@@ -133,6 +135,20 @@ def _apart(read: Sequence[Read]) -> tuple[Sequence[Read], Sequence[Read]]:
         seen.update(ids)
         seen.discard(None)
     return now, later
+
+
+def _few_handles(read: Sequence[Read]) -> tuple[Sequence[Read], Sequence[Read]]:
+    """The first operations, whose handles are settled at once, and the rest."""
+    handles = 0
+    for number, one in enumerate(read):
+        handles += _handles_of(one)
+        if number and handles > HANDLES_AT_ONCE:
+            return read[:number], read[number:]
+    return read, ()
+
+
+def _handles_of(one: Read) -> int:
+    return len(one.given.receipt_handles) if isinstance(one.given, AckOperation) else 0
 
 
 async def _run(read: Sequence[Read], request: DataRequest) -> dict[int, bytes]:

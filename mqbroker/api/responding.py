@@ -20,7 +20,8 @@ async def send(exchange: Exchange, answer: Answer, body: Body) -> None:
         await asyncio.sleep(0)
         if await answer.give_back(exchange.gone):
             return
-    _show(exchange, answer)
+    if exchange.namespace is not None:
+        await answer.show_in_steps(exchange.namespace)
     if isinstance(answer, MessagesAnswer):
         body.release()
         await _write_page(exchange, answer)
@@ -33,12 +34,6 @@ async def send(exchange: Exchange, answer: Answer, body: Body) -> None:
             await answer.give_back(exchange.gone)
     else:
         _write(exchange, answer)
-
-
-def _show(exchange: Exchange, answer: Answer) -> None:
-    """Has the answer to a caller in a namespace name things as the caller does."""
-    if exchange.namespace is not None:
-        answer.show(exchange.namespace)
 
 
 async def _encode(exchange: Exchange, answer: Answer) -> None:
@@ -92,7 +87,8 @@ def end(exchange: Exchange, answer: Answer, body: Body) -> None:
 
 def write(exchange: Exchange, answer: Answer) -> None:
     """Sends an answer that is whole, with the request's id."""
-    _show(exchange, answer)
+    if exchange.namespace is not None:
+        answer.show(exchange.namespace)
     _write(exchange, answer)
 
 

@@ -1,6 +1,6 @@
 """Names of topics and groups in documents: in what was read of a request, and in the JSON of an answer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import cache
 from typing import Any, get_args
 
@@ -74,6 +74,21 @@ def rewritten(content: bytes, change: Changed, sentence: Changed, depth: int = M
         entries = _entries.decode(content)
         return b"[%s]" % b",".join([rewritten(bytes(entry), change, sentence, depth - 1) for entry in entries])
     return content
+
+
+def rewriting(content: bytes, change: Changed, sentence: Changed) -> Generator[None, None, bytes]:
+    """As `rewritten`, of a large object: rests behind each entry of its lists."""
+    fields: dict[str, Raw] = {}
+    for name, value in _fields.decode(content).items():
+        if not bytes(value).startswith(b"["):
+            fields[name] = Raw(_field(name, bytes(value), change, sentence, MAX_DEPTH - 1))
+            continue
+        entries = []
+        for entry in _entries.decode(value):
+            entries.append(rewritten(bytes(entry), change, sentence, MAX_DEPTH - 2))
+            yield
+        fields[name] = Raw(b"[%s]" % b",".join(entries))
+    return msgspec.json.encode(fields)
 
 
 def _field(name: str, value: bytes, change: Changed, sentence: Changed, depth: int) -> bytes:

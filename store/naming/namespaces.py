@@ -7,7 +7,7 @@ document of its answer.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -94,6 +94,10 @@ class Namespace:
     def show_document(self, content: bytes) -> bytes:
         """The JSON of an answer."""
         return documents.rewritten(content, self.show, self.show_text)
+
+    def showing_document(self, content: bytes) -> Generator[None, None, bytes]:
+        """As `show_document`, of a large object; rests behind each of its parts."""
+        return documents.rewriting(content, self.show, self.show_text)
 
     def show_text(self, text: str) -> str:
         """A sentence of a refusal, which may name what the request has named."""

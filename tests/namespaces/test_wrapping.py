@@ -3,7 +3,7 @@
 import pytest
 
 from tests.control.operators import Operator
-from tests.namespaces.teams import PRODUCERS, TOPIC, Team
+from tests.namespaces.teams import CONSUMERS, PRODUCERS, TOPIC, Team
 
 
 @pytest.mark.parametrize(
@@ -64,3 +64,18 @@ def test_a_large_request_is_wrapped_too(ours: Team, theirs: Team) -> None:
         found += len(received)
         ours.acks(received)
     assert theirs.receives(wait_seconds=0) == []
+
+
+def test_many_handles_of_a_bulk_are_answered_each_and_too_many_refused(ours: Team) -> None:
+    ours.receives(wait_seconds=0)
+    ack = {"op": "ack", "group": CONSUMERS, "receipt_handles": ["unknown"] * 1000}
+    send = {"op": "send", "topic": TOPIC, "body": "x"}
+
+    results = ours.calls.bulk(send, *[ack] * 32, send)
+    too_many = ours.calls.post("/v1/bulk", {"operations": [ack] * 33})
+
+    assert [results[number]["topic"] for number in (0, 33)] == [TOPIC] * 2
+    for acked in results[1:33]:
+        assert [one["status"] for one in acked["results"]] == [410] * 1000
+        assert ours.namespace not in acked["results"][-1]["detail"]
+    assert too_many.problem["detail"] == "The acks of the bulk have 33000 receipt_handles: give 32000 at most."
