@@ -28,8 +28,8 @@ CLIENT_ID = "x-mq-client-id"
 # Characters of a client's id, which is kept with all that the client holds; clients make some 60.
 MAX_CLIENT_ID = 255
 # Calls of callers with a key at a time, streams and long polls with them; one key has five eighths. Each takes 40 to
-# 60 kB.
-MAX_CALLS = 2_400
+# 70 kB.
+MAX_CALLS = 2_000
 # A client: the name of its key, and the id that it has given itself.
 Client = tuple[str, str]
 

@@ -7,7 +7,7 @@ only where none of these is open.
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Container, Coroutine
 from functools import partial
 from typing import Any, TypeAlias
 from uuid import UUID
@@ -67,12 +67,11 @@ class Checks:
         if not topics:
             return
         begin_request()
-        due_ones = await due.among(topics)
-        for number, topic in enumerate(topics):
+        for number, (topic, is_due) in enumerate((await due.among(topics)).items()):
             stream = next((one for one in streams().of_topic(topic) if one.room), None)
             if stream is not None:
                 with runtime.control(Present).asks("producer", topic, (stream.call.client_id, 0)):
-                    if topic in due_ones:
+                    if is_due:
                         await _try(topic, _ask(stream, topic))
             if number % TOPICS_OF_TURN == TOPICS_OF_TURN - 1:
                 await asyncio.sleep(0)
@@ -107,7 +106,7 @@ async def _hand_out(received: Received, reader: Stream, topic: str) -> bool:
     """Has each transaction asked about by the stream that is to be asked; returns whether some are given back."""
     found: defaultdict[Stream | None, dict[UUID, Document]] = defaultdict(dict)
     for transaction_id, document in received.documents.items():
-        asked = await _to_ask(transaction_id, reader, topic)
+        asked = await _to_ask(transaction_id, reader, topic, found)
         if asked is not None:
             # Clients are shown the first message of a transaction.
             document.pop("messages", None)
@@ -121,21 +120,25 @@ async def _hand_out(received: Received, reader: Stream, topic: str) -> bool:
     return any(given_back)
 
 
-async def _to_ask(transaction_id: UUID, reader: Stream, topic: str) -> Stream | None:
+async def _to_ask(transaction_id: UUID, reader: Stream, topic: str, chosen: Container[Stream | None]) -> Stream | None:
     """The stream that is asked about a transaction: of the key that began it, or `reader` where none of these is open.
 
-    None where there are some, and none of them has room: they are asked later.
+    None where there are some, and none of them has room: they are asked later. Of `chosen` each is asked already about
+    others of the page.
     """
+
+    def takes(stream: Stream) -> bool:
+        return (stream.places if stream in chosen else stream.room) > 0
+
     key = beginners().of(transaction_id)
-    if key in (None, reader.call.caller.name):
-        return reader if reader.room else None
     is_there = False
-    for stream in streams().of_topic(topic, key):
-        if await _may_produce(stream, topic):
-            is_there = True
-            if stream.room:
-                return stream
-    return None if is_there or not reader.room else reader
+    if key not in (None, reader.call.caller.name):
+        for stream in streams().of_topic(topic, key):
+            if await _may_produce(stream, topic):
+                is_there = True
+                if takes(stream):
+                    return stream
+    return reader if not is_there and takes(reader) else None
 
 
 async def _may_produce(stream: Stream, topic: str) -> bool:

@@ -23,7 +23,7 @@ from store.process.shares import Shares
 # Of one stream: of the topics that its settings name, and of those that it has sent half messages to, so many each.
 MAX_TOPICS = 200
 # Of all streams together; one key has five eighths of them. A topic of a stream takes some 300 bytes.
-MAX_TOPICS_OF_ALL = 20_000
+MAX_TOPICS_OF_ALL = 10_000
 # What waits to be written to a client that does not read; it is not asked more. In bytes, without the last page.
 MAX_COMMANDS = 256
 MAX_WAITING_BYTES = 1024 * 1024
@@ -66,10 +66,15 @@ class Stream:
         is_behind = self._waiting_bytes > MAX_WAITING_BYTES
         if not self.is_open or is_behind or self._of_keys[self.call.client[0]] > MAX_WAITING_BYTES_OF_KEY:
             return 0
-        return MAX_COMMANDS - self._commands.qsize()
+        return self.places
+
+    @property
+    def places(self) -> int:
+        """How many more commands of a page it can take, whose first one it had room for."""
+        return MAX_COMMANDS - self._commands.qsize() if self.is_open else 0
 
     def ask(self, waiting: Waiting) -> None:
-        """Has a command written, within `room`."""
+        """Has a command written, within `room` or `places`."""
         self._commands.put_nowait(waiting)
         self._count(waiting.size)
 

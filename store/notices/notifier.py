@@ -19,8 +19,9 @@ from store.db import connections
 from store.errors import Refusal
 from store.notices import caches
 from store.notices.caches import Changes
+from store.notices.emptied import Emptied
 from store.notices.hearing import DEAF_SECONDS, Flooded, Hearing
-from store.notices.listeners import Emptied, Listeners, Read, Waiter, join
+from store.notices.listeners import Listeners, Read, Waiter, join
 from store.notices.peers import NOTIFY, PRESENCE_SECONDS, Peers
 from store.process import runtime
 from store.queues import Entry

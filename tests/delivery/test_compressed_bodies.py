@@ -15,6 +15,7 @@ from mqbroker_client import Broker, Compression, Consumer, Message, Producer
 from mqbroker_client.compression import MAX_UNPACKED_BYTES, unpacked
 
 from tests.broker import characters
+from tests.broker.burdens import WITH_A_KEY_BYTES, burden_of, hold
 from tests.broker.endpoints import ProducerEndpoint
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker
@@ -171,6 +172,21 @@ def test_the_bodies_of_one_request_are_unpacked_up_to_a_limit_together(
 
     assert (refusal["status"], refusal["code"]) == (413, "message_too_large")
     assert "67108864 bytes together" in refusal["detail"]
+
+
+@pytest.mark.parametrize("method", PACK)
+def test_batches_of_bodies_that_unpack_to_very_much_leave_others_their_time(
+    broker: RunningBroker, wire: Wire, orders: str, method: str
+) -> None:
+    one = in_json(orders, method, PACK[method](bytes(4 * MIB)))
+    statuses: list[int] = []
+
+    def send_batches() -> None:
+        statuses.extend(wire.post("/v1/messages/batch", {"messages": [one] * 700}).status for _ in range(5))
+
+    hold(burden_of(broker, send_batches), WITH_A_KEY_BYTES)
+
+    assert statuses == [413] * 5
 
 
 @pytest.mark.parametrize("method", PACK)

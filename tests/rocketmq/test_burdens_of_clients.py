@@ -5,10 +5,9 @@
 """
 
 import asyncio
-import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import grpc
@@ -85,21 +84,24 @@ class Crowd:
         self._channels = [grpc.aio.insecure_channel(address, [("grpc.use_local_subchannel_pool", 1)]) for _ in range(4)]
         self._signs = Client(address, key)
 
-    def call(self, kind: str, name: str, request: Any, answer: Any, number: int) -> Any:
+    def call(self, kind: str, name: str, request: Any, answer: Any, number: int, given: Any = None) -> Any:
         """A call of a client by its number."""
         metadata = dict(self._signs.metadata()) | {"x-mq-client-id": f"client-{number}"}
         made = getattr(self._channels[number % 4], kind)(
             f"/{SERVICE}/{name}", type(request).SerializeToString, answer.FromString
         )
-        given = () if kind == "stream_stream" else (request,)
-        return made(*given, timeout=600, metadata=tuple(metadata.items()))
+        return made(given or request, timeout=600, metadata=tuple(metadata.items()))
 
     async def stream(self, number: int) -> tuple[Any, int]:
         """A client's stream, and the code that its settings are answered."""
         command = TelemetryCommand(settings=naming(number, 200))
-        stream = self.call("stream_stream", "Telemetry", command, TelemetryCommand, number)
-        with contextlib.suppress(asyncio.InvalidStateError):
-            await stream.write(command)
+
+        async def says() -> AsyncIterator[TelemetryCommand]:
+            yield command
+            # The stream ends with its commands.
+            await asyncio.Event().wait()
+
+        stream = self.call("stream_stream", "Telemetry", command, TelemetryCommand, number, says())
         return stream, (await stream.read()).status.code
 
     async def send(self) -> int:

@@ -1,8 +1,10 @@
 """Requests that never end take a bounded part of memory: of callers without a key next to nothing."""
 
 import asyncio
+import base64
 import threading
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +20,7 @@ from tests.rocketmq import unfinished
 from tests.rocketmq.conftest import SERVERS, Gateway, running
 from tests.rocketmq.stub import SERVICE, Client, message, of_producer
 from tests.rocketmq.test_access_of_clients import made_key
-from tests.rocketmq.test_transactions_of_clients import begin
+from tests.rocketmq.test_transactions_of_clients import begin, question
 
 MIB = 2**20
 LARGEST = 4 * MIB + server.HEAD_BYTES
@@ -162,6 +164,28 @@ def test_a_producer_that_does_not_take_its_checks_is_left_and_another_one_asked(
 
     assert len(asked) == halves
     assert grown[0] < 100 * MIB
+
+
+def test_compressed_questions_are_unpacked_as_a_producer_takes_them(
+    broker: RunningBroker, plain: Gateway, orders: str
+) -> None:
+    halves, body = 60, bytes(4 * MIB)
+    packed = base64.b64encode(zlib.compress(body)).decode()
+    half = {"producer_group": orders, "topic": orders, "body_base64": packed, "compression": "zlib"}
+    begun = {broker.wire().post("/v1/transactions", half).document["transaction_id"] for _ in range(halves)}
+    with Client(plain.address) as client, client.telemetry() as stream, worst_of(plain) as grown:
+        stream.is_told(of_producer(orders))
+        # All of them are due by then, and wait for their client.
+        time.sleep(4)
+        asked = set()
+        while asked != begun:
+            found = question(stream)
+            assert found.message.body == body
+            asked.add(found.transaction_id)
+
+    assert grown[0] < 100 * MIB
+    for transaction in begun:
+        broker.wire().post(f"/v1/transactions/{transaction}/end", {"producer_group": orders, "state": "ROLLBACK"})
 
 
 def test_what_grpc_has_packed_is_refused(plain: Gateway, orders: str) -> None:

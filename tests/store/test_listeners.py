@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from store.messages import MessageRow
-from store.notices.listeners import Emptied, Joined, Listeners, Waiter, join
+from store.notices.emptied import MOST_EMPTIED, Emptied
+from store.notices.listeners import Joined, Listeners, Waiter, join
 from store.notices.peers import ALONE_SECONDS, Peers
 
 OWN, RETRIES, WRITER = 1, 2, "the writer"
@@ -170,3 +171,12 @@ async def ended(task: asyncio.Task[None], topics: Topics) -> bool:
     topics.publish(OWN, 1)
     await task
     return waited
+
+
+def test_readers_that_found_nothing_are_counted_and_not_their_topics_alone() -> None:
+    emptied = Topics().emptied
+    for reader in range(MOST_EMPTIED + 2):
+        emptied.note([OWN], reader)
+
+    assert emptied.seconds([OWN], 0) is None, "all are forgotten beyond the bound"
+    assert emptied.seconds([OWN], MOST_EMPTIED + 1) is not None

@@ -1,7 +1,7 @@
 """What is due for a check, of the producer groups whose producers a process can ask."""
 
 import contextlib
-from collections.abc import Collection
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from store.db import connections
@@ -10,22 +10,28 @@ from store.errors import SystemBusy
 from store.process import runtime
 
 
-class DueGroup(NamedTuple):
-    """A producer group with checks that are due."""
+class GroupToAsk(NamedTuple):
+    """A producer group, and whether it has checks that are due."""
 
     name: str
+    is_due: bool
 
 
-FIND_DUE_GROUPS = Statement(__file__, "find_due_groups", DueGroup)
+FIND_DUE_GROUPS = Statement(__file__, "find_due_groups", GroupToAsk)
+
+# Names of one statement: a process may be able to ask the producers of thousands of topics.
+MAX_NAMES = 500
 
 
-async def among(names: Collection[str]) -> set[str]:
-    """Those of some producer groups that have halves due for a check in any cell, one that is away left out.
+async def among(names: Sequence[str]) -> dict[str, bool]:
+    """The producer groups of these names, and whether each has halves due for a check in any cell that is not away.
 
-    A group whose checks are paused is none of them.
+    A group whose checks are paused has none. Names that no group has are left out.
     """
-    found: set[str] = set()
+    found: dict[str, bool] = {}
     for cell in runtime.cells():
         with cell.entered(), contextlib.suppress(SystemBusy):
-            found |= {row.name for row in await connections.read(FIND_DUE_GROUPS, {"names": list(names)})}
+            for start in range(0, len(names), MAX_NAMES):
+                rows = await connections.read(FIND_DUE_GROUPS, {"names": names[start : start + MAX_NAMES]})
+                found |= {row.name: row.is_due or found.get(row.name, False) for row in rows}
     return found

@@ -1,6 +1,8 @@
--- Find those of some producer groups that have halves due for a check, whose checks are not paused: one index probe per line
--- of a group.
-SELECT g.name
+-- Find some producer groups, and whether each has halves due for a check and its checks are not paused: one index probe per
+-- line of a group.
+SELECT
+    g.name,
+    coalesce(NOT g.checks_paused AND first.next_check_at <= now(), false) AS is_due
 FROM producer_group AS g
 CROSS JOIN LATERAL (
     SELECT min(h.next_check_at) AS next_check_at
@@ -24,4 +26,4 @@ CROSS JOIN LATERAL (
         )
     ) AS h
 ) AS first
-WHERE g.name = any(%(names)s::text []) AND NOT g.checks_paused AND first.next_check_at <= now()
+WHERE g.name = any(%(names)s::text [])
