@@ -10,6 +10,7 @@ import psycopg
 import structlog
 
 from outboxes import fitness, places
+from outboxes.closed import Closed
 from outboxes.listener import Listener
 from outboxes.progress import IN_VAIN_SECONDS, Progress, Queueing, Size, turn_taken
 from outboxes.rows import First, Listed
@@ -51,7 +52,8 @@ class Drain:
 
     def __init__(self, listed: Listed) -> None:
         self.listed = listed
-        self._progress = Progress(listed)
+        self._closed = Closed()
+        self._progress = Progress(listed, self._closed)
         self._slots = Slots()
         self._size = Size()
         self._queueing = Queueing()
@@ -129,7 +131,7 @@ class Drain:
     async def _look(self, source: Source) -> First:
         """What waits, which is seen also by a process that does not get the turn."""
         async with source.transaction():
-            found = await source.read(FIND_FIRST)
+            found = await source.read(FIND_FIRST, {"closed": self._closed.topics})
             if not found:
                 raise SourceUnreadable(
                     "mqbroker_outbox_state has no row, which is the turn: "
@@ -146,7 +148,7 @@ class Drain:
             async with source.turn() as is_mine:
                 if not is_mine:
                     return None
-                taken = await Batch(source, self.listed, self._size.rows).take()
+                taken = await Batch(source, self.listed, self._size.rows, self._closed).take()
                 await source.write(FALL_ASLEEP, {"asleep": taken.rows < BUSY_ROWS})
         except BaseException:
             self._size.failed()

@@ -1,12 +1,14 @@
 """Stores the rows of an outbox as messages: rows of one sharding key in their order, others side by side."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from typing import TypeVar
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 import psycopg
 import structlog
 
+from access import key_limits
 from access.callers import Caller
 from outboxes import reading
 from outboxes.rows import Refused, Row
@@ -22,24 +24,42 @@ logger = structlog.stdlib.get_logger(__name__)
 Shape = TypeVar("Shape", bound=Message)
 # Rows without a key are stored in batches of this size, each of which goes to a queue of its own.
 BATCH_ROWS = 64
-# Nothing is wrong with the rows: they are taken again later.
-LATER = (SystemBusy, OutcomeUnknown)
+# The broker itself cannot store anything now, or may have.
+BUSY = (SystemBusy, OutcomeUnknown)
 # What the content of a row makes a database raise: a character, a number, a size.
 OF_CONTENT = (psycopg.DataError, psycopg.errors.ProgramLimitExceeded, psycopg.errors.InternalError_)
 # Of a reason: the rest would be the row itself.
 REASON_CHARACTERS = 500
 
 
-async def store(rows: Sequence[Row], caller: Caller) -> list[Refused]:
-    """Stores the rows, each under its id, and returns those that are refused.
+class Left(NamedTuple):
+    """The rows that are not stored: refused for good, or for now. Those wait, with the refusal of their topic."""
 
-    A row that is stored already is not stored again. Raises SystemBusy or OutcomeUnknown where some may not be stored.
+    refused: Sequence[Refused] = ()
+    waiting: Sequence[Row] = ()
+    reasons: Mapping[str, Refusal] = {}
+
+
+async def store(rows: Sequence[Row], caller: Caller) -> Left:
+    """Stores the rows, each under its id, and returns the others. A row that is stored already is not stored again.
+
+    Raises SystemBusy or OutcomeUnknown where none is stored or refused for that reason.
     """
     found = await asyncio.gather(*(_store_chain(chain, caller) for chain in chains(rows)), return_exceptions=True)
+    lefts: list[Left] = []
     for one in found:
         if isinstance(one, BaseException):
             raise one
-    return [refused for one in found if isinstance(one, list) for refused in one]
+        lefts.append(one)
+    left = Left(
+        [refused for one in lefts for refused in one.refused],
+        [row for one in lefts for row in one.waiting],
+        {topic: reason for one in lefts for topic, reason in one.reasons.items()},
+    )
+    busy = [reason for reason in left.reasons.values() if isinstance(reason, BUSY)]
+    if busy and len(left.waiting) == len(rows):
+        raise busy[0]
+    return left
 
 
 def chains(rows: Sequence[Row]) -> Iterator[list[Row]]:
@@ -53,18 +73,30 @@ def chains(rows: Sequence[Row]) -> Iterator[list[Row]]:
             yield chain[first : first + size]
 
 
-async def _store_chain(chain: Sequence[Row], caller: Caller) -> list[Refused]:
-    """Stores rows one behind the other: runs of what a batch may hold as batches."""
+async def _store_chain(chain: Sequence[Row], caller: Caller) -> Left:
+    """Stores rows one behind the other: runs of what a batch may hold as batches. Those behind one that waits wait."""
+    topic = chain[0].topic or ""
+    # A namespace's limits are those of all that is sent to its topics.
+    caller = dataclasses.replace(caller, allowance=await key_limits.of_topic(topic))
     refused: list[Refused] = []
+    done = 0
     for run in runs(chain):
-        if len(run) > 1 and await _try_to_send(run, caller) is None:
-            continue
+        problem = await _try_to_send(run, caller)
         # One of several is refused: by themselves it is found which.
-        for row in run:
-            problem = await _try_to_send([row], caller)
+        parts = [run] if problem is None or _is_for_now(problem) or len(run) == 1 else [[row] for row in run]
+        for part in parts:
+            if part is not run:
+                problem = await _try_to_send(part, caller)
+            if isinstance(problem, Refusal) and problem.is_for_now:
+                return Left(refused, chain[done:], {topic: problem})
             if problem is not None:
-                refused.append(Refused(row.slot, row.seq, reason_of(problem)))
-    return refused
+                refused.append(Refused(part[0].slot, part[0].seq, reason_of(problem)))
+            done += len(part)
+    return Left(refused)
+
+
+def _is_for_now(problem: Exception) -> bool:
+    return isinstance(problem, Refusal) and problem.is_for_now
 
 
 def runs(chain: Sequence[Row]) -> Iterator[list[Row]]:
@@ -89,7 +121,9 @@ def is_plain(row: Row) -> bool:
 
 
 async def _try_to_send(run: Sequence[Row], caller: Caller) -> Exception | None:
-    """Sends rows together, and returns the problem that is one of theirs. Raises any other: all rows wait then."""
+    """Sends rows together, and returns the problem that is one of theirs, or of their topic. Raises any other: all rows
+    wait then.
+    """
     try:
         await writer.run(_send_of(run, caller))
     except Exception as problem:
@@ -102,20 +136,21 @@ async def _try_to_send(run: Sequence[Row], caller: Caller) -> Exception | None:
 def _send_of(run: Sequence[Row], caller: Caller) -> Send:
     """Raises what reading a row raises, and NoPermission for a topic that is none of the outbox's."""
     topic = run[0].topic or ""
+    size = sum(len(text) for row in run for text in row if isinstance(text, str | bytes))
     if not caller.may("produce", topic):
         raise NoPermission(f"topic {topic[:140]!r} is none of those that the outbox may send to: PUT it to its topics.")
     if len(run) == 1:
         [row] = run
-        return Send(reading.message_of(row, Message), reading.traceparent_of(row), caller)
+        return Send(reading.message_of(row, Message), reading.traceparent_of(row), caller, size)
     batch = SendBatch(topic=topic, messages=[reading.message_of(row, BatchedMessage) for row in run])
-    return Send(batch, None, caller)
+    return Send(batch, None, caller, size)
 
 
 def _is_of_rows(problem: Exception) -> bool:
     """Whether a row is the reason, whatever it is: nothing behind it must wait for it. Else a database is away."""
     if isinstance(problem, psycopg.Error):
         return isinstance(problem, OF_CONTENT)
-    return not isinstance(problem, (*LATER, OSError, MemoryError))
+    return not isinstance(problem, OSError | MemoryError)
 
 
 def reason_of(problem: Exception) -> str:

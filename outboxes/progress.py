@@ -6,6 +6,7 @@ from datetime import datetime
 
 import structlog
 
+from outboxes.closed import Closed
 from outboxes.rows import First, Holder, Listed
 from store.db import connections
 from store.db.statements import Statement
@@ -81,7 +82,8 @@ def turn_taken(holders: Sequence[Holder], seconds: float) -> TurnTaken:
 class Progress:
     """What this process has to note of an outbox."""
 
-    def __init__(self, listed: Listed) -> None:
+    def __init__(self, listed: Listed, closed: Closed) -> None:
+        self._closed = closed
         self._of = {"id": listed.id, "url": listed.url}
         self._drained = self._refused = 0
         self._waits: tuple[int, datetime | None] | None = None
@@ -105,7 +107,7 @@ class Progress:
         """Writes what there is to note, every NOTE_SECONDS at most."""
         is_news = self._drained or self._refused or self._waits
         if is_news and time.monotonic() - self._noted_at >= NOTE_SECONDS:
-            await self._write(None)
+            await self._write(self._closed.reason)
 
     async def failed(self, reason: str) -> None:
         """Writes why it cannot be drained. While the broker's database is away there is no place for it but the log."""

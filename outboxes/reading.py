@@ -12,11 +12,10 @@ import msgspec
 from outboxes.rows import Row
 from store.errors import MessageIllegal
 from store.messages import Message
+from store.messages.fields import MAX_TRACEPARENT
 from store.messages.properties import CONTROL
 
 Shape = TypeVar("Shape", bound=Message)
-# As in HTTP: of the trace context of W3C, which has 55 characters today.
-MAX_TRACEPARENT = 128
 
 
 class Field(NamedTuple):

@@ -8,6 +8,7 @@ from django.conf import settings
 
 from access.callers import Caller
 from outboxes import messages
+from outboxes.closed import Closed
 from outboxes.progress import FEWER
 from outboxes.rows import Listed, Measured, Refused, Row
 from outboxes.source import DELETE_ROWS, FIND_FIRST, MEASURE_ROWS, SET_APART, TAKE_ROWS, Source, SourceUnreadable
@@ -38,19 +39,26 @@ class Held:
         self.bytes = Allowance(MAX_HELD_BYTES)
 
 
-class _SomeRefused(Exception):
-    """Some rows were refused, the others are stored: the source does its part by itself."""
+class _SomeLeft(Exception):
+    """Some rows were refused or wait, the others are stored: the source does its part by itself."""
 
-    def __init__(self, rows: Sequence[Row], refused: Sequence[Refused]) -> None:
+    def __init__(self, rows: Sequence[Row], left: messages.Left) -> None:
         super().__init__()
-        self.rows, self.refused = rows, refused
+        self.rows, self.left = rows, left
+
+    @property
+    def stored(self) -> list[tuple[int, int]]:
+        """The places of those that are stored."""
+        left = {one[:2] for one in (*self.left.refused, *self.left.waiting)}
+        return sorted({row[:2] for row in self.rows} - left)
 
 
 class Batch:
     """The rows of one turn, `max_rows` at most; within the source's transaction."""
 
-    def __init__(self, source: Source, listed: Listed, max_rows: int) -> None:
+    def __init__(self, source: Source, listed: Listed, max_rows: int, closed: Closed) -> None:
         self._source = source
+        self._closed = closed
         self._caller = Caller(f"outbox {listed.name}", tuple(f"produce:{topic}" for topic in listed.topics))
         self._max_rows = max_rows
         self._max_row_bytes = settings.MAX_MESSAGE_BYTES + MAX_PROPERTIES_BYTES
@@ -66,7 +74,7 @@ class Batch:
                 return await self._take()
             except messages.OF_CONTENT as problem:
                 if self._max_rows == 1:
-                    [first] = await self._source.read(FIND_FIRST)
+                    [first] = await self._source.read(FIND_FIRST, {"closed": self._closed.topics})
                     if first.slot is None or first.seq is None:
                         raise
                     await self._set_apart([Refused(first.slot, first.seq, messages.reason_of(problem))])
@@ -77,14 +85,17 @@ class Batch:
         large: list[Refused] = []
         try:
             async with self._source.savepoint():
-                measured = await self._source.read(MEASURE_ROWS, {"max_rows": self._max_rows}, self._max_rows)
+                limits = {"max_rows": self._max_rows, "closed": self._closed.topics}
+                measured = await self._source.read(MEASURE_ROWS, limits, self._max_rows)
                 large = [self._too_large(row) for row in measured if row.bytes > self._max_row_bytes]
                 taken = await self._store(self._fitting(measured))
-        except _SomeRefused as some:
-            await self._set_apart(some.refused)
-            stored = {row[:2] for row in some.rows} - {one[:2] for one in some.refused}
-            await self._source.write(DELETE_ROWS, _places(sorted(stored)))
-            taken = Taken(len(some.rows), len(some.refused))
+        except _SomeLeft as some:
+            left = some.left
+            self._closed.add(left.reasons)
+            if left.refused:
+                await self._set_apart(left.refused)
+            await self._source.write(DELETE_ROWS, _places(some.stored))
+            taken = Taken(len(some.rows) - len(left.waiting), len(left.refused))
         if large:
             await self._set_apart(large)
         return taken._replace(rows=taken.rows + len(large), refused=taken.refused + len(large))
@@ -105,7 +116,7 @@ class Batch:
         return fitting
 
     async def _store(self, measured: Sequence[Measured]) -> Taken:
-        """Raises _SomeRefused."""
+        """Raises _SomeLeft."""
         if not measured:
             return Taken()
         async with contextlib.AsyncExitStack() as stack:
@@ -121,9 +132,9 @@ class Batch:
                     f"{len(measured)} rows wait in mqbroker_outbox, and a DELETE deletes none of them: a trigger, a "
                     "rule or a view stands in the way. Make the table by the statements of docs/sql.md."
                 )
-            refused = await messages.store(rows, self._caller)
-        if refused:
-            raise _SomeRefused(rows, refused)
+            left = await messages.store(rows, self._caller)
+        if left.refused or left.waiting:
+            raise _SomeLeft(rows, left)
         return Taken(len(rows))
 
     async def _set_apart(self, refused: Sequence[Refused]) -> None:

@@ -11,10 +11,11 @@ from access.callers import Caller
 from mqbroker.api import operations
 from mqbroker.api.operations import Call
 from mqbroker.api.receipts import AckDeliveries
-from mqbroker.api.requests import MAX_TRACEPARENT, DataRequest
+from mqbroker.api.requests import DataRequest
 from store.commit.operation import Operation
 from store.errors import Refusal
 from store.messages import Message
+from store.messages.fields import MAX_TRACEPARENT
 from transactions.operations.end import EndTransaction
 from transactions.operations.validation import BeginTransaction
 

@@ -19,6 +19,7 @@ from mqbroker.rights import KeyRing
 from store.db import patience
 from store.errors import MessageIllegal, MessageNotFound
 from store.messages import times, unpacking
+from store.messages.fields import MAX_TRACEPARENT
 from store.process import pacing, runtime
 from store.process.answer_budget import Hold
 from transactions.errors import TransactionNotFound
@@ -27,7 +28,6 @@ from wire.exchange import Exchange
 Shape = TypeVar("Shape")
 Query = dict[str, list[str]]
 
-MAX_TRACEPARENT = 128
 
 WHOLE = re.compile(r"-?[0-9]{1,19}")
 # The + of an offset that was not escaped arrives as a blank.

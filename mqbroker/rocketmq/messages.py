@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from mqbroker.api.requests import MAX_TRACEPARENT
 from mqbroker.rocketmq import times
 from mqbroker.rocketmq.protocol.definition_pb2 import (
     Code,
@@ -30,6 +29,7 @@ from store.errors import MessageTooLarge
 from store.messages import TEXT, MessageRow, unpacking
 from store.messages import Message as Given
 from store.messages.compression import GZIP, Unreadable, of_form, pieces
+from store.messages.fields import MAX_TRACEPARENT
 from store.messages.ids import of_int
 from store.messages.properties import CONTROL
 from store.process import pacing

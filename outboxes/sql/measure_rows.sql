@@ -1,5 +1,5 @@
--- In a source: the next rows in their order, and the bytes of each field as the server counts them now. What the table says
--- of their size is not believed. The length of a text is known without reading it.
+-- In a source: the next rows in their order, but for topics that take none now, and the bytes of each field as the server
+-- counts them now. What the table says of their size is not believed. The length of a text is known without reading it.
 SELECT
     o.slot,
     o.seq,
@@ -11,5 +11,6 @@ SELECT
     coalesce(octet_length(o.properties::text), 0) AS properties,
     coalesce(octet_length(o.traceparent::text), 0) AS traceparent
 FROM mqbroker_outbox AS o
+WHERE o.topic <> ALL(%(closed)s::text [])
 ORDER BY o.seq
 LIMIT %(max_rows)s

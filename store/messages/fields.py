@@ -16,6 +16,8 @@ from store.messages.times import Time, exact
 
 MAX_PROPERTIES_BYTES = 16 * 1024
 MAX_SHARDING_KEY = 64
+# Of W3C's trace context, which has 55 characters today.
+MAX_TRACEPARENT = 128
 # The form of a body that came as text; else base64, or the name of its compression.
 TEXT = "text"
 

@@ -15,7 +15,7 @@ BURST_BYTES = 2 * 1024 * 1024
 BYTES_PER_SECOND = 512 * 1024
 # Of each notice beside its payload: the work for many small ones is bounded, too.
 NOTICE_BYTES = 128
-# So long a listener that was flooded does not listen. Everybody who is told by notices looks by himself meanwhile.
+# So long a listener that was flooded does not listen. What waits for notices looks by itself meanwhile.
 DEAF_SECONDS = 30.0
 
 

@@ -1,0 +1,36 @@
+"""Topics that take no rows of an outbox now: the rows wait in their table, in their order, and others pass them."""
+
+import time
+from collections.abc import Mapping
+
+from store.errors import RateLimited, Refusal
+
+AGAIN_SECONDS = 2.0
+LONGEST_SECONDS = 5.0
+
+
+class Closed:
+    """The topics of one outbox whose rows were refused for now, each until it is tried again, and why."""
+
+    def __init__(self) -> None:
+        self._until: dict[str, tuple[float, Refusal]] = {}
+
+    def add(self, refusals: Mapping[str, Refusal]) -> None:
+        """Their rows were refused just now."""
+        for topic, refusal in refusals.items():
+            seconds = refusal.retry_after_seconds if isinstance(refusal, RateLimited) else AGAIN_SECONDS
+            self._until[topic] = time.monotonic() + min(seconds, LONGEST_SECONDS), refusal
+
+    @property
+    def topics(self) -> list[str]:
+        """Those whose rows are not tried again yet."""
+        now = time.monotonic()
+        self._until = {topic: entry for topic, entry in self._until.items() if entry[0] > now}
+        return list(self._until)
+
+    @property
+    def reason(self) -> str | None:
+        """Why rows wait, where something else than a limit is the reason: that passes by itself."""
+        found = (refusal for _, refusal in self._until.values() if not isinstance(refusal, RateLimited))
+        refusal = next(found, None)
+        return None if refusal is None else f"Rows wait: {refusal.code}: {refusal.detail}"[:500]
