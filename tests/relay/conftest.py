@@ -58,6 +58,11 @@ class Source:
         self.producer = Producer(client, self.group)
         self.lines = f'topic = "{self.topic}"\ngroup = "{self.group}"\nordered = {str(ordered).lower()}\n'
 
+    def lag(self) -> int:
+        """How many messages the relay has not received."""
+        found = self.wire.get(f"/v1/consumer-groups/{self.group}").document.get("lag") or [{"lag": 1}]
+        return sum(one["lag"] for one in found)
+
     def letters(self) -> list[Document]:
         """The dead letters of the group, up to 200."""
         found: list[Document] = self.wire.get(f"/v1/dead-letters/{self.group}?limit=200").document.get("results") or []

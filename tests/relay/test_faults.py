@@ -72,37 +72,32 @@ def test_a_tenth_of_bad_messages_are_dead_letters_with_reasons_and_the_good_ones
     source = Source(broker)
     # The tags name the place, good or bad.
     lines, faults = target.lines.replace(f'"{target.place}"', '"{tags}"'), FAULTS[target.kind](target.place)
-    wrong = list(islice(cycle(faults), max(len(faults), count // 10)))
+    # Each of them once, then the small ones again.
+    small = [fault for fault in faults if "body" not in fault[0]]
+    wrong = [*faults, *islice(cycle(small), max(count // 10 - len(faults), 0))]
     good = count - count // 10
     # The bad ones come first: as many as there are threads would stop the relay for ever.
     for number, (fault, _) in enumerate(wrong):
         fields = {"tags": target.place, "body": b"x", **fault, "keys": f"bad-{number}", "max_reconsume_times": 0}
         source.producer.send_message(Message(source.topic, **fields))
-    for number in range(good):
-        source.producer.send_message(Message(source.topic, str(number).encode(), tags=target.place))
+    for first in range(0, good, 90):
+        numbers = range(first, min(first + 90, good))
+        messages = [Message(source.topic, str(number).encode(), tags=target.place) for number in numbers]
+        source.producer.send_batch(source.topic, messages)
     program = relay(broker, tmp_path, f"{source.lines}concurrency = {CONCURRENCY}\n\n[target]\n{lines}")
     program.start()
     try:
-        eventually(reached(lambda: bodies(target), good), within_seconds=60 + count / 10)
-        eventually(reached(source.letters, len(wrong)), within_seconds=60 + count / 10)
+        eventually(lambda: source.lag() == 0, within_seconds=60 + count / 10)
+        eventually(lambda: len(target.received()) >= good, within_seconds=60)
+        eventually(lambda: len(source.letters()) >= len(wrong), within_seconds=60)
     finally:
         program.stop()
 
-    assert Counter(bodies(target)) == Counter(str(number) for number in range(good))
+    assert Counter(one.body.decode() for one in target.received()) == Counter(str(number) for number in range(good))
     reasons = {letter["message"]["keys"][0]: letter["reason"] for letter in source.letters()}
     assert len(reasons) == len(wrong)
     for number, (fault, words) in enumerate(wrong):
         assert words in reasons[f"bad-{number}"], fault
-
-
-def bodies(target: Target) -> list[str]:
-    """The bodies that are at the target."""
-    return [one.body.decode() for one in target.received()]
-
-
-def reached(look: Callable[[], list[Any]], count: int) -> Callable[[], bool]:
-    """Whether what is looked at has so many."""
-    return lambda: len(look()) >= count
 
 
 @pytest.mark.parametrize("system", ["rabbit", "kafka"], indirect=True)
