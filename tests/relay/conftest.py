@@ -90,6 +90,20 @@ class RabbitTarget:
         # What is not acked is in its place again.
         return found
 
+    def fill(self) -> None:
+        """From now on it refuses what comes, until it is emptied."""
+        limit = {"x-max-length": 1, "x-overflow": "reject-publish"}
+        with self._connection() as connection:
+            channel: Any = connection.channel()
+            channel.queue_delete(self.queue)
+            channel.queue_declare(self.queue, durable=True, auto_delete=False, arguments=limit)
+            channel.basic_publish(amqp.Message("fills it"), routing_key=self.queue)
+
+    def empty(self) -> None:
+        """It takes messages again."""
+        with self._connection() as connection:
+            connection.channel().queue_purge(self.queue)
+
     def kill(self) -> None:
         self._server.kill()
         self._server.start()
@@ -113,6 +127,14 @@ class NatsTarget:
     def received(self) -> list[Received]:
         found = ((message.data, message.headers or {}) for message in self._server.messages(self.stream))
         return [Received(body, headers, headers.get("sharding_key")) for body, headers in found]
+
+    def fill(self) -> None:
+        """From now on it refuses what comes, until it is emptied."""
+        self._server.fill(self.stream, self.place)
+
+    def empty(self) -> None:
+        """It takes messages again."""
+        self._server.empty(self.stream)
 
     def kill(self) -> None:
         self._server.kill()

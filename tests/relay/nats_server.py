@@ -9,6 +9,7 @@ from typing import Any
 
 import nats
 from nats.errors import Error
+from nats.js.api import DiscardPolicy
 from nats.js.client import JetStreamContext
 
 from embedded.processes.child import Child
@@ -46,6 +47,20 @@ class Server:
             await stream.add_stream(name=name, subjects=[subject], duplicate_window=0.1, allow_rollup_hdrs=True)
 
         self._with(make)
+
+    def fill(self, name: str, subject: str) -> None:
+        """A stream of one message that is kept, whatever comes."""
+
+        async def fill(stream: JetStreamContext) -> None:
+            await stream.publish(subject, b"fills it")
+            config = (await stream.stream_info(name)).config
+            await stream.update_stream(config.evolve(max_msgs=1, discard=DiscardPolicy.NEW))
+
+        self._with(fill)
+
+    def empty(self, name: str) -> None:
+        """Deletes the messages of a stream."""
+        self._with(lambda stream: stream.purge_stream(name))
 
     def messages(self, name: str) -> list[Any]:
         """All messages of a stream, in their order."""

@@ -11,7 +11,7 @@ from mqbroker_client import Message
 
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
-from tests.relay.conftest import Source, Target, relay
+from tests.relay.conftest import NatsTarget, RabbitTarget, Source, Target, relay
 
 CONCURRENCY = 8
 LARGE = {"body": bytes(2 * 1024 * 1024)}
@@ -113,3 +113,23 @@ def test_names_that_only_nats_has_no_header_for_arrive(broker: RunningBroker, ta
         program.stop()
 
     assert properties.items() <= found.headers.items()
+
+
+@pytest.mark.parametrize("system", ["rabbit", "nats"], indirect=True)
+def test_a_full_target_is_waited_for_and_nothing_is_a_retry(
+    broker: RunningBroker, target: RabbitTarget | NatsTarget, tmp_path: Path
+) -> None:
+    source = Source(broker)
+    source.producer.send_message(Message(source.topic, b"waits", max_reconsume_times=0))
+    target.fill()
+    program = relay(broker, tmp_path, f"{source.lines}\n[target]\n{target.lines}")
+    program.start()
+    try:
+        eventually(lambda: "takes no message" in program.log.read_text(), within_seconds=60)
+        target.empty()
+        [found] = eventually(target.received, within_seconds=60)
+    finally:
+        program.stop()
+
+    assert found.body == b"waits"
+    assert source.letters() == []
