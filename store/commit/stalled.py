@@ -6,6 +6,7 @@ goes on within a second.
 """
 
 import asyncio
+import select
 import time
 from typing import NamedTuple
 
@@ -46,6 +47,17 @@ def is_ended(problem: Exception, connection: Connection | None) -> bool:
     What the server says of it comes no more where the process sends at that time.
     """
     return type(problem) is psycopg.OperationalError and connection is not None and connection.closed
+
+
+def require_silent(connection: Connection) -> None:
+    """Raises Ended where the server has said something since its last answer: that it ends the session, as a rule.
+
+    Before a commit leaves: behind that the server's word may be lost, and so whether it has committed.
+    """
+    look = select.poll()
+    look.register(connection.pgconn.socket, select.POLLIN)
+    if look.poll(0):
+        raise Ended
 
 
 END_STALLED_WRITERS = Statement(__file__, "end_stalled_writers", StalledWriter)

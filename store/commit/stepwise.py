@@ -8,29 +8,21 @@ import asyncio
 from collections.abc import Sequence
 
 import psycopg
-import structlog
 from psycopg import errors as pg
 
 from store.commit import locked, moved, stalled
-from store.commit.batch import Batch, Overtaken
+from store.commit.attempts import DONE_OVER, MAX_ATTEMPTS, MAX_ATTEMPTS_ALONE, answer
+from store.commit.batch import Batch
 from store.commit.operation import Note, Operation, Result, by_class, write_steps
 from store.commit.pending import Pending, PendingQueue, resolve
+from store.commit.silence import Silence
 from store.db import connections, patience, routing
 from store.db.connections import Connection
 from store.db.patience import Unanswered
-from store.errors import KeyTooLong, OutcomeUnknown, Refusal, SystemBusy
+from store.errors import KeyTooLong, OutcomeUnknown, SystemBusy
 from store.notices import notifier
 from store.segments import log
 
-logger = structlog.stdlib.get_logger(__name__)
-
-# Another process got in between (the same id, the same locks, a commit between two reads): nothing is wrong with the
-# batch, it is done over. Or the session was ended before the commit, by an administrator or as this process stopped.
-BETWEEN = (pg.UniqueViolation, pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable)
-DONE_OVER = (Overtaken, *BETWEEN, pg.AdminShutdown, pg.IdleInTransactionSessionTimeout, stalled.Ended)
-MAX_ATTEMPTS = 4
-# Of one operation by itself; while it meets a lock of another session it has the time of `locked`.
-MAX_ATTEMPTS_ALONE = 16
 # An end whose transaction another session has locked comes again after this; the others do not wait for it.
 PUT_OFF_SECONDS = 0.5
 # A database that is there but does not answer is given up after this; its own statement time-out is shorter.
@@ -51,6 +43,7 @@ class StepwiseWriter:
         self._connection: Connection | None = None
         self._closing = False
         self._put_off: set[Pending] = set()
+        self._silence = Silence()
 
     async def write(self, operation: Operation[Result], note: Note | None = None) -> Result:
         """Has an operation written and gives its result, after the commit.
@@ -143,16 +136,8 @@ class StepwiseWriter:
                 left = locked.refuse_late(part) if isinstance(problem, pg.LockNotAvailable) else part
                 if left:
                     await self._write(left)
-        elif isinstance(problem, pg.LockNotAvailable):
-            resolve(pending, connections.locked(pending[0].holders))
-        elif isinstance(problem, DONE_OVER):
-            resolve(pending, SystemBusy("Others write the same thing over and over: nothing was stored, try again."))
         else:
-            if not isinstance(problem, Refusal):
-                logger.error(
-                    "an operation could not be written", operation=type(pending[0].operation).__name__, exc_info=problem
-                )
-            resolve(pending, problem)
+            resolve(pending, answer(pending[0], problem))
 
     async def _attempt(self, pending: list[Pending], *, again: bool) -> None:
         """Writes a batch in one transaction.
@@ -161,8 +146,9 @@ class StepwiseWriter:
         """
         for one in pending:
             one.operation.result = one.operation.refusal = one.operation.before = None
-        batch = await self._before_commit(pending, again=again)
-        await self._commit(batch.connection)
+        with self._silence.heeded():
+            batch = await self._before_commit(pending, again=again)
+            await self._commit(batch.connection)
         notifier.visible(batch.entries)
         for call in batch.afterwards:
             call()
@@ -173,7 +159,8 @@ class StepwiseWriter:
             async with asyncio.timeout(WRITE_SECONDS):
                 connection = await self._connected(pending)
                 locks = {key for class_, operations in work for key in class_.locks(operations)}
-                batch = Batch(connection, *await log.join(connection, locks), again=again)
+                segment = await log.join(connection, locks, silence_ms=self._silence.limit_ms)
+                batch = Batch(connection, *segment, again=again)
                 await write_steps(batch, work)
                 for one in pending:
                     if one.note is not None:
@@ -205,9 +192,10 @@ class StepwiseWriter:
 
     async def _commit(self, connection: Connection) -> None:
         try:
+            stalled.require_silent(connection)
             async with asyncio.timeout(WRITE_SECONDS):
                 await connection.commit()
-        except pg.IdleInTransactionSessionTimeout:
+        except (stalled.Ended, pg.IdleInTransactionSessionTimeout):
             await self._disconnect()
             raise
         except (psycopg.OperationalError, pg.TransactionTimeout, TimeoutError) as problem:

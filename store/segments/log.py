@@ -60,7 +60,8 @@ APPENDERS_LOCK = 0x6D71_6C6F_6700
 # gives up first when the two wait for each other.
 LOCK_TIMEOUT = "250ms"
 # The server ends a transaction whose client is stopped between two steps: until then its locks stop other processes.
-IDLE_TIMEOUT = "500ms"
+# One that may have been slow gets longer (store/commit/silence.py).
+SILENCE_MS = 500
 # The parameters of HOLD_LOG. New writers queue behind a session that waits for the batches under way, which take
 # milliseconds.
 EXCLUSIVE = {"lock_timeout": "500 ms", "key": APPENDERS_LOCK}
@@ -69,16 +70,22 @@ EXCLUSIVE = {"lock_timeout": "500 ms", "key": APPENDERS_LOCK}
 # Without parameters: the server takes a transaction's first statements in one message. A roll or an export holds the
 # log for half a second at most.
 JOIN = (
-    f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = '{IDLE_TIMEOUT}'; SET LOCAL lock_timeout = '1s'; "
+    "BEGIN; SET LOCAL idle_in_transaction_session_timeout = %(silence_ms)s; SET LOCAL lock_timeout = '1s'; "
     f"{JOIN_WRITERS.text}; SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"
-) % {"key": APPENDERS_LOCK}
+)
 
 
-async def join(connection: Connection, locks: Iterable[int] = ()) -> tuple[int, datetime]:
-    """Begins a transaction of a writer of the log, under these locks: the open segment, the database's time."""
+async def join(
+    connection: Connection, locks: Iterable[int] = (), *, silence_ms: int = SILENCE_MS
+) -> tuple[int, datetime]:
+    """Begins a transaction of a writer of the log, under these locks: the open segment, the database's time.
+
+    The server ends the session where this process says nothing for `silence_ms` between two steps.
+    """
     keys = ", ".join(map(str, sorted(locks)))
+    begin = JOIN % {"silence_ms": silence_ms, "key": APPENDERS_LOCK}
     locked = f"{TAKE_LOCKS.text}; " % {"keys": f"ARRAY[{keys}]"} if keys else ""
-    cursor = await connection.execute(f"{JOIN}; {locked}{OPEN_SEGMENT.text}".encode(), prepare=False)
+    cursor = await connection.execute(f"{begin}; {locked}{OPEN_SEGMENT.text}".encode(), prepare=False)
     while cursor.nextset():
         pass
     [segment] = await cursor.fetchall()
