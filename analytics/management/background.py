@@ -20,6 +20,10 @@ Else, which comes close to it:
 4. The longest slice of time: since Linux 6.12 a thread with a shorter one pre-empts, and does not wait for its end.
 
 Decision 34 has what senders notice of each. All that the command starts, Java and its workers, does the same.
+
+Before its first row a command has no more than START_NICENESS: on a machine whose processors are always busy its start
+would take minutes at 19. Behind it the command steps back as far as it was asked to (`step_back`). One that does not
+move is as any other process again (`come_forward`): by the parent's manners, as far as this user may.
 """
 
 import contextlib
@@ -37,6 +41,7 @@ from types import FrameType
 import psutil
 
 MOST = 19
+START_NICENESS = 5
 GROUPS = Path("/sys/fs/cgroup")
 IDLE_GROUP = "mqbroker-background"
 AUTOGROUP = Path("/proc/self/autogroup")
@@ -61,7 +66,7 @@ def enter(niceness: int, processors: int) -> None:
     if child:
         os._exit(_status(child))
     _end_with(front)
-    _step_back(niceness, processors)
+    _begin(min(niceness, START_NICENESS), processors)
 
 
 def _status(child: int) -> int:
@@ -88,7 +93,7 @@ def _end_with(front: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _step_back(niceness: int, processors: int) -> None:
+def _begin(niceness: int, processors: int) -> None:
     os.setsid()
     os.nice(niceness)
     if sys.platform != "linux":
@@ -98,23 +103,77 @@ def _step_back(niceness: int, processors: int) -> None:
         psutil.Process().ionice(psutil.IOPRIO_CLASS_IDLE)
     if processors:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-processors:])
-    if niceness == MOST and _is_in_idle_group():
-        return
-    # A kernel without autogroups has no such file.
-    with contextlib.suppress(OSError):
-        AUTOGROUP.write_text(str(niceness), encoding="ascii")
+    _set_autogroup(niceness)
     os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     _take_long_slices(niceness)
 
 
+def has_entered() -> bool:
+    """Whether this process is the child that `enter` returns in: its session holds the command, and nothing else."""
+    return sys.platform == "linux" and os.getsid(0) == os.getpid()
+
+
+def step_back(niceness: int) -> None:
+    """Has all of the command, which has begun, give way as far as it was asked to."""
+    is_idle = niceness == MOST and _is_in_idle_group()
+    if not is_idle:
+        _set_autogroup(niceness)
+    for thread in _threads():
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, thread, niceness)
+
+
+def come_forward() -> bool:
+    """Has all of the command be as the process that was started is. Returns whether this user may raise niceness."""
+    front = os.getppid()
+    _leave_idle_group(front)
+    niceness, processors = os.getpriority(os.PRIO_PROCESS, front), os.sched_getaffinity(front)
+    _set_autogroup(0)
+    is_raised = True
+    for process in processes():
+        with contextlib.suppress(OSError, psutil.Error):
+            process.ionice(psutil.IOPRIO_CLASS_NONE)
+    for thread in _threads():
+        with contextlib.suppress(ProcessLookupError):
+            os.sched_setaffinity(thread, processors)
+            os.sched_setscheduler(thread, os.SCHED_OTHER, os.sched_param(0))
+            try:
+                os.setpriority(os.PRIO_PROCESS, thread, niceness)
+            except PermissionError:
+                is_raised = False
+    return is_raised
+
+
+def processes() -> Iterator[psutil.Process]:
+    """All of the command: the processes of this session."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(OSError, psutil.Error):
+            if os.getsid(process.pid) == os.getsid(0):
+                yield process
+
+
+def _threads() -> Iterator[int]:
+    """The kernel has a niceness and processors for each thread; Java's are a hundred."""
+    for process in processes():
+        with contextlib.suppress(OSError):
+            yield from [int(name) for name in os.listdir(f"/proc/{process.pid}/task")]
+
+
+def _set_autogroup(niceness: int) -> None:
+    # A kernel without autogroups has no such file.
+    with contextlib.suppress(OSError):
+        AUTOGROUP.write_text(str(niceness), encoding="ascii")
+
+
 def _is_in_idle_group() -> bool:
     """Joins it. It stays, empty, for the next command: none knows when the last of all that it held has ended."""
-    for own in _own_groups():
+    for own in _groups_of(os.getpid()):
         group = own / IDLE_GROUP
         with contextlib.suppress(OSError):
             group.mkdir(exist_ok=True)
             _write(group / "cpu.idle", "1")
-            _write(group / "cgroup.procs", str(os.getpid()))
+            for process in processes():
+                _write(group / "cgroup.procs", str(process.pid))
             return True
         # A controller without groups for processors, or a kernel without the class.
         with contextlib.suppress(OSError):
@@ -122,9 +181,16 @@ def _is_in_idle_group() -> bool:
     return False
 
 
-def _own_groups() -> Iterator[Path]:
-    """Where the processors' controller has this process, by version 1 or 2 of the kernel's groups."""
-    for line in Path("/proc/self/cgroup").read_text(encoding="ascii").splitlines():
+def _leave_idle_group(front: int) -> None:
+    for own in _groups_of(front):
+        with contextlib.suppress(OSError):
+            for process in processes():
+                _write(own / "cgroup.procs", str(process.pid))
+
+
+def _groups_of(process: int) -> Iterator[Path]:
+    """Where the processors' controller has a process, by version 1 or 2 of the kernel's groups."""
+    for line in Path(f"/proc/{process}/cgroup").read_text(encoding="ascii").splitlines():
         _, controllers, path = line.split(":", 2)
         if "cpu" in controllers.split(","):
             yield GROUPS / controllers / path.lstrip("/")

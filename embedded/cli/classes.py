@@ -8,16 +8,18 @@ from embedded.cli import foreground
 
 # Where `./mq` notes what it has installed.
 STAMPS = Path(sys.prefix) / ".mq"
+COMMAND = commands.python("-m", "analytics.management.keep_classes")
 KILLED = 128
 
 
 def keep_once() -> None:
-    """Also an attempt that failed is the last one: without what it would have kept Spark starts as before."""
+    """An attempt that failed has said why, and the next start makes another: Spark starts without the classes, too."""
     stamp = STAMPS / "classes"
     if not STAMPS.exists() or stamp.exists():
         return
     print("mq: Keeping what Java reads of Spark; the next start skips this.", file=sys.stderr, flush=True)
-    code = foreground.run(commands.python("-m", "analytics.management.keep_classes"), environment.common())
+    code = foreground.run(COMMAND, environment.common())
     if code > KILLED:
         sys.exit(code)
-    stamp.touch()
+    if code == 0:
+        stamp.touch()

@@ -1,6 +1,10 @@
 """Java keeps the classes of Spark, starts with them, and starts without a word where they are no longer its own."""
 
+import os
+import signal
 import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -9,6 +13,9 @@ from pyspark.sql import SparkSession
 
 from analytics import java
 from analytics.java import BUNDLED_JAVA, Java, version_of
+from embedded.cli import classes
+from tests.analytics.conftest import ROOT
+from tests.broker.polling import at_this_load, eventually
 
 
 def options(runtime: Java) -> list[str]:
@@ -44,3 +51,59 @@ def test_without_an_archive_java_gets_no_option(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(java, "CLASSES", tmp_path)
 
     assert java.class_options(runtime) == ""
+
+
+# A Java that does not end for as long as it is let: as one that gets no processor while it keeps its classes.
+ENDLESS = """\
+#!/bin/sh
+"{java}" "$@"
+for word do case $word in -XX:ArchiveClassesAtExit*) sleep 600 ;; esac; done
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("ended_by", [pytest.param("its time", marks=pytest.mark.long), "a signal"])
+def test_what_keeps_the_classes_ends_with_its_java_and_in_one_sentence(
+    runtime: Java, tmp_path: Path, ended_by: str
+) -> None:
+    endless = tmp_path / "bin" / "java"
+    endless.parent.mkdir()
+    endless.write_text(ENDLESS.format(java=runtime.executable))
+    endless.chmod(0o755)
+    command = [sys.executable, "-m", "analytics.management.keep_classes", "1"]
+    with subprocess.Popen(
+        command, cwd=ROOT, env={**os.environ, "JAVA_HOME": str(tmp_path)}, stderr=subprocess.PIPE, text=True
+    ) as process:
+        keeping = psutil.Process(process.pid)
+        if ended_by == "a signal":
+            eventually(lambda: any("java" in one.name() for one in keeping.children(recursive=True)), within_seconds=60)
+            process.terminate()
+        started: list[psutil.Process] = []
+        while process.poll() is None:
+            started += keeping.children(recursive=True)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.2)
+        assert process.stderr is not None
+        said = process.stderr.read()
+
+    assert "Traceback" not in said
+    if ended_by == "a signal":
+        assert process.returncode == 128 + signal.SIGTERM
+    else:
+        assert process.returncode == 1
+        assert (
+            "mq: Java keeps no classes of Spark: Java has not ended within 1 s. The next start tries it again." in said
+        )
+    assert psutil.wait_procs(set(started), timeout=at_this_load(10))[1] == []
+
+
+@pytest.mark.parametrize(("code", "is_stamped"), [(0, True), (1, False), (2, False)])
+def test_only_classes_that_were_kept_are_stamped(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: int, is_stamped: bool
+) -> None:
+    monkeypatch.setattr(classes, "STAMPS", tmp_path)
+    monkeypatch.setattr(classes, "COMMAND", [sys.executable, "-c", f"raise SystemExit({code})"])
+
+    classes.keep_once()
+
+    assert (tmp_path / "classes").exists() == is_stamped

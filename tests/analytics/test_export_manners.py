@@ -1,6 +1,7 @@
 """An export gives way to all else, and its processes end with the one that was started."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,17 +11,22 @@ from typing import TypeVar
 
 import psutil
 import pytest
+from pyspark.sql import SparkSession
 
+from analytics.management import watch
+from analytics.management.background import START_NICENESS
+from tests.analytics import writers
 from tests.analytics.conftest import ROOT, start
 from tests.analytics.kills import WAIT_SECONDS, wait_until
+from tests.analytics.writers import Connection
 from tests.broker.polling import at_this_load
 
 Found = TypeVar("Found")
 
 WORDS = ("--nice", "19", "--cores", "1")
 # Of a process: its niceness, its class at the disk, how many processors it may use, and whether its session is another
-# than ours.
-BEHIND = (19, psutil.IOPRIO_CLASS_IDLE, 1, True)
+# than ours, before its first row.
+AT_FIRST = (START_NICENESS, psutil.IOPRIO_CLASS_IDLE, 1, True)
 GROUP = "mqbroker-background"
 GROUPS = Path("/sys/fs/cgroup/cpu")
 # Only root, outside a container, may make a group of the processors' controller.
@@ -73,7 +79,7 @@ def test_all_of_an_export_gives_way_and_ctrl_c_ends_it(busy_database: str, tmp_p
         export.send_signal(signal.SIGINT)
         _, said = export.communicate(timeout=WAIT_SECONDS)
 
-    assert found == {(*BEHIND, os.SCHED_BATCH)}
+    assert found == {(*AT_FIRST, os.SCHED_BATCH)}
     assert export.returncode == 130
     assert f"The export was stopped; {tmp_path / 'export'} is as it was." in said
     assert psutil.wait_procs(others, timeout=WAIT_SECONDS)[1] == []
@@ -81,16 +87,16 @@ def test_all_of_an_export_gives_way_and_ctrl_c_ends_it(busy_database: str, tmp_p
 
 @pytest.mark.long
 @pytest.mark.skipif(not MAY_MAKE_GROUPS, reason="this user may make no group of the processors' controller")
-def test_all_of_an_export_is_in_a_group_of_the_idle_class_where_it_may_make_one(
-    busy_database: str, tmp_path: Path
+def test_all_of_an_export_is_in_a_group_of_the_idle_class_behind_its_first_row(
+    busy_database: str, writer: Connection, tmp_path: Path
 ) -> None:
+    writers.live(writer, ended=40, undecided=10)
     export, others = begun(busy_database, tmp_path / "export")
     with export:
-        found = of_living(others, lambda process: (*manners(process), is_in_idle_group(process)))
+        wait_until(lambda: of_living(others, is_in_idle_group) == {True}, export)
         export.send_signal(signal.SIGINT)
         _, said = export.communicate(timeout=WAIT_SECONDS)
 
-    assert found == {(*BEHIND, True)}
     assert export.returncode == 130, said
     assert psutil.wait_procs(others, timeout=WAIT_SECONDS)[1] == []
 
@@ -118,7 +124,7 @@ def test_all_of_an_export_ends_when_the_process_that_was_started_is_killed(busy_
 @pytest.mark.parametrize("command", ["export", "report"])
 @pytest.mark.parametrize(
     ("words", "niceness", "processors"),
-    [((), 19, 1), (("--ni=7", "--co", "2"), 7, 2), (("--nice", "0"), 0, os.cpu_count())],
+    [((), START_NICENESS, 1), (("--ni=3", "--co", "2"), 3, 2), (("--nice", "0"), 0, os.cpu_count())],
     ids=["by default", "as it is asked to", "not at all"],
 )
 def test_a_command_gives_way_before_it_imports_django(
@@ -138,3 +144,42 @@ def test_a_command_gives_way_before_it_imports_django(
     # It misses the name of a folder, which only Django says.
     assert ended.returncode == 2
     assert (tmp_path / "notes").read_text() == f"{niceness} {processors}\n"
+
+
+# Enters, starts what waits for ever, and says how that gives way: at first, behind the first row, and at last.
+STARVED = """
+import os, subprocess, sys
+from analytics.management import background, watch
+background.enter(19, 1)
+waiting = subprocess.Popen(["sleep", "600"])
+state = lambda: (os.getpriority(os.PRIO_PROCESS, waiting.pid), len(os.sched_getaffinity(waiting.pid)))
+print(*state(), flush=True)
+background.step_back(19)
+print(*state(), flush=True)
+with watch.kept(19, print, still_seconds=2.0):
+    sys.stdin.readline()
+print(*state(), flush=True)
+waiting.kill()
+"""
+
+
+def test_a_row_is_known_by_the_task_that_made_it(spark: SparkSession) -> None:
+    assert spark.range(3).count() == 3
+
+    assert watch.has_rows()
+
+
+def test_a_command_that_gets_no_processor_gives_way_no_longer_and_says_so() -> None:
+    command = [sys.executable, "-c", STARVED]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        at_first, behind, said = (process.stdout.readline() for _ in range(3))
+        process.stdin.close()
+        after = process.stdout.readline()
+
+    assert (at_first, behind) == (f"{START_NICENESS} 1\n", "19 1\n")
+    assert re.match(r"In \d s it got 0\.\d s of a processor: it gives way to others no longer", said)
+    assert after.split()[1] == str(os.cpu_count())
+    # Only root may raise a niceness.
+    assert after.split()[0] == (str(os.nice(0)) if os.geteuid() == 0 else "19")

@@ -61,8 +61,12 @@ class Command(BaseCommand):
         if find_spec("pyspark") is None:
             raise CommandError(f"{ExtraMissing(MISSING)} ({ExtraMissing.code})")
         place = to or verify or ""
+        # Not at the top: the broker runs without the extra, and lists its commands.
+        from analytics.management import watch
+
         try:
-            done = self._export(place, options) if to else self._verify(place, options)
+            with watch.kept(int(options["nice"]), self.stderr.write):
+                done = self._export(place, options) if to else self._verify(place, options)
         except ExportFailed as failure:
             raise CommandError(f"{failure} ({failure.code})") from failure
         except KeyboardInterrupt as interrupt:

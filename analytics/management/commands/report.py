@@ -50,8 +50,12 @@ class Command(BaseCommand):
         began = time.monotonic()
         if find_spec("pyspark") is None:
             raise CommandError(f"{ExtraMissing(MISSING)} ({ExtraMissing.code})")
+        # Not at the top: the broker runs without the extra, and lists its commands.
+        from analytics.management import watch
+
         try:
-            place = self._make(export, options)
+            with watch.kept(int(options["nice"]), self.stderr.write):
+                place = self._make(export, options)
         except ExportFailed as failure:
             raise CommandError(f"{failure} ({failure.code})") from failure
         except KeyboardInterrupt as interrupt:

@@ -1,0 +1,90 @@
+"""Watches whether a command that gives way gets on: steps back behind its first row, comes forward if it starves.
+
+A starved command is known by its processor time: a long slice takes some, and a start that waits for a processor none.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import psutil
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import SparkContext
+
+from analytics.export.progress import TABLES
+from analytics.management import background
+
+EVERY_SECONDS = 1.0
+STILL_SECONDS = 20.0
+# Of a processor: a command that gets less of it within STILL_SECONDS does not get on.
+LEAST_SHARE = 0.1
+
+
+@contextmanager
+def kept(niceness: int, say: Callable[[str], None], still_seconds: float = STILL_SECONDS) -> Iterator[None]:
+    """Watches within the block, where this command gives way to others."""
+    if not niceness or not background.has_entered():
+        yield
+        return
+    ended = threading.Event()
+    watch = threading.Thread(target=_watch, args=(niceness, say, still_seconds, ended), name="manners", daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watch.join()
+
+
+def _watch(niceness: int, say: Callable[[str], None], still_seconds: float, ended: threading.Event) -> None:
+    has_stepped_back = False
+    used = Used()
+    seen: deque[tuple[float, float]] = deque([(time.monotonic(), used.seconds())])
+    while not ended.wait(EVERY_SECONDS):
+        if not has_stepped_back and has_rows():
+            background.step_back(niceness)
+            has_stepped_back = True
+        now = time.monotonic()
+        seen.append((now, used.seconds()))
+        while now - seen[1][0] >= still_seconds:
+            seen.popleft()
+        waited, got = now - seen[0][0], seen[-1][1] - seen[0][1]
+        if waited >= still_seconds and got < waited * LEAST_SHARE:
+            is_raised = background.come_forward()
+            kept = "" if is_raised else ", but for its niceness, which this user may not raise (--nice 0 sets none)"
+            say(f"In {waited:.0f} s it got {got:.1f} s of a processor: it gives way to others no longer{kept}.")
+            return
+
+
+class Used:
+    """The processor time of all processes of the command, those that have ended among them."""
+
+    def __init__(self) -> None:
+        self._of_each: dict[tuple[int, float], float] = {}
+
+    def seconds(self) -> float:
+        """In all, so far."""
+        for process in background.processes():
+            with suppress(psutil.Error):
+                times = process.cpu_times()
+                self._of_each[process.pid, process.create_time()] = times.user + times.system
+        return sum(self._of_each.values())
+
+
+def has_rows() -> bool:
+    """Whether Spark has ended a task that reads or writes rows."""
+    context = SparkContext._active_spark_context
+    # One that is being opened has no Java yet.
+    if context is None or getattr(context, "_jsc", None) is None:
+        return False
+    with suppress(Py4JError, OSError):
+        tracker = context.statusTracker()
+        for group in (None, *TABLES):
+            for number in tracker.getJobIdsForGroup(group):
+                job = tracker.getJobInfo(number)
+                stages = () if job is None else job.stageIds
+                if any((stage := tracker.getStageInfo(one)) and stage.numCompletedTasks for one in stages):
+                    return True
+    return False
