@@ -98,11 +98,14 @@ async def _internal(
     cell: str | None,
 ) -> Answer:
     """A page of one of RocketMQ's topics of transactions, which are views."""
-    if key is not None:
-        raise MessageIllegal(f"{name} is a view without keys: look the key up in the topic of its messages.")
+    if key is not None and name == internal_topics.OP:
+        raise MessageIllegal(f"{name} has no keys: look the key up in {internal_topics.HALF}, or in a topic.")
     with runtime.in_cell(internal_topics.cell_of(name, cell or None)):
         below = (after or Cursor()).offset
-        view = await internal_topics.back(name, below, *within, count, request.hold)
+        if key is None:
+            view = await internal_topics.back(name, below, *within, count, request.hold)
+        else:
+            view = await internal_topics.by_key(key, below, *within, count, request.hold)
     following = None if view.go_on_at is None else cursors.encode(Cursor(offset=view.go_on_at))
     results = (FoundMessage(one.message, 0, one.offset) for one in view.placed)
     return answers.page(request.hold, results, {"next": following}, "results")

@@ -16,7 +16,7 @@ from django.db.models import Q
 from store.db import connections, sync
 from store.db.statements import Statement
 from store.db.ttl_cache import CONFIGURATION_SECONDS, TtlCache
-from store.errors import RateLimited
+from store.errors import NoPermission, RateLimited
 from store.naming import cells, documents, names
 from store.process import runtime
 
@@ -76,7 +76,12 @@ class Namespace:
     is_bound: bool
 
     def wrap(self, name: str) -> str:
-        """A name of a request."""
+        """A name of a request. Raises NoPermission for one of another namespace, which would become one of this."""
+        if (part := part_of(name)) not in ("", self.name):
+            raise NoPermission(
+                f"The name {name[:200]} lies in the namespace {part[:MAX_CHARACTERS]}, and this request in "
+                f"{self.name}: write names without a namespace, or whole ones that begin with {self.name} and %."
+            )
         return wrapped(self.name, name)
 
     def show(self, name: str) -> str:

@@ -155,6 +155,42 @@ def test_only_a_key_that_manages_reads_them(broker: RunningBroker, wire: Wire) -
         assert (answer.status, answer.problem["code"]) == (403, "no_permission")
 
 
+@pytest.mark.parametrize("name", [HALF, OP])
+def test_they_are_read_from_offset_0_on_and_stand_in_the_list_of_topics(
+    wire: Wire, producer: Producer, orders: str, name: str
+) -> None:
+    producer.begin(orders, b"order 1").commit()
+
+    pulled = wire.get(f"/v1/topics/{name}/queues/0/messages?offset=0&max=1")
+    pages = [wire.get("/v1/topics?limit=2").document]
+    while pages[-1]["next"]:
+        pages.append(wire.get(f"/v1/topics?limit=2&cursor={pages[-1]['next']}").document)
+    listed = [topic for page in pages for topic in page["results"]]
+
+    assert (pulled.status, pulled.document["min_offset"]) == (200, 0)
+    assert len(pulled.document["messages"]) == 1
+    assert [one["name"] for one in listed] == sorted(one["name"] for one in listed)
+    [found] = [one for one in listed if one["name"] == name]
+    assert (found["queues"], found["permission"], found["system"]) == (1, "r", True)
+
+
+def test_half_messages_are_looked_up_by_their_key_the_newest_first(wire: Wire, producer: Producer, orders: str) -> None:
+    key = characters.name("key")
+    begun = [producer.begin(orders, f"order {number}".encode(), keys=[key]) for number in range(3)]
+    begun[0].commit()
+    producer.send(orders, b"sent at once", keys=[key])
+
+    first = wire.get(f"/v1/messages?topic={HALF}&key={key}&limit=2").document
+    rest = wire.get(f"/v1/messages?topic={HALF}&key={key}&limit=2&cursor={first['next']}").document
+    none = wire.get(f"/v1/messages?topic={HALF}&key={key}-other").document
+
+    found = [one["message"] for one in (*first["results"], *rest["results"])]
+    assert [one["transaction_id"] for one in found] == [str(one.transaction_id) for one in reversed(begun)]
+    assert {one["topic"] for one in found} == {HALF}
+    assert {one["properties"]["REAL_TOPIC"] for one in found} == {orders}
+    assert (none["results"], none["next"]) == ([], None)
+
+
 @pytest.mark.parametrize(
     ("path", "status", "code"),
     [
@@ -162,7 +198,7 @@ def test_only_a_key_that_manages_reads_them(broker: RunningBroker, wire: Wire) -
         (f"/v1/topics/{OP}/queues/0/messages?offset=9000000000000", 416, "offset_out_of_range"),
         (f"/v1/topics/{OP}/queues/0/messages?max=1001", 422, "message_illegal"),
         (f"/v1/topics/{OP}/queues/0/messages?wait_seconds=1", 422, "message_illegal"),
-        (f"/v1/messages?topic={HALF}&key=order-1", 422, "message_illegal"),
+        (f"/v1/messages?topic={OP}&key=order-1", 422, "message_illegal"),
     ],
 )
 def test_what_they_do_not_have_is_refused(wire: Wire, path: str, status: int, code: str) -> None:

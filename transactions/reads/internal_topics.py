@@ -85,6 +85,7 @@ class View(NamedTuple):
 
 HALF_TOPIC_AHEAD = Statement(__file__, "half_topic_ahead", HalfFound)
 HALF_TOPIC_BACK = Statement(__file__, "half_topic_back", HalfFound)
+HALF_TOPIC_BY_KEY = Statement(__file__, "half_topic_by_key", HalfFound)
 HALF_TOPIC_BOUNDS = Statement(__file__, "half_topic_bounds", Bounds)
 OP_TOPIC_AHEAD = Statement(__file__, "op_topic_ahead", EndFound)
 OP_TOPIC_BACK = Statement(__file__, "op_topic_back", EndFound)
@@ -131,6 +132,12 @@ async def back(name: str, below: int, since: datetime, until: datetime, count: i
     if name == HALF:
         return await _halves(await connections.read(HALF_TOPIC_BACK, limits), count, hold, 0)
     return await _ends(await connections.read(OP_TOPIC_BACK, limits), count, 0)
+
+
+async def by_key(key: str, below: int, since: datetime, until: datetime, count: int, hold: Hold) -> View:
+    """The half messages with a key from below an offset back that were stored within a time; as `back`."""
+    limits = {"offset": below, "max_looked_at": MAX_LOOKED_AT, "max_rows": count, "since": since, "until": until}
+    return await _halves(await connections.read(HALF_TOPIC_BY_KEY, {"key": key, **limits}), count, hold, 0)
 
 
 async def _halves(rows: Sequence[HalfFound], count: int, hold: Hold, step: int) -> View:

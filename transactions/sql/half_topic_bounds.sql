@@ -1,9 +1,12 @@
--- Find the lowest log offset that is kept, and the one that comes next; both are that one where nothing is kept.
-SELECT coalesce(kept.lowest, next.log_offset) AS min_offset, next.log_offset AS max_offset
+-- Find the lowest log offset that is kept, 0 as long as none was dropped, and the one that comes next.
+SELECT
+    CASE WHEN kept.has_dropped THEN coalesce(kept.lowest, next.log_offset) ELSE 0 END AS min_offset, next.log_offset AS max_offset
 FROM (
     SELECT s.last_value + s.is_called::integer AS log_offset
     FROM commit_log_offset AS s
 ) AS next
 CROSS JOIN (
-    SELECT (SELECT l.log_offset FROM commit_log AS l ORDER BY l.log_offset LIMIT 1) AS lowest
+    SELECT
+        (SELECT l.log_offset FROM commit_log AS l ORDER BY l.log_offset LIMIT 1) AS lowest,
+        EXISTS (SELECT 1 FROM segment AS s WHERE s.state = 'dropped') AS has_dropped
 ) AS kept

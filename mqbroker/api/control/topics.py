@@ -1,5 +1,6 @@
 """Topics: made, grown, changed, listed and taken away."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from drf_spectacular.utils import extend_schema
@@ -15,8 +16,9 @@ from mqbroker.api.control.resource import Resource
 from mqbroker.api.control.shapes import Given, Registered, Shape
 from store import models as store
 from store import registry
-from store.naming import topics
+from store.naming import names, topics
 from transactions import registry as transaction_registry
+from transactions.reads import internal_topics
 
 
 class TopicSettings(Given):
@@ -57,13 +59,27 @@ def document(topic: store.Topic) -> dict[str, object]:
     return {**TopicSummary(topic).data, "offsets": QueueBounds(registry.bounds(topic), many=True).data}
 
 
+def view(name: str) -> store.Topic:
+    """RocketMQ's topic of half messages, or of ends, for the list: it has no row, for it shows those of others."""
+    made_at = registry.find(names.SCHEDULE).created_at
+    return store.Topic(name=name, queues=1, permission="r", created_at=made_at)
+
+
+def rows_behind(after: str, count: int, namespace: str | None = None) -> Sequence[store.Topic]:
+    """Topics by name, the views among them: the first `count` behind `after`."""
+    found = [*registry.page(after, count, namespace=namespace)]
+    if namespace is None:
+        found += [view(name) for name in internal_topics.NAMES if name > after]
+    return sorted(found, key=lambda topic: topic.name)[:count]
+
+
 class TopicList(Resource):
     in_namespaces = True
 
     @extend_schema(operation_id="list_topics", parameters=[PageQuery], responses=lists.page_of(TopicSummary))
     def get(self, request: Request) -> Response:
         """Topics by name, the broker's own among them."""
-        return lists.by_name(TopicSummary, self.query(PageQuery), registry.page, self.narrowed_to)
+        return lists.by_name(TopicSummary, self.query(PageQuery), rows_behind, self.narrowed_to)
 
 
 class TopicDetail(Resource):

@@ -1,0 +1,22 @@
+-- Find half messages by a key, undecided or not, the newest first, from below a log offset on. The index on keys gives all messages
+-- of the key; `max_looked_at` of them at most are read, in no order. One row without a half message where there is none.
+WITH found AS MATERIALIZED (
+    SELECT m.segment_id, m.log_offset, m.transaction_id, m.stored_at, octet_length(m.body) AS size
+    FROM commit_log AS m
+    WHERE m.keys @> ARRAY[%(key)s::text]
+    LIMIT %(max_looked_at)s
+)
+
+SELECT NULL::bigint AS go_on_at, half.segment_id, half.log_offset, half.size, half.check_times
+FROM (SELECT count(*) AS looked_at FROM found) AS l
+LEFT JOIN LATERAL (
+    SELECT f.segment_id, f.log_offset, f.size, h.check_times
+    FROM found AS f
+    LEFT JOIN half_message AS h ON f.transaction_id = h.transaction_id
+    WHERE
+        f.transaction_id IS NOT NULL AND f.log_offset < %(offset)s
+        AND f.stored_at >= %(since)s AND f.stored_at < %(until)s
+    ORDER BY f.log_offset DESC
+    LIMIT %(max_rows)s
+) AS half ON true
+ORDER BY half.log_offset DESC
