@@ -177,7 +177,7 @@ def test_compressed_questions_are_unpacked_as_a_producer_takes_them(
         stream.is_told(of_producer(orders))
         # All of them are due by then, and wait for their client.
         time.sleep(4)
-        asked = set()
+        asked: set[str] = set()
         while asked != begun:
             found = question(stream)
             assert found.message.body == body
