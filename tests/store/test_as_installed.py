@@ -17,7 +17,7 @@ from analytics.readers import address, arrow
 from embedded import commands
 from embedded.servers import plain
 from outboxes import source
-from store.db import conninfo, server_url, session
+from store.db import conninfo, guards, server_url, session
 from tests.broker import forks
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker
@@ -223,3 +223,17 @@ def test_a_role_s_own_default_is_named_where_a_pooler_passes_no_settings_on(
 
     mend = f"{line.format('off')} Then RECONNECT on the pooler's console"
     assert found["Sessions have jit = on, and the broker needs off"] == mend
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_in_another_encoding_is_refused_and_named(
+    server: Installed, running: RunningBroker, encoding: str
+) -> None:
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {encoding} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0".encode())
+    url = f"{server.url.rpartition('/')[0]}/{encoding.lower()}"
+
+    done = forks.run(commands.manage("prepare"), running.environment | {"DATABASE_URL": url})
+
+    assert done.returncode
+    assert guards.ENCODED.format(encoding) in done.stderr
