@@ -2,16 +2,13 @@
 
 import asyncio
 import json
-import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
 import pytest
 from faststream.exceptions import FeatureNotSupportedException, IncorrectState, NackMessage
 from faststream.params import Context
 from faststream.specification import AsyncAPI
-from mqbroker_client import Consumer, Message, Producer, Redeliver
+from mqbroker_client import Consumer, Producer, Redeliver
 from mqbroker_client.faststream import AckPolicy, MqBroker, MqMessage, MqResponse, MqRouter
 from mqbroker_client.sqlalchemy import Outbox
 from pydantic import BaseModel
@@ -19,8 +16,9 @@ from sqlalchemy import create_engine
 from sqlalchemy.orm import Session, sessionmaker
 
 from tests.broker import characters
-from tests.broker.polling import at_this_load, eventually
+from tests.broker.polling import at_this_load
 from tests.broker.running import API_KEY, RunningBroker
+from tests.faststream.conftest import found, started
 
 
 class Order(BaseModel):
@@ -28,30 +26,6 @@ class Order(BaseModel):
 
     item: str
     pieces: int = 1
-
-
-@pytest.fixture
-def mq(broker: RunningBroker) -> MqBroker:
-    """A broker of FastStream that is not connected."""
-    return MqBroker(broker.url, API_KEY, producer_group=characters.name("shop"), logger=None)
-
-
-@pytest.fixture
-def group() -> str:
-    return characters.name("coupons")
-
-
-@asynccontextmanager
-async def started(mq: MqBroker) -> AsyncIterator[MqBroker]:
-    """It runs."""
-    async with mq:
-        await mq.start()
-        yield mq
-
-
-async def found(queue: "asyncio.Queue[Any]", count: int = 1) -> list[Any]:
-    """The next results of handlers."""
-    return [await asyncio.wait_for(queue.get(), at_this_load(20)) for _ in range(count)]
 
 
 def test_a_message_is_handled_with_its_type_its_headers_and_its_context(mq: MqBroker, orders: str, group: str) -> None:
@@ -171,45 +145,6 @@ def test_a_reply_goes_where_the_message_asks_for_it(mq: MqBroker, orders: str, c
     assert asyncio.run(run()) == [("tea: 3 EUR", "EUR", "question-1")]
 
 
-def test_properties_of_another_producer_are_headers_and_command_nothing(
-    broker: RunningBroker, mq: MqBroker, orders: str, coupons: str, group: str
-) -> None:
-    handled: asyncio.Queue[Any] = asyncio.Queue()
-    given = {"reply_to": coupons, "Reply-To": coupons, "content_type": "application/json", "correlation_id": "theirs"}
-
-    @mq.subscriber(orders, group=group)
-    async def handle(body: Any, message: Annotated[MqMessage, Context("message")]) -> str:
-        await handled.put((body, message.headers, message.reply_to, message.correlation_id))
-        return "an answer"
-
-    producer = Producer(broker.client(), characters.name("shop"))
-    message = Message(orders, b"no JSON", properties=given)
-    producer.send_message(message)
-
-    async def run() -> Any:
-        async with started(mq):
-            [first] = await found(handled)
-            # A reply would go with the ack, which is done once the next one is handled.
-            await mq.publish("next", orders)
-            await found(handled)
-            return first
-
-    assert asyncio.run(run()) == (b"no JSON", given, "", str(message.message_id))
-    assert Consumer(broker.client(), characters.name("audit")).receive(coupons) == []
-
-
-@pytest.mark.parametrize("name", ["faststream-reply-to", "faststream-content-type", "faststream-correlation-id"])
-@pytest.mark.parametrize("way", ["headers", "properties"])
-def test_a_header_of_fast_streams_own_is_refused(mq: MqBroker, orders: str, name: str, way: str) -> None:
-    async def run() -> None:
-        async with mq:
-            fields: Any = {way: {name: "x"}}
-            await mq.publish("tea", orders, **fields)
-
-    with pytest.raises(ValueError, match=f"{name} is no header of yours"):
-        asyncio.run(run())
-
-
 def test_with_a_session_a_message_is_sent_with_its_transaction_or_not_at_all(
     broker: RunningBroker, orders: str, group: str, tmp_path: Any
 ) -> None:
@@ -282,49 +217,6 @@ def test_a_stop_waits_for_the_handler_and_gives_back_what_none_has_begun(
     left = Consumer(broker.client(), group).receive(orders)
     assert sorted([*done, *(one.body.decode() for one in left)]) == ["one", "three", "two"]
     assert done
-
-
-@pytest.mark.parametrize("graceful_timeout", [0.2, None])
-@pytest.mark.parametrize("kind", ["task", "thread"])
-def test_a_stop_gives_handlers_no_more_than_the_graceful_timeout(
-    broker: RunningBroker, orders: str, group: str, kind: str, graceful_timeout: float | None
-) -> None:
-    mq = MqBroker(broker.url, API_KEY, graceful_timeout=graceful_timeout, logger=None)
-    begun: asyncio.Queue[str] = asyncio.Queue()
-    ends = threading.Event()
-
-    async def handle(body: str) -> None:
-        begun.put_nowait(body)
-        await asyncio.sleep(600)  # the handler that does not end
-
-    def handle_in_a_thread(body: str, loop: Annotated[Any, Context()]) -> None:
-        loop.call_soon_threadsafe(begun.put_nowait, body)
-        ends.wait(600)
-
-    # Two subscribers are stopped at once, and not one after the other.
-    for each in (group, characters.name("others")):
-        mq.subscriber(orders, group=each, invisible_seconds=10)(handle if kind == "task" else handle_in_a_thread)
-
-    async def run() -> bool:
-        mq.context.set_global("loop", asyncio.get_running_loop())
-        async with mq:
-            await mq.publish("one", orders)
-            await mq.start()
-            await found(begun, 2)
-            # FastStream's own default is 15 s, that of a consumer 30 s.
-            stopping = asyncio.create_task(mq.stop())
-            # By turns of the loop: those of a busy machine are fewer, not more.
-            for _ in range(100):
-                if not stopping.done():
-                    await asyncio.wait([stopping], timeout=0.05)
-            is_stopped = stopping.done()
-            ends.set()
-            await stopping
-            return is_stopped
-
-    assert asyncio.run(run())
-    [again] = eventually(lambda: Consumer(broker.client(), group).receive(orders, wait_seconds=1), within_seconds=30)
-    assert (again.body, again.delivery_attempt) == (b"one", 2)
 
 
 def test_an_application_has_routers_and_a_page_of_asyncapi(mq: MqBroker, orders: str, coupons: str) -> None:

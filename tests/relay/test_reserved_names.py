@@ -38,7 +38,7 @@ def fullwidth(name: str) -> str:
 
 def reserved(kind: str) -> list[str]:
     """The names that the page says are reserved at a target, and the known ones."""
-    rows = re.findall(r"^\| (?:all|`(\w+)`) \| (.*) \|$", PAGE.text, re.MULTILINE)
+    rows = re.findall(r"^\| (?:all|\w+, `(\w+)`) \| (.*) \|$", PAGE.text, re.MULTILINE)
     named = [name for own, names in rows if own in ("", kind) for name in CODE.findall(names)]
     return [name.replace("*", "Any") for name in named] + KNOWN[kind] + [f"ce-{name}" for name in EVENT]
 

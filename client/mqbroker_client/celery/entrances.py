@@ -149,7 +149,7 @@ def _task(kind: type[Any], app: Celery, options: Any, called: Iterator[str]) -> 
 
 
 def _is_of_a_worker(app: Celery, options: Any) -> bool:
-    """Whether a worker goes on with what was called before: a retry, the next of a chain, a callback, a replacement."""
+    """Whether a worker goes on with what was called before: a retry, the next of a chain, a link, a replacement."""
     if not options.get("root_id"):
         return False
     current = app.current_worker_task

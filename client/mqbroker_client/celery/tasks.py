@@ -40,7 +40,7 @@ class TransactionalTask(Task):  # type: ignore[type-arg]  # Celery's own class t
 class AlwaysTransactional(TransactionalTask):
     """A task that is started by transactions alone, however it is called.
 
-    What a worker calls by itself, as a retry, the next of a chain or a callback, was called before, and is published.
+    What a worker calls by itself, as a retry, the next of a chain or a link, was called before, and is published.
     """
 
     abstract = True
