@@ -18,7 +18,16 @@ from tests.relay.conftest import Received, Source, Target, relay
 PAGE = page("docs/relay.md").section("What arrives")
 #: What has brought others into trouble, and what the clients of today know, whatever the page says.
 KNOWN = {
-    "amqp": ["BCC", "x-death", "x-delay", "x-stream-filter-value", "cloudEvents_type", "content_type", "x_match"],
+    "amqp": [
+        "BCC",
+        "x-death",
+        "x-delay",
+        "x-stream-filter-value",
+        "cloudEvents_type",
+        "content_type",
+        "x_match",
+        "__TypeId__",
+    ],
     "nats": [*(str(header.value) for header in Header), "KV-Operation", "Nmqtt-Pub", "Nats-Msg-Id", "Nats-Trace-Dest"],
     "kafka": ["__TypeId__", "kafka_replyTopic", "spring_json_header_types", "__connect.errors.topic", "ce_type"],
 }
