@@ -32,14 +32,18 @@ SHOWN = {
     "next": "eyJuYW1lIjoib3JkZXJzIn0",
 }
 NAMES = {"group": "coupons", "producer_group": "shop", "namespace": "team", "name_or_id": "team-shop"}
+# By the list in which a thing has its `name`.
+NAMES_IN = {"namespaces": "team", "producer-groups": "shop", "consumer-groups": "coupons", "api-keys": "team-shop"}
 LISTED = 2
 
 
 class Recorder:
     """Makes examples alike: ids are counted, names and times are the same in every run."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, path: str) -> None:
         self._name = name
+        # What the thing is called that the call is about.
+        self._own = NAMES_IN.get("".join(path.split("/")[2:3]), "orders")
         self._ids: dict[str, str] = {}
 
     def shown(self, value: Any, field: str = "") -> Any:
@@ -52,7 +56,8 @@ class Recorder:
             return value
         if field in SHOWN:
             return SHOWN[field]
-        name = NAMES.get(field, "orders")
+        # A path calls a group of producers `group`, too.
+        name = self._own if field == "name" or (field, self._own) == ("group", "shop") else NAMES.get(field, "orders")
         value = SPARE.sub(name, value.replace(self._name, name))
         return TIME.sub("2026-01-31T12:00:00Z", UUID.sub(self._counted, value))
 
@@ -64,7 +69,7 @@ class Recorder:
 def observed(operator: Operator, stock: Stock, label: str) -> Example:
     """What the operation answers to a request that it takes."""
     method, _, path = label.partition(" ")
-    request, recorder = stock.request(label), Recorder(stock.name)
+    request, recorder = stock.request(label), Recorder(stock.name, path)
     named = {name: request.path[name] for name in re.findall(r"{(\w+)}", path)}
     address = path.format(**{name: quote(str(value), safe="") for name, value in named.items()})
     query = f"?{urlencode(request.query)}" if request.query else ""
@@ -97,6 +102,17 @@ def test_each_operation_has_the_example_that_a_broker_gives(found: dict[str, Exa
 
     assert found.keys() == examples().keys()
     assert [label for label, one in found.items() if differs(one, examples()[label])] == []
+
+
+def test_an_answer_names_what_its_request_has_named() -> None:
+    named = {label: (one.path, one.answer) for label, one in examples().items() if isinstance(one.answer, dict)}
+    others = {
+        label: (path, answer["name"])
+        for label, (path, answer) in named.items()
+        if "name" in answer and path and answer["name"] not in path.values()
+    }
+
+    assert others == {}
 
 
 def differs(one: Example, other: Example) -> list[str]:
