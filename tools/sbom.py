@@ -1,60 +1,24 @@
 """Writes the components of the broker as a CycloneDX document: every locked package with its version and hashes."""
 
 import argparse
-import re
 import sys
-import tomllib
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
-
-from cyclonedx.model import HashAlgorithm, HashType
-from cyclonedx.model.bom import Bom
-from cyclonedx.model.component import Component, ComponentType
-from cyclonedx.output.json import JsonV1Dot6
-from packageurl import PackageURL
 
 from embedded.commands import ROOT
 
 LOCK = ROOT / "requirements.lock"
-# A locked package: its name and version, a marker where it is for some systems only, and its hashes.
-PACKAGE = re.compile(
-    r"^([A-Za-z0-9._-]+)(?:\[[^]]+\])?==([^\s;\\]+)[^\n]*\n((?:\s+--hash=sha256:\w+[^\n]*\n?)+)", re.MULTILINE
-)
-HASH = re.compile(r"--hash=sha256:(\w+)")
 
 
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser("mq sbom", description=__doc__)
     parser.add_argument("file", nargs="?", type=Path, help="where to write it; without one it is printed")
     given = parser.parse_args(words)
+    # Not at the top: --help needs none of the packages that only a checkout's tools have.
+    from tools.components import document
+
     text = document(LOCK.read_text())
     if given.file is None:
         sys.stdout.write(text + "\n")
     else:
         given.file.write_text(text + "\n")
     return 0
-
-
-def document(lock: str) -> str:
-    """The document of a lock, the same for the same lock but for its time: it names no machine and no index."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    name, version = project["name"], project["version"]
-    broker = Component(name=name, version=version, type=ComponentType.APPLICATION, bom_ref=f"{name}@{version}")
-    bom = Bom(components=components(lock), serial_number=uuid.uuid5(uuid.NAMESPACE_OID, lock))
-    bom.metadata.component = broker
-    bom.register_dependency(broker, bom.components)
-    return JsonV1Dot6(bom).output_as_string(indent=1)
-
-
-def components(lock: str) -> Iterator[Component]:
-    """Each package of a lock. A package has one file per system, so one hash for each."""
-    for name, version, hashes in PACKAGE.findall(lock):
-        yield Component(
-            name=name,
-            version=version,
-            type=ComponentType.LIBRARY,
-            bom_ref=f"{name}@{version}",
-            purl=PackageURL("pypi", name=name, version=version),
-            hashes=[HashType(alg=HashAlgorithm.SHA_256, content=found) for found in HASH.findall(hashes)],
-        )
