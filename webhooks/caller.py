@@ -16,7 +16,7 @@ from yarl import URL
 from webhooks import signing
 from webhooks.addresses import Networks, UrlIllegal, parse_url
 from webhooks.connections import Exchange, ThreadResolver, connector, exchange_under_way
-from webhooks.endpoint_answers import Answer, Outcome, retry_after_seconds, sentence
+from webhooks.endpoint_answers import Answer, Outcome, ahead_seconds, retry_after_seconds, sentence
 
 __all__ = ["Answer", "Caller"]
 
@@ -78,8 +78,10 @@ class Caller:
         answers like any other. The request is written within `guard()`: when that raises, the server is not asked.
         Raises `SecretIllegal` for a secret that should not have been stored.
         """
-        headers = HEADERS | signing.headers(webhook_id, payload, secrets, now or datetime.now(UTC))
-        loop, exchange = asyncio.get_running_loop(), Exchange(limit=MAX_ANSWER_BYTES + allowance_bytes)
+        signed_at = now or datetime.now(UTC)
+        headers = HEADERS | signing.headers(webhook_id, payload, secrets, signed_at)
+        exchange = Exchange(limit=MAX_ANSWER_BYTES + allowance_bytes, signed_at=signed_at)
+        loop = asyncio.get_running_loop()
         request = partial(_Body, payload, exchange, guard)
         started = loop.time()
         body = b""
@@ -117,6 +119,7 @@ def _answer(exchange: Exchange, outcome: Outcome, reason: str, body: bytes, seco
         retry_after_seconds=exchange.retry_after_seconds,
         cut=exchange.written and not exchange.whole,
         location=exchange.location,
+        ahead_seconds=exchange.ahead_seconds,
     )
 
 
@@ -167,6 +170,8 @@ async def _send_and_read(
     async with session.post(url, data=body, headers=headers, allow_redirects=False) as response:
         exchange.status = response.status
         exchange.location = response.headers.get("Location")
+        if exchange.signed_at is not None:
+            exchange.ahead_seconds = ahead_seconds(response.headers.get("Date"), exchange.signed_at)
         if response.status in (429, 503):
             exchange.retry_after_seconds = retry_after_seconds(response.headers.get("Retry-After"), datetime.now(UTC))
         return await _read(response, exchange.limit)

@@ -7,6 +7,7 @@ import ssl
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import datetime
 from ipaddress import ip_address
 from typing import Any, cast
 
@@ -48,6 +49,9 @@ class Exchange:
     retry_after_seconds: float | None = None
     #: Where a redirect points to.
     location: str | None = None
+    #: The time of the signature, and how far the server's clock is ahead of it.
+    signed_at: datetime | None = None
+    ahead_seconds: float | None = None
     #: Bytes that the answer may have.
     limit: int = 0
     #: The server sent far more than such an answer.

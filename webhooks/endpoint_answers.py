@@ -17,6 +17,9 @@ WAYS_OUT = {
     405: "this path takes no POST; register the URL at which checks are answered",
     413: "its server takes no request this large, not even without bodies; raise its limit",
 }
+# A signature is taken for five minutes (Standard Webhooks), by the clock of the server; these are refusals of it.
+CLOCK_SECONDS = 240.0
+REFUSES_SIGNATURES = (400, 401, 403)
 # A `Retry-After` of a year would silence the endpoint for good; a day is longer than any maintenance.
 MAX_RETRY_AFTER_SECONDS = 86_400.0
 
@@ -47,6 +50,8 @@ class Answer:
     cut: bool = False
     #: Of a redirect.
     location: str | None = None
+    #: How far the server's clock is ahead of the time of the signature, by the `Date` of the answer; None without one.
+    ahead_seconds: float | None = None
 
     @property
     def payload_refused(self) -> bool:
@@ -67,6 +72,9 @@ class Answer:
 def way_out(answer: Answer) -> str | None:
     """What to change when an answer shows that no check function was reached (3xx, 401, 403, 404, 405, 413)."""
     status = answer.status or 0
+    if status in REFUSES_SIGNATURES and abs(ahead := answer.ahead_seconds or 0.0) > CLOCK_SECONDS:
+        off = f"{abs(ahead):,.0f} s {'ahead of' if ahead > 0 else 'behind'} the database's"
+        return f"The endpoint answered {status}: its clock is {off}, so that it takes no signature: run an NTP client."
     if 300 <= status < 400:
         to = f" to {sentence(answer.location)[:MAX_LOCATION_CHARACTERS]}" if answer.location else ""
         return f"The endpoint redirected with {status}{to}: register the exact URL, with or without its last slash."
@@ -87,9 +95,14 @@ def retry_after_seconds(header: str | None, now: datetime) -> float | None:
     header = header.strip()
     if header.isascii() and header.isdigit():
         return min(float(header[:20]), MAX_RETRY_AFTER_SECONDS)
+    ahead = ahead_seconds(header, now)
+    return None if ahead is None else min(max(ahead, 0.0), MAX_RETRY_AFTER_SECONDS)
+
+
+def ahead_seconds(header: str | None, now: datetime) -> float | None:
+    """How far the time of a header, such as `Date`, is ahead of now; None for no time."""
     try:
-        at = parsedate_to_datetime(header)
+        at = parsedate_to_datetime(header or "")
+        return ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds()
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    at = at if at.tzinfo else at.replace(tzinfo=UTC)
-    return min(max((at - now).total_seconds(), 0.0), MAX_RETRY_AFTER_SECONDS)

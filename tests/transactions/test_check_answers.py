@@ -1,9 +1,13 @@
 """Answers to checks: only a clear state decides; whatever else a producer's server does is UNKNOWN."""
 
+import re
 from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from functools import partial
 from uuid import UUID
 
+import pytest
 from aiohttp import web
 from mqbroker_client import Consumer, Producer
 
@@ -167,3 +171,42 @@ def says_why(check: Document, reason: str | None) -> bool:
     """Whether a check gives a reason that begins so, or none where none is expected."""
     given: str | None = check["reason"]
     return given is None if reason is None else given is not None and given.startswith(reason)
+
+
+def refuses_by_its_clock(status: int, ahead: timedelta) -> Reply:
+    """Refuses each signature, as a server does whose clock is so far ahead."""
+
+    async def reply(asked: Asked) -> web.StreamResponse:
+        return web.Response(status=status, headers={"Date": format_datetime(datetime.now(UTC) + ahead, usegmt=True)})
+
+    return reply
+
+
+@pytest.mark.parametrize(
+    ("status", "minutes", "said"),
+    [
+        (401, 10, "its clock is 600 s ahead of the database's"),
+        (401, -10, "its clock is 600 s behind the database's"),
+        (400, 10, "its clock is 600 s ahead of the database's"),
+        (403, -10, "its clock is 600 s behind the database's"),
+        (401, 1, "its server wants a login"),
+    ],
+)
+def test_an_endpoint_whose_clock_is_off_is_told_of_its_clock_and_not_of_a_login(
+    broker: RunningBroker,
+    wire: Wire,
+    endpoint: ProducerEndpoint,
+    producer: Producer,
+    status: int,
+    minutes: int,
+    said: str,
+) -> None:
+    endpoint.replies(refuses_by_its_clock(status, timedelta(minutes=minutes)))
+    register(broker, producer.group, endpoint.url)
+    path = f"/v1/producer-groups/{producer.group}/endpoints"
+    [registered] = wire.get(path).document["results"]
+
+    reason = wire.post(f"{path}/{registered['id']}/test", {}).document["reason"]
+
+    # A second may pass between the answer and the look at it.
+    assert re.sub(r"\b(59[0-9]|60[0-9])\b", "600", reason).startswith(f"The endpoint answered {status}: {said}")
