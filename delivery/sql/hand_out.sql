@@ -4,9 +4,9 @@
 -- latest entry, and all of them when the segment is no longer the open one.
 -- A reading is what one group reads of one topic. The entries that its queues hold for the group form one line, queue after
 -- queue in the order given; so do its receives, each as long as the number of messages that it asks for: a receive is handed
--- the entries beside it. Where a retry is due, each entry of the retry queue is a receive's only one: what was together when
--- a consumer died comes apart, so the message that killed it is alone. The receives behind share the other queues. Of a
--- reading no more is handed out at once than max_bytes of bodies, but always its first entry.
+-- the entries beside it. What waits in the retry queue comes before that line, one entry for a receive: what was together when
+-- a consumer died comes apart, and the message that killed it is alone. The receives behind have the line. Of a reading no more
+-- is handed out at once than max_bytes of bodies, but always its first entry.
 -- The moves go on in the register `mq.moves`. The register `mq.handed` outlives the transaction and names the messages of
 -- at most max_read_bytes of each reading: their bodies are read behind the commit, for an answer that the process does
 -- not take off its socket must not keep the locks. Each message is probed by index on its own, as in read_entries.
@@ -61,34 +61,28 @@ lined AS MATERIALIZED (
     SELECT
         q.*, bool_or(q.begins) OVER (PARTITION BY q.reading) AS left_out,
         sum(greatest(q.max_offset - q.next_offset, 0)) OVER (PARTITION BY q.reading ORDER BY q.number)::bigint
-        - greatest(q.max_offset - q.next_offset, 0) AS entries_before
+        - greatest(q.max_offset - q.next_offset, 0) AS entries_before,
+        max(CASE WHEN q.queue_topic_id <> q.topic_id THEN greatest(q.max_offset - q.next_offset, 0) ELSE 0 END)
+            OVER (PARTITION BY q.reading) AS retries
     FROM reached AS q
 ),
 
--- The readings with a retry among what they may be handed: the receives before them, their receives, and how many of those
--- have an entry of the retry queue. No row, and no probe, where nothing waits there.
-apart AS MATERIALIZED (
+-- Where a queue's entries begin among the places of all receives, the first of which is 0, and how many there is room for.
+-- Without retries that is the reading's line. With them it begins behind the receives that have one each.
+placed AS (
     SELECT
-        q.reading, q.before, q.receives, least(q.max_offset - q.next_offset, q.receives)::integer AS alone
-    FROM (
-        SELECT
-            l.*, width_bucket(l.wanted_before, %(wanted_end)b::bigint []) AS before,
-            width_bucket(l.wanted_before + l.wanted, %(wanted_end)b::bigint [])
-            - width_bucket(l.wanted_before, %(wanted_end)b::bigint []) AS receives
-        FROM lined AS l
-        WHERE l.queue_topic_id <> l.topic_id AND l.next_offset < l.max_offset AND NOT l.left_out
-    ) AS q
-    CROSS JOIN LATERAL (
-        SELECT bool_or(e.reconsume_times > 0) AS has_retry
-        FROM (
-            SELECT c.reconsume_times
-            FROM consume_queue AS c
-            WHERE c.topic_id = q.queue_topic_id AND c.queue_id = q.queue_id AND c.queue_offset >= q.next_offset
-            ORDER BY c.queue_offset
-            LIMIT q.wanted
-        ) AS e
-    ) AS among
-    WHERE among.has_retry
+        q.*, q.queue_topic_id <> q.topic_id AS is_retry,
+        CASE
+            WHEN q.retries = 0 THEN q.wanted_before + q.entries_before
+            ELSE
+                (%(wanted_end)b::bigint [])[
+                    least(
+                        width_bucket(q.wanted_before, %(wanted_end)b::bigint []) + q.retries,
+                        width_bucket(q.wanted_before + q.wanted, %(wanted_end)b::bigint [])
+                    )::integer
+                ] + q.entries_before - q.retries
+        END AS start
+    FROM lined AS q
 ),
 
 found AS MATERIALIZED (
@@ -96,45 +90,45 @@ found AS MATERIALIZED (
         q.reading, q.group_id, q.topic_id, q.queue_topic_id, q.queue_id, q.number, q.move, e.queue_offset, e.tags_code,
         e.reconsume_times, e.log_segment, e.log_offset, m.body_bytes,
         CASE
-            WHEN a.reading IS NULL
+            WHEN q.is_retry
                 THEN
-                    width_bucket(
-                        q.wanted_before + q.entries_before + e.queue_offset - q.next_offset, %(wanted_end)b::bigint []
-                    ) + 1
-            WHEN q.queue_topic_id <> q.topic_id THEN a.before + (e.queue_offset - q.next_offset)::integer + 1
-            ELSE
-                width_bucket(
-                    (%(wanted_end)b::bigint [])[a.before + a.alone] + q.entries_before - a.alone + e.queue_offset
-                    - q.next_offset,
-                    %(wanted_end)b::bigint []
-                ) + 1
-        END AS receive,
-        a.before + a.receives AS last_receive,
+                    width_bucket(q.wanted_before, %(wanted_end)b::bigint []) + 1
+                    + (e.queue_offset - q.next_offset)::integer
+            ELSE width_bucket(q.start + e.queue_offset - q.next_offset, %(wanted_end)b::bigint []) + 1
+        END AS receive, q.retries > 0 AS comes_apart,
         sum(m.body_bytes) OVER (PARTITION BY q.reading ORDER BY q.number, e.queue_offset ROWS UNBOUNDED PRECEDING)
             AS bytes
-    FROM lined AS q
-    LEFT JOIN apart AS a ON q.reading = a.reading
+    FROM (
+        SELECT
+            p.*,
+            CASE
+                WHEN p.is_retry
+                    THEN
+                        width_bucket(p.wanted_before + p.wanted, %(wanted_end)b::bigint [])
+                        - width_bucket(p.wanted_before, %(wanted_end)b::bigint [])
+                ELSE p.wanted_before + p.wanted - p.start
+            END AS room
+        FROM placed AS p
+    ) AS q
     CROSS JOIN LATERAL (
         SELECT c.queue_offset, c.tags_code, c.reconsume_times, c.log_segment, c.log_offset
         FROM consume_queue AS c
         WHERE
             c.topic_id = q.queue_topic_id AND c.queue_id = q.queue_id AND c.queue_offset >= q.next_offset
-            AND c.queue_offset < q.next_offset + q.wanted - q.entries_before
+            AND c.queue_offset < q.next_offset + q.room
         ORDER BY c.queue_offset
-        LIMIT greatest(q.wanted - q.entries_before, 0)
+        LIMIT greatest(q.room, 0)
     ) AS e
     CROSS JOIN LATERAL (
         SELECT octet_length(l.body) AS body_bytes FROM commit_log AS l
         WHERE l.segment_id = e.log_segment AND l.log_offset = e.log_offset
         LIMIT 1
     ) AS m
-    WHERE NOT q.left_out AND q.entries_before < q.wanted AND q.next_offset < q.max_offset
+    WHERE NOT q.left_out AND q.room > 0 AND q.next_offset < q.max_offset
 ),
 
 handed AS MATERIALIZED (
-    SELECT f.*
-    FROM found AS f
-    WHERE f.bytes - f.body_bytes < %(max_bytes)s::bigint AND f.receive <= coalesce(f.last_receive, f.receive)
+    SELECT f.* FROM found AS f WHERE f.bytes - f.body_bytes < %(max_bytes)s::bigint
 ),
 
 hidden AS (
@@ -159,7 +153,7 @@ SELECT
         FROM (
             SELECT DISTINCT f.reading
             FROM found AS f
-            WHERE f.bytes - f.body_bytes >= %(max_bytes)s::bigint OR f.last_receive IS NOT NULL
+            WHERE f.comes_apart OR f.bytes - f.body_bytes >= %(max_bytes)s::bigint
         ) AS t
     ) AS cut,
     string_agg(

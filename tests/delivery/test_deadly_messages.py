@@ -156,7 +156,7 @@ def test_receives_at_once_share_what_comes_again_and_what_is_new(
 
 
 @EACH_KIND
-def test_what_is_given_back_unbegun_comes_again_together_and_counts_no_attempt(
+def test_what_is_given_back_unbegun_comes_again_and_counts_no_attempt(
     wire: Wire, producer: Producer, consumer: Consumer, orders: str, group: str
 ) -> None:
     for number, body in enumerate(MESSAGES):
@@ -164,7 +164,11 @@ def test_what_is_given_back_unbegun_comes_again_together_and_counts_no_attempt(
     before = consumer.receive(orders)
 
     returned = consumer.give_back(before)
-    again = eventually(partial(consumer.receive, orders))
+    again = list[Delivery]()
+    while len(again) < len(MESSAGES):
+        received = eventually(partial(consumer.receive, orders))
+        consumer.ack(received)
+        again += received
     refused = wire.post(
         f"/v1/consumer-groups/{group}/return", {"receipt_handles": [before[0].receipt_handle]}
     ).document["results"]
