@@ -19,6 +19,7 @@ DEFAULT_PORT = 5432
 MAX_PORT = 65535
 MAX_HOSTS = 10
 MAX_SAID = 500
+SHORT_PASSWORD = 3
 PLACE = ("host", "port", "dbname", "user", "password")
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 SESSIONS = ("any", "read-write", "read-only", "primary", "standby", "prefer-standby")
@@ -52,7 +53,9 @@ class Place(NamedTuple):
     def said(self, problem: BaseException) -> str:
         """What a driver says of a problem, in one line and without the password: a server may send it back."""
         said = " ".join(str(problem).split()) or type(problem).__name__
-        return said.replace(self.given["password"], "…")[:MAX_SAID]
+        password = self.given["password"]
+        # A shorter one is a part of words, and no secret.
+        return (said.replace(password, "…") if len(password) > SHORT_PASSWORD else said)[:MAX_SAID]
 
     @property
     def shown(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ one subscription at once, and when a process dies, what it had in flight is rede
 import asyncio
 import contextlib
 from collections.abc import Sequence
+from functools import partial
 from itertools import islice
 
 import structlog
@@ -16,6 +17,7 @@ from delivery.push import protocol, subscribers
 from delivery.push.protocol import Pushed
 from delivery.push.registry import MAX_SUBSCRIPTIONS
 from delivery.push.subscribers import Subscriber
+from delivery.push.writing import SETTLE_SECONDS, until_written
 from delivery.receipts import failing, settling
 from delivery.receive import receives, returns
 from delivery.receive.deliveries import Delivery
@@ -44,8 +46,6 @@ WAIT_SECONDS = 1.0
 # A push stays blocked in a receive for so long after the last message, and pushes the next one within milliseconds.
 # Afterwards beat's next run finds it.
 IDLE_SECONDS = 10.0
-# Added to a call's time-out in its invisible time: within it the acks are written.
-SETTLE_SECONDS = 20.0
 # A message whose call did not reach the server is offered again after this; the circuit says when a call may begin.
 RETURN_SECONDS = 1.0
 # A web process has 2 s to end.
@@ -188,10 +188,10 @@ class Push:
             return
         settlement = protocol.settle(answer, call)
         if settlement.acked:
-            await writer.run(settling.Ack(subscriber.group, settlement.acked))
+            await until_written(lambda: writer.run(settling.Ack(subscriber.group, settlement.acked)), subscriber.name)
         await self._note(settlement.answer)
         for nack, handles in settlement.nacked.items():
-            await failing.nack(subscriber.group, handles, nack.delay_seconds, nack.reason)
+            await until_written(partial(failing.nack, subscriber.group, handles, *nack), subscriber.name)
         if settlement.returned:
             await returns.give_back(subscriber.group, settlement.returned, RETURN_SECONDS)
 

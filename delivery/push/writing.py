@@ -1,0 +1,34 @@
+"""Writes what became of pushed messages, again while the broker is busy: their server has done its work."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from store.errors import Refusal
+
+logger = structlog.stdlib.get_logger(__name__)
+
+# Added to a call's time-out in its invisible time: within it the acks are written.
+SETTLE_SECONDS = 20.0
+LAST_TRY_SECONDS = SETTLE_SECONDS - 8.0
+PAUSE_SECONDS = 0.5
+
+
+async def until_written(write: Callable[[], Awaitable[object]], subscription: str) -> None:
+    """Writes, and again after each refusal that is for now, while the messages are hidden for long enough.
+
+    Given up, they would come again when their invisible time is over, and count a retry that none of them needs. Raises
+    the last refusal.
+    """
+    loop = asyncio.get_running_loop()
+    until = loop.time() + LAST_TRY_SECONDS
+    while True:
+        try:
+            await write()
+            return
+        except Refusal as refusal:
+            if not refusal.is_for_now or loop.time() >= until:
+                raise
+            logger.info("pushed messages wait to be settled", subscription=subscription, reason=refusal.detail)
+        await asyncio.sleep(PAUSE_SECONDS)
