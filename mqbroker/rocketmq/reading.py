@@ -29,6 +29,8 @@ READS = 40
 # Five eighths, as of answers: callers that send slowly leave turns to other keys.
 READS_OF_KEY = READS * 5 // 8
 TURN_SECONDS = 3.0
+# First commands of streams, which clients send as they open them.
+FIRST_COMMANDS = 24
 # Compressed bodies that are unpacked for a client, each until the client has taken it: four times MAX_MESSAGE_BYTES.
 UNPACKINGS = 8
 
@@ -53,6 +55,13 @@ class Reads(Turns):
         super().__init__(READS)
 
 
+class FirstCommands(Turns):
+    """The turns to read the first command of a stream."""
+
+    def __init__(self) -> None:
+        super().__init__(FIRST_COMMANDS)
+
+
 class Unpackings(Turns):
     """The turns to unpack a body for a client."""
 
@@ -60,12 +69,14 @@ class Unpackings(Turns):
         super().__init__(UNPACKINGS)
 
 
-async def read(call: Call, following: Callable[[], Awaitable[bytes]]) -> bytes:
-    """The bytes of a call's request, by a function that reads them.
+async def read(
+    call: Call, following: Callable[[], Awaitable[bytes | None]], kind: Callable[[], Turns] = Reads
+) -> bytes | None:
+    """The bytes of a call's request, by a function that reads them, in a turn of this kind; None where it has none.
 
     Raises SystemBusy where it gets no turn in TURN_SECONDS, and Refused where it is not complete in BODY_READ_SECONDS.
     """
-    turns, seconds, is_read = runtime.control(Reads), setting("BODY_READ_SECONDS"), False
+    turns, seconds, is_read = runtime.control(kind), setting("BODY_READ_SECONDS"), False
     try:
         async with asyncio.timeout(TURN_SECONDS) as limit, turns.of(call.caller.name), turns.of_all:
             is_read = True

@@ -69,9 +69,6 @@ def options() -> Sequence[tuple[str, Any]]:
         # Clients ping as often as they want: none is cut for it.
         ("grpc.http2.max_ping_strikes", 0),
         ("grpc.keepalive_time_ms", KEEPALIVE_MILLISECONDS),
-        ("grpc.max_allowed_incoming_connections", connections.most()),
-        ("grpc.server_handshake_timeout_ms", HANDSHAKE_MILLISECONDS),
-        ("grpc.max_connection_idle_ms", IDLE_MILLISECONDS),
         ("grpc.max_concurrent_streams", MAX_CALLS),
         # Megabytes that each connection may send ahead, of calls that are not read.
         ("grpc.http2.bdp_probe", 0),
@@ -81,6 +78,15 @@ def options() -> Sequence[tuple[str, Any]]:
         ("grpc.server.max_pending_requests_hard_limit", MAX_PENDING),
         # Of grpc, where a megabyte may unpack to a gigabyte; clients pack bodies, which is theirs.
         ("grpc.compression_enabled_algorithms_bitset", UNPACKED_ONLY),
+    ]
+
+
+def bounds() -> Sequence[tuple[str, Any]]:
+    """The options that the native server does not take."""
+    return [
+        ("grpc.max_allowed_incoming_connections", connections.most()),
+        ("grpc.server_handshake_timeout_ms", HANDSHAKE_MILLISECONDS),
+        ("grpc.max_connection_idle_ms", IDLE_MILLISECONDS),
     ]
 
 
@@ -132,7 +138,7 @@ def _plain() -> Served:
 
 
 def _of_grpcio() -> Served:
-    return Served(grpc.aio.server(options=options()), reads_whole=False)
+    return Served(grpc.aio.server(options=[*options(), *bounds()]), reads_whole=False)
 
 
 def _native() -> ModuleType:

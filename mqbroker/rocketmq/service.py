@@ -83,7 +83,7 @@ def handlers(*, read_whole: bool) -> dict[str, Handler]:
     }
     found["ReceiveMessage"] = stream(_receiving(bytes_of), None, service_pb2.ReceiveMessageResponse.SerializeToString)
     found["Telemetry"] = grpc.stream_stream_rpc_method_handler(
-        _telemetry,
+        _telemetry(read_whole=read_whole),
         None,
         service_pb2.TelemetryCommand.SerializeToString,
     )
@@ -96,12 +96,22 @@ async def _as_it_came(call: Call, given: Given, context: Context) -> bytes:
 
 
 async def _read_now(call: Call, given: Given, context: Context) -> bytes:
-    async def following() -> bytes:
-        found = await context.read()
-        # A call that ends without a request has an empty one.
-        return b"" if found is grpc.aio.EOF else found
+    # A call that ends without a request has an empty one.
+    return await reading.read(call, lambda: _next(context)) or b""
 
-    return await reading.read(call, following)
+
+async def _next(context: Context) -> bytes | None:
+    """The next message of a call; None at its end."""
+    found = await context.read()
+    return None if found is grpc.aio.EOF else found
+
+
+async def _commands(call: Call, context: Context) -> AsyncIterator[bytes]:
+    """The commands of a stream, the first one in a turn: of those that never end it a bounded part is read."""
+    given = await reading.read(call, lambda: _next(context), reading.FirstCommands)
+    while given is not None:
+        yield given
+        given = await _next(context)
 
 
 def _unary(name: str, unary: Unary, bytes_of: BytesOf) -> Callable[[Any, Context], Awaitable[Message]]:
@@ -151,20 +161,25 @@ def _receiving(bytes_of: BytesOf) -> Callable[[Any, Context], AsyncIterator[Mess
     return serve
 
 
-async def _telemetry(commands: AsyncIterator[bytes], context: Context) -> None:
-    call = _call(context)
-    try:
-        await telemetry.serve(call, commands, context.write)
-    except asyncio.CancelledError:
-        call.end()
-        raise
-    except telemetry.Unread:
-        await context.abort(grpc.StatusCode.UNAVAILABLE, "The client took no command in time: open the stream again.")
-    except Exception as problem:  # noqa: BLE001  # it is answered, and logged if it is no refusal
-        call.end()
-        await context.write(service_pb2.TelemetryCommand(status=_status("Telemetry", call, problem)))
-    finally:
-        call.leave()
+def _telemetry(*, read_whole: bool) -> Callable[[AsyncIterator[bytes], Context], Awaitable[None]]:
+    async def serve(given: AsyncIterator[bytes], context: Context) -> None:
+        call = _call(context)
+        try:
+            await telemetry.serve(call, given if read_whole else _commands(call, context), context.write)
+        except asyncio.CancelledError:
+            call.end()
+            raise
+        except telemetry.Unread:
+            await context.abort(
+                grpc.StatusCode.UNAVAILABLE, "The client took no command in time: open the stream again."
+            )
+        except Exception as problem:  # noqa: BLE001  # it is answered, and logged if it is no refusal
+            call.end()
+            await context.write(service_pb2.TelemetryCommand(status=_status("Telemetry", call, problem)))
+        finally:
+            call.leave()
+
+    return serve
 
 
 def _call(context: Context) -> Call:

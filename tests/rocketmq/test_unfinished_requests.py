@@ -96,6 +96,22 @@ def test_a_key_that_never_ends_its_requests_leaves_turns_to_others(broker: Runni
     assert grown[0] < 1.5 * reading.READS_OF_KEY * LARGEST
 
 
+def test_streams_that_never_end_their_first_command_take_a_bounded_part(broker: RunningBroker, tmp_path: Path) -> None:
+    key = made_key(broker, ["metrics"])["key"]
+    with (
+        running(broker, tmp_path, BODY_READ_SECONDS="2") as gateway,
+        Client(gateway.address, key) as client,
+        worst_of(gateway) as grown,
+    ):
+        caller = dict(client.metadata()) | {":path": f"/{SERVICE}/Telemetry"}
+        found = asyncio.run(
+            unfinished.sends(gateway.address, caller, connections=2, calls=100, size=LARGEST, seconds=8)
+        )
+
+    assert [len(connection.ended) for connection in found] == [100, 100], "each is refused in the end"
+    assert grown[0] < 1.5 * reading.FIRST_COMMANDS * 5 // 8 * LARGEST
+
+
 def test_a_request_that_never_ends_is_refused_by_a_code(broker: RunningBroker, tmp_path: Path) -> None:
     release = threading.Event()
 
