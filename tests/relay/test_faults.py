@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -132,4 +133,32 @@ def test_a_full_target_is_waited_for_and_nothing_is_a_retry(
         program.stop()
 
     assert found.body == b"waits"
+    assert source.letters() == []
+
+
+def has(target: Target, count: int) -> bool:
+    """Whether so many messages are at the target."""
+    return len(target.received()) >= count
+
+
+# RabbitMQ forgets a queue that was made seconds before a kill, and then refuses each message of it.
+@pytest.mark.chaos
+@pytest.mark.parametrize("system", ["nats"], indirect=True)
+def test_a_target_that_is_killed_makes_no_message_bad(broker: RunningBroker, target: Target, tmp_path: Path) -> None:
+    source = Source(broker)
+    program = relay(broker, tmp_path, f"{source.lines}concurrency = {CONCURRENCY}\n\n[target]\n{target.lines}")
+    program.start()
+    try:
+        for part in range(3):
+            messages = [
+                Message(source.topic, f"{part}-{number}".encode(), max_reconsume_times=0) for number in range(300)
+            ]
+            source.producer.send_batch(source.topic, messages)
+            # What was begun is under way when it dies.
+            eventually(partial(has, target, 300 * part + 1), within_seconds=60)
+            target.kill()
+        eventually(lambda: len({one.body for one in target.received()}) == 900, within_seconds=120)
+    finally:
+        program.stop()
+
     assert source.letters() == []

@@ -67,8 +67,8 @@ _NATS = (
 )
 
 #: By the kind of a target. RabbitMQ and its plugins have all that begins with `x-`; NATS has streams (`Nats-`), buckets
-#: of keys (`KV-`) and MQTT (`Nmqtt-`). Readers in Java are told what class to make of a body by `__TypeId__`, and keep
-#: addresses of replies and reasons of dead letters behind `kafka_`, `amqp_` and `spring_`.
+#: of keys (`KV-`) and MQTT (`Nmqtt-`). Readers in Java choose the class that they make of a body by `__TypeId__`, and
+#: keep addresses of replies and reasons of dead letters behind `kafka_`, `amqp_` and `spring_`.
 TABLES: Mapping[str, Reserved] = {
     "amqp": _table(_AMQP, ("x-", "__", "amqp_", "spring_")),
     "nats": _table(_NATS, ("Nats-", "KV-", "Nmqtt-", "X-B3-")),
