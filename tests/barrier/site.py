@@ -42,8 +42,9 @@ def database(url: str, isolation: str | None) -> dict[str, Any]:
 
 
 def set_up(words: str, broker_url: str, **more: Any) -> None:
-    """`more` are keys of MQBROKER, those of the database in OF_DATABASE, and POOL of its OPTIONS."""
+    """`more` are keys of MQBROKER, of the database in OF_DATABASE, POOL of its OPTIONS, and URLS, the URLconf."""
     place = json.loads(words)
+    urls = more.pop("URLS", "tests.barrier.site_urls")
     given = {name: more.pop(name) for name in OF_DATABASE if name in more}
     pool = {"pool": more.pop("POOL")} if "POOL" in more else {}
     default = database(place["url"], place["isolation"]) | given
@@ -54,12 +55,12 @@ def set_up(words: str, broker_url: str, **more: Any) -> None:
         INSTALLED_APPS=["mqbroker_client.django"],
         MQBROKER={"URL": broker_url, "API_KEY": key, "PRODUCER_GROUP": place["group"], **more},
         USE_TZ=True,
-        ROOT_URLCONF="tests.barrier.site_urls",
+        ROOT_URLCONF=urls,
         ALLOWED_HOSTS=["*"],
     )
     django.setup()
 
 
 if __name__ == "__main__":
-    set_up(sys.argv[1], sys.argv[2])
+    set_up(sys.argv[1], sys.argv[2], **json.loads(os.environ.get("MORE_SETTINGS", "{}")))
     execute_from_command_line(["manage.py", *sys.argv[3:]])

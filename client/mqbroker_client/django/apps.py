@@ -1,6 +1,7 @@
 """The Django app. It owns what one process makes of the setting MQBROKER."""
 
 from functools import cached_property
+from importlib import import_module
 from typing import Any, cast
 
 from django.apps import AppConfig, apps
@@ -28,6 +29,8 @@ class MqbrokerConfig(AppConfig):
     verbose_name = "mqbroker"
 
     def ready(self) -> None:
+        # Registered as it is imported: `manage.py check` runs them.
+        import_module("mqbroker_client.django.checks")
         setting_changed.connect(self._forget, dispatch_uid="mqbroker_client")
 
     @cached_property
