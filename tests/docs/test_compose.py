@@ -12,6 +12,7 @@ from embedded.commands import ROOT
 from embedded.processes.child import Child, wait_until
 from embedded.servers import postgres, valkey
 from mqbroker.environment import env
+from tests.broker.polling import eventually
 from tests.broker.ports import free_port
 from tests.broker.running import RunningBroker
 from tests.docs import composition
@@ -197,3 +198,20 @@ def test_the_checker_fills_variables_in_as_compose_does() -> None:
     assert filled(given, {"A": "a"}) == ["a", "b", "", "$A"]
     with pytest.raises(composition.VariableMissing, match="A is needed"):
         filled(given, {"A": ""})
+
+
+@pytest.mark.parametrize("service", ["worker", "beat", "rocketmq"])
+def test_a_process_without_a_port_of_http_is_checked_by_its_heartbeat(broker: RunningBroker, service: str) -> None:
+    kind, python, *words = services()[service]["healthcheck"]["test"]
+    schedule = ["--schedule", str(broker.folder / "beat-schedule")]
+
+    def health(**changed: str) -> int:
+        command = commands.python(*words, *schedule)
+        return subprocess.run(command, env={**broker.environment, **changed}, cwd=ROOT, capture_output=True).returncode
+
+    assert (kind, python) == ("CMD", "python")
+    eventually(lambda: health() == 0, within_seconds=30)
+    away = {"DATABASE_URL": "postgresql://127.0.0.1:1/none"}
+    if service == "beat":
+        away, schedule[1] = {}, str(broker.folder / "never")
+    assert health(**away) == 1

@@ -1,0 +1,67 @@
+"""The health check of a container: `python -m mqbroker.alive web|worker|beat` exits with 0 while that process beats.
+
+A web process, also that for RocketMQ's clients, and a worker note themselves in the database each few seconds; beat,
+which asks no database, touches a file. It starts without Django: a container runs it every few seconds.
+"""
+
+import argparse
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import psycopg
+
+from mqbroker.celery import beating
+from store.db.statements import Statement
+
+# A worker's heart beats with each tick of beat that reaches it, every three seconds.
+SECONDS = 30.0
+CONNECT_SECONDS = 3
+
+
+class Alive(NamedTuple):
+    """Whether the process was alive a moment ago."""
+
+    is_alive: bool
+
+
+FIND_HEARTBEAT = Statement(__file__, "find_heartbeat", Alive)
+
+
+def main(words: list[str]) -> int:
+    """0 while the process beats, else 1 with the reason."""
+    parser = argparse.ArgumentParser("mqbroker.alive", description=__doc__)
+    parser.add_argument("kind", choices=("web", "worker", "beat"))
+    parser.add_argument("--schedule", type=Path, help="that of beat, which needs it")
+    given = parser.parse_args(words)
+    if given.kind == "beat" and given.schedule is None:
+        parser.error("beat needs --schedule")
+    try:
+        is_alive = beats(given.schedule) if given.kind == "beat" else notes_itself(given.kind)
+    except (psycopg.Error, OSError) as problem:
+        print(" ".join(str(problem).split()), file=sys.stderr)
+        return 1
+    if not is_alive:
+        print(f"The {given.kind} on {socket.gethostname()} has not beaten for {SECONDS:g} s.", file=sys.stderr)
+    return 0 if is_alive else 1
+
+
+def beats(schedule: Path) -> bool:
+    """Whether beat has gone round a moment ago."""
+    return time.time() - beating.touched(schedule).stat().st_mtime < SECONDS
+
+
+def notes_itself(kind: str) -> bool:
+    """Whether a process of this kind on this host has noted itself a moment ago."""
+    url = os.environ["DATABASE_URL"]
+    asked = {"kind": kind, "host": socket.gethostname(), "seconds": SECONDS}
+    with psycopg.connect(url, connect_timeout=CONNECT_SECONDS) as session:
+        [found] = session.cursor(row_factory=FIND_HEARTBEAT.rows).execute(FIND_HEARTBEAT.sql(), asked).fetchall()
+    return found.is_alive
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,7 @@
+-- Find whether a process of a kind on a host has noted that it is alive within the last seconds. One row.
+SELECT EXISTS (
+    SELECT 1 FROM heartbeat AS h
+    WHERE
+        h.kind = %(kind)s AND h.process LIKE '%% at ' || %(host)s
+        AND h.beaten_at > now() - make_interval(secs => %(seconds)s)
+) AS is_alive
