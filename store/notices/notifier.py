@@ -10,7 +10,6 @@ import re
 import time
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator
-from typing import Any
 
 import psycopg
 import structlog
@@ -148,13 +147,13 @@ class Wakeups:
             try:
                 connection = await connections.connect("mqbroker-listener", direct=True)
                 async with connection:
-                    await self._begin_listening(connection)
                     hearing = Hearing(connection)
+                    await self._begin_listening(hearing)
                     while True:
                         async for notice in hearing.notices(LOOK_SECONDS):
                             self._received(notice)
                         # A connection that has broken silently brings no notice either.
-                        await connection.execute(b"SELECT 1")
+                        await hearing.execute(b"SELECT 1")
             except (psycopg.Error, Flooded) as problem:
                 logger.warning("not listening for other processes", problem=type(problem).__name__)
                 if isinstance(problem, Flooded):
@@ -162,10 +161,10 @@ class Wakeups:
             self._peers.end()
             await asyncio.sleep(pause)
 
-    async def _begin_listening(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        await connection.execute(f"LISTEN {CHANNEL}".encode())
+    async def _begin_listening(self, hearing: Hearing) -> None:
+        await hearing.execute(f"LISTEN {CHANNEL}".encode())
         if self._home is runtime.current():
-            await connection.execute(f"LISTEN {caches.CHANNEL}".encode())
+            await hearing.execute(f"LISTEN {caches.CHANNEL}".encode())
             # What was changed before this process heard of changes may be cached.
             self._home.forget()
         self._peers.listen(time.monotonic())

@@ -24,32 +24,42 @@ def notifying(database_url: str) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-async def heard(url: str, channel: str, notifying: psycopg.Connection, size: int, number: int) -> int:
-    """How many notices of a size are heard, of this number."""
+async def heard(
+    url: str, channel: str, notifying: psycopg.Connection, size: int, number: int, *, is_late: bool = False
+) -> int:
+    """How many notices of a size are heard, of this number; `is_late`: behind a statement during which they come."""
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
-        await connection.execute(f"LISTEN {channel}".encode())
+        hearing = Hearing(connection)
+        await hearing.execute(f"LISTEN {channel}".encode())
         notifying.execute(NOTIFY, [channel, size, number])
         count = 0
-        async for _ in Hearing(connection).notices(30):
+        if is_late:
+            # The server sends what waits before it answers.
+            await hearing.execute(b"SELECT pg_sleep(0.1)")
+        async for _ in hearing.notices(30):
             count += 1
             if count == number:
                 return count
     return count
 
 
+@pytest.mark.parametrize("is_late", [False, True])
 @pytest.mark.parametrize(("size", "number"), [(0, BURST_BYTES // 200), (7_000, BURST_BYTES // 8_000)])
 def test_what_a_busy_broker_says_at_once_is_heard(
-    keeper: Keeper, database_url: str, notifying: psycopg.Connection, size: int, number: int
+    keeper: Keeper, database_url: str, notifying: psycopg.Connection, size: int, number: int, is_late: bool
 ) -> None:
-    assert keeper.do(heard(database_url, characters.name("calm").replace("-", "_"), notifying, size, number)) == number
+    channel = characters.name("calm").replace("-", "_")
+    assert keeper.do(heard(database_url, channel, notifying, size, number, is_late=is_late)) == number
 
 
+@pytest.mark.parametrize("is_late", [False, True])
 @pytest.mark.parametrize(("size", "number"), [(0, BURST_BYTES // 20), (7_000, BURST_BYTES // 1_000)])
 def test_a_flood_ends_the_listening_whether_its_notices_are_large_or_many(
-    keeper: Keeper, database_url: str, notifying: psycopg.Connection, size: int, number: int
+    keeper: Keeper, database_url: str, notifying: psycopg.Connection, size: int, number: int, is_late: bool
 ) -> None:
+    channel = characters.name("flood").replace("-", "_")
     with pytest.raises(Flooded):
-        keeper.do(heard(database_url, characters.name("flood").replace("-", "_"), notifying, size, number))
+        keeper.do(heard(database_url, channel, notifying, size, number, is_late=is_late))
 
 
 def test_a_notice_that_says_nothing_known_ends_no_listening(broker: RunningBroker) -> None:
