@@ -1,6 +1,7 @@
 """Hears the producers of an outbox, by a session of its own: a flood of the channel ends that session alone."""
 
 import asyncio
+import contextlib
 
 import psycopg
 import structlog
@@ -36,12 +37,10 @@ class Listener:
 
     async def wait(self, seconds: float) -> None:
         """Waits until a producer notifies, for so long at most. What came since the last wait counts, too."""
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._called.wait()
-        except TimeoutError:
-            return
-        self._called.clear()
+            self._called.clear()
 
     async def forever(self) -> None:
         """Listens until it is cancelled."""
@@ -61,13 +60,13 @@ class Listener:
     async def _listen(self) -> None:
         connection = await connect(self._listed.url, "mqbroker-outbox-listener")
         try:
-            await connection.execute(f"LISTEN {CHANNEL}".encode())
             hearing = Hearing(connection)
+            await hearing.execute(f"LISTEN {CHANNEL}".encode())
             self._hears = True
             while True:
                 async for _ in hearing.notices(LOOK_SECONDS):
                     self._called.set()
                 # A connection that has broken silently brings no notice either.
-                await connection.execute(b"SELECT 1")
+                await hearing.execute(b"SELECT 1")
         finally:
             await connection.close()
