@@ -73,8 +73,12 @@ class Standing(NamedTuple):
 
     @property
     def fences(self) -> bool:
-        """Whether the source may be fenced: it takes no writes then, also for topics that stay."""
-        return self.step in steps.BEHIND_A_FENCE
+        """Whether the source may be fenced: it takes no writes then, also for topics that stay.
+
+        A whole cell that moved is its new server by the time that the map has changed, and takes writes there.
+        """
+        is_whole = self.source_id == self.target_id
+        return self.step in (steps.BEFORE_THE_MAP if is_whole else steps.BEHIND_A_FENCE)
 
     @property
     def sentence(self) -> str:

@@ -160,3 +160,19 @@ def test_a_control_that_is_fenced_is_no_read_only_server(
     assert untold_of == {}
     assert "read-only" not in " ".join(warnings) + examined
     eventually(partial(is_stored, broker, moving), within_seconds=20)
+
+
+# The last one: c1 lies on another server behind it.
+def test_a_whole_cell_that_was_stopped_behind_the_map_takes_writes_and_is_told_without_a_fence(
+    ground: Ground, broker: RunningBroker, ada: Operator, homes: Sequence[str]
+) -> None:
+    url = url_in(ground.standby(), "mqbroker_c1")
+
+    for step, words in ((steps.PROMOTED, ["move", "c1", "--standby", url]), (steps.DIVIDED, ["resume"])):
+        ground.kill_after(step, *words)
+        assert untold(ground, ada, "c1 into c1", step, STOPPED, FINISHES) == {}
+        assert ("c1 takes no writes meanwhile" in doctor(ground)[1]) is (step == steps.PROMOTED)
+    eventually(partial(is_stored, broker, homes[1]), within_seconds=20)
+    ground.cells("resume")
+
+    assert "move:" not in ground.cells("list")
