@@ -13,12 +13,12 @@ from outboxes import fitness, places
 from outboxes.closed import Closed
 from outboxes.listener import Listener
 from outboxes.progress import IN_VAIN_SECONDS, Progress, Queueing, Size, turn_taken
-from outboxes.rows import First, Listed
+from outboxes.rows import Listed, Turn
 from outboxes.source import (
     CLEAR_SLOT,
     FALL_ASLEEP,
-    FIND_FIRST,
     FIND_HOLDER,
+    HOLD_STATE,
     LOOK_AT_OUTBOX,
     TURN_SLOT,
     Source,
@@ -57,7 +57,6 @@ class Drain:
         self._slots = Slots()
         self._size = Size()
         self._queueing = Queueing()
-        self._is_busy = False
         self._looks = fitness.Looks()
 
     async def forever(self) -> None:
@@ -102,16 +101,17 @@ class Drain:
 
     async def _step(self, source: Source, poll_seconds: float) -> float:
         """Takes what is there; returns how long to wait for a notice before the next step."""
-        # While rows come one turn follows the other, and leaves the others no time to get one.
-        if not self._is_busy or self._progress.look_is_due():
-            first = await self._look(source)
-            if first.seq is None and first.asleep:
-                return await self._idle(source, poll_seconds)
-        taken = await self._turn(source)
-        self._is_busy = taken is not None and taken.rows > 0
-        if taken is None:
-            await self._queue(source)
+        if self._progress.look_is_due() and self._queueing.counts:
+            # Without the turn: it may be that no process gets that.
+            async with source.transaction():
+                [waits] = await source.read(LOOK_AT_OUTBOX, {"max_count": MAX_WAITING})
+            self._progress.saw(waits.waiting, waits.oldest_at)
+        turn, taken = await self._turn(source)
+        if not turn.is_mine and not turn.is_idle:
+            await self._queue(source, turn)
             return STANDBY_SECONDS
+        if turn.is_idle:
+            await self._looks.idle(source)
         self._queueing.got()
         self._progress.add(taken.rows - taken.refused, taken.refused)
         await self._progress.note()
@@ -119,46 +119,28 @@ class Drain:
         if taken.must_wait:
             # Other outboxes hold all the bytes that this process may: theirs come first.
             return STANDBY_SECONDS
-        return 0.0 if self._is_busy else poll_seconds
+        return 0.0 if taken.rows else poll_seconds
 
-    async def _idle(self, source: Source, poll_seconds: float) -> float:
-        await self._looks.idle(source)
-        self._queueing.got()
-        await self._progress.note()
-        await self._slots.drained(source, 0)
-        return poll_seconds
-
-    async def _look(self, source: Source) -> First:
-        """What waits, which is seen also by a process that does not get the turn."""
-        async with source.transaction():
-            found = await source.read(FIND_FIRST, {"closed": self._closed.topics})
-            if not found:
-                raise SourceUnreadable(
-                    "mqbroker_outbox_state has no row, which is the turn: "
-                    "execute INSERT INTO mqbroker_outbox_state DEFAULT VALUES."
-                )
-            if self._progress.look_is_due() and self._queueing.counts:
-                [waits] = await source.read(LOOK_AT_OUTBOX, {"max_count": MAX_WAITING})
-                self._progress.saw(waits.waiting, waits.oldest_at)
-        return found[0]
-
-    async def _turn(self, source: Source) -> Taken | None:
-        """What a turn has taken; None where another process has it."""
+    async def _turn(self, source: Source) -> tuple[Turn, Taken]:
+        """What waited, and what was taken of it where this process has the turn."""
+        taken = Taken()
         try:
-            async with source.turn() as is_mine:
-                if not is_mine:
-                    return None
-                taken = await Batch(source, self.listed, self._size.rows, self._closed).take()
-                await source.write(FALL_ASLEEP, {"asleep": taken.rows < BUSY_ROWS})
+            async with source.turn() as turn:
+                if turn.is_mine:
+                    taken = await Batch(source, self.listed, self._size.rows, self._closed).take(turn)
+                    asleep = taken.rows < BUSY_ROWS
+                    if turn.asleep != asleep:
+                        await source.write(FALL_ASLEEP, {"asleep": asleep})
         except BaseException:
             self._size.failed()
             raise
-        self._size.succeeded()
-        return taken
+        if turn.is_mine:
+            self._size.succeeded()
+        return turn, taken
 
-    async def _queue(self, source: Source) -> None:
+    async def _queue(self, source: Source, turn: Turn) -> None:
         """Another session has the turn. Raises TurnTaken where it does nothing with it."""
-        seconds = self._queueing.wants(await self._look(source))
+        seconds = self._queueing.wants(turn)
         if seconds >= IN_VAIN_SECONDS:
             async with source.transaction():
                 raise turn_taken(await source.read(FIND_HOLDER), seconds)
@@ -180,8 +162,8 @@ class Slots:
         self._rows += rows
         if self._emptied is None and self._rows < SLOT_ROWS:
             return
-        async with source.turn() as is_mine:
-            if not is_mine:
+        async with source.transaction():
+            if not await source.read(HOLD_STATE):
                 return
             if self._emptied is not None:
                 [cleared] = await source.read(CLEAR_SLOT, {"slot": self._emptied})

@@ -7,7 +7,7 @@ from datetime import datetime
 import structlog
 
 from outboxes.closed import Closed
-from outboxes.rows import First, Holder, Listed
+from outboxes.rows import Holder, Listed, Turn
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import Refusal
@@ -62,7 +62,7 @@ class Queueing:
         """It has had the turn, or needed none."""
         self._first = None
 
-    def wants(self, first: First) -> float:
+    def wants(self, first: Turn) -> float:
         """It has not got the turn; for how many seconds the same row has been the first."""
         place = first.slot, first.seq
         if place != self._first:

@@ -14,24 +14,30 @@ class Listed(NamedTuple):
     topics: list[str]
 
 
+class Entered(NamedTuple):
+    """How much was set for a transaction."""
+
+    settings: int
+
+
 class Described(NamedTuple):
     """Whether the producers of a source notify."""
 
     notifies: bool
 
 
-class First(NamedTuple):
-    """The first row that waits, and whether producers notify; without slot and seq where none waits."""
+class Turn(NamedTuple):
+    """The first row that waits, if one does; whether producers notify, and whether this transaction has the turn."""
 
     asleep: bool
     slot: int | None
     seq: int | None
+    is_mine: bool
 
-
-class Turn(NamedTuple):
-    """The turn of this transaction to drain the outbox, and the partition that new rows go to."""
-
-    slot: int
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to do."""
+        return self.seq is None and self.asleep
 
 
 class Holder(NamedTuple):

@@ -9,16 +9,16 @@ import psycopg
 from psycopg import capabilities, sql
 
 from outboxes import places
-from outboxes.rows import Cleared, Described, First, Holder, Listed, Measured, Row, Slot, Turn, Waits
+from outboxes.rows import Cleared, Described, Entered, Holder, Listed, Measured, Row, Slot, Turn, Waits
 from store.db import patience
 from store.db.patience import PatientAsyncConnection
 from store.db.statements import NoRow, RowType, Statement
 from store.errors import MessageIllegal
 
-ENTER_SOURCE = Statement(__file__, "enter_source")
+ENTER_SOURCE = Statement(__file__, "enter_source", Entered)
 DESCRIBE_SOURCE = Statement(__file__, "describe_source", Described)
-FIND_FIRST = Statement(__file__, "find_first", First)
 TAKE_TURN = Statement(__file__, "take_turn", Turn)
+HOLD_STATE = Statement(__file__, "hold_state", Slot)
 FIND_HOLDER = Statement(__file__, "find_holder", Holder)
 MEASURE_ROWS = Statement(__file__, "measure_rows", Measured)
 TAKE_ROWS = Statement(__file__, "take_rows", Row)
@@ -35,15 +35,14 @@ CONNECT_ALL_SECONDS = 20
 # Above the time-out of statements, which the source itself keeps while it is well.
 ANSWER_SECONDS = 15
 # Rows that libpq hands over together, from its version 17 on: what is too much is noticed behind so many.
-CHUNK_ROWS = 10 if capabilities.has_stream_chunked() else 1
-# Of a statement that is not asked for rows of the outbox.
-FEW_ROWS, FEW_BYTES = 1000, 1024 * 1024
+CHUNK_ROWS = 50 if capabilities.has_stream_chunked() else 1
 # No transaction of the broker's is one of these by a setting of the role or the database.
 BEGIN: LiteralString = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE NOT DEFERRABLE"
 # Time-outs that a role may have, by the version that made them: of a transaction, which waits for the broker's own
 # database; and of a session between two looks.
 TRANSACTION_TIMEOUT_SINCE, NO_TRANSACTION_TIMEOUT = 170000, sql.SQL("SET LOCAL transaction_timeout = 0")
 IDLE_TIMEOUT_SINCE, NO_IDLE_TIMEOUT = 140000, sql.SQL("SET idle_session_timeout = 0")
+SAVEPOINT, UNDO = sql.SQL("SAVEPOINT taken"), sql.SQL("ROLLBACK TO taken")
 # Of these PostgreSQL knows no way to UTF-8: their texts are bytes without a meaning.
 UNREADABLE = {"SQL_ASCII", "MULE_INTERNAL"}
 
@@ -59,15 +58,10 @@ class Source:
         self.connection = connection
         self.schema = schema
         self.notifies = False
-        enter = [
-            sql.SQL(BEGIN),
-            ENTER_SOURCE.sql(),
-            sql.SQL("SET LOCAL search_path TO {}").format(sql.Identifier(schema)),
-        ]
+        path = sql.SQL("SET LOCAL search_path TO {}").format(sql.Identifier(schema))
+        self._enter: list[sql.Composable] = [sql.SQL(BEGIN), ENTER_SOURCE.sql(), path]
         if connection.info.server_version >= TRANSACTION_TIMEOUT_SINCE:
-            enter.append(NO_TRANSACTION_TIMEOUT)
-        # In one message.
-        self._enter = sql.SQL("; ").join(enter)
+            self._enter.append(NO_TRANSACTION_TIMEOUT)
 
     @classmethod
     async def connected(cls, listed: Listed) -> Self:
@@ -85,45 +79,71 @@ class Source:
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
         """A transaction in the schema of the outbox, in which nothing is as the role or the database has it."""
-        await self._send(self._enter)
+        async with self._entered(ENTER_SOURCE):
+            yield
+
+    @contextlib.asynccontextmanager
+    async def turn(self) -> AsyncIterator[Turn]:
+        """A transaction; yields what waits, and whether this process may drain it. Raises SourceUnreadable."""
+        async with self._entered(TAKE_TURN, SAVEPOINT) as turns:
+            if not turns:
+                raise SourceUnreadable(
+                    "mqbroker_outbox_state has no row, which is the turn: "
+                    "execute INSERT INTO mqbroker_outbox_state DEFAULT VALUES."
+                )
+            yield turns[0]
+
+    @contextlib.asynccontextmanager
+    async def undoing(self) -> AsyncIterator[None]:
+        """Of a turn: what the block does is undone when it raises, and the turn goes on."""
         try:
             yield
-        except BaseException:
+        except Exception:
             # Of a session that was lost: what broke it is the error that is raised.
+            with contextlib.suppress(psycopg.Error):
+                await self._send(UNDO)
+            raise
+
+    @contextlib.asynccontextmanager
+    async def _entered(self, first: Statement[RowType], *further: sql.SQL) -> AsyncIterator[list[RowType]]:
+        """A transaction whose first statements go in one message with its settings; yields the rows of `first`."""
+        found: Sequence[Any] = ()
+        async with self.connection.cursor() as cursor:
+            with patience.of(ANSWER_SECONDS):
+                await cursor.execute(sql.SQL("; ").join([*self._enter, first.sql(), *further]))
+            is_more: bool | None = True
+            while is_more:
+                # The last statement with rows is `first`.
+                found = await cursor.fetchall() if cursor.description is not None else found
+                is_more = cursor.nextset()
+        make = first.rows(None)
+        try:
+            yield [make(row) for row in found]
+        except BaseException:
+            # As in `undoing`.
             with contextlib.suppress(psycopg.Error):
                 await self._send(sql.SQL("ROLLBACK"))
             raise
         await self._send(sql.SQL("COMMIT"))
 
-    @contextlib.asynccontextmanager
-    async def turn(self) -> AsyncIterator[bool]:
-        """A transaction; yields whether this process may drain the outbox in it."""
-        async with self.transaction():
-            yield bool(await self.read(TAKE_TURN))
+    async def read(self, statement: Statement[RowType], given: Mapping[str, Any] | None = None) -> Sequence[RowType]:
+        """The rows of one statement, which says itself how many these are, and that they are small."""
+        with patience.of(ANSWER_SECONDS):
+            async with self.connection.cursor(row_factory=statement.rows, binary=True) as cursor:
+                await cursor.execute(statement.text.encode(), given or {})
+                return await cursor.fetchall()
 
-    @contextlib.asynccontextmanager
-    async def savepoint(self) -> AsyncIterator[None]:
-        """What the block does is undone when it raises, and the transaction goes on."""
-        await self._send(sql.SQL("SAVEPOINT taken"))
-        try:
-            yield
-        except Exception:
-            await self._send(sql.SQL("ROLLBACK TO taken"))
-            raise
-
-    async def read(
-        self,
-        statement: Statement[RowType],
-        given: Mapping[str, Any] | None = None,
-        max_rows: int = FEW_ROWS,
-        max_bytes: int = FEW_BYTES,
+    async def read_counted(
+        self, statement: Statement[RowType], given: Mapping[str, Any], max_rows: int, max_bytes: int
     ) -> Sequence[RowType]:
-        """The rows of one statement, taken one behind the other. Raises SourceUnreadable for more than was asked for:
-        a view and a rule answer what they will."""
+        """The rows of a statement that a view, a rule or a trigger may answer with more than was asked for.
+
+        They are counted as they arrive. Raises SourceUnreadable for too many or too large ones.
+        """
         cursor = self.connection.cursor(row_factory=statement.rows, binary=True)
         found: list[RowType] = []
         size = 0
-        asked = cursor.stream(statement.text.encode(), given or {}, size=CHUNK_ROWS)
+        asked = cursor.stream(statement.text.encode(), given, size=CHUNK_ROWS)
         with patience.of(ANSWER_SECONDS):
             # Its end gives the connection back.
             async with contextlib.aclosing(cast(AsyncGenerator[RowType], asked)) as rows:

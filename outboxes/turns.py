@@ -10,8 +10,8 @@ from access.callers import Caller
 from outboxes import messages
 from outboxes.closed import Closed
 from outboxes.progress import FEWER
-from outboxes.rows import Listed, Measured, Refused, Row
-from outboxes.source import DELETE_ROWS, FIND_FIRST, MEASURE_ROWS, SET_APART, TAKE_ROWS, Source, SourceUnreadable
+from outboxes.rows import Listed, Measured, Refused, Row, Turn
+from outboxes.source import DELETE_ROWS, MEASURE_ROWS, SET_APART, TAKE_ROWS, Source, SourceUnreadable
 from store.messages import MAX_PROPERTIES_BYTES
 from store.process import runtime
 from webhooks.slots import Allowance
@@ -59,11 +59,13 @@ class Batch:
     def __init__(self, source: Source, listed: Listed, max_rows: int, closed: Closed) -> None:
         self._source = source
         self._closed = closed
+        # Of the first row that was measured.
+        self._place: tuple[int, int] | None = None
         self._caller = Caller(f"outbox {listed.name}", tuple(f"produce:{topic}" for topic in listed.topics))
         self._max_rows = max_rows
         self._max_row_bytes = settings.MAX_MESSAGE_BYTES + MAX_PROPERTIES_BYTES
 
-    async def take(self) -> Taken:
+    async def take(self, first: Turn) -> Taken:
         """Takes the next rows, stores their messages, and sets apart what is refused.
 
         What the content of a row raises in the source is one row's fault: with fewer rows it is found which. The first
@@ -74,19 +76,21 @@ class Batch:
                 return await self._take()
             except messages.OF_CONTENT as problem:
                 if self._max_rows == 1:
-                    [first] = await self._source.read(FIND_FIRST, {"closed": self._closed.topics})
-                    if first.slot is None or first.seq is None:
+                    slot, seq = self._place or (first.slot, first.seq)
+                    if slot is None or seq is None or (self._place is None and self._closed.topics):
                         raise
-                    await self._set_apart([Refused(first.slot, first.seq, messages.reason_of(problem))])
+                    await self._set_apart([Refused(slot, seq, messages.reason_of(problem))])
                     return Taken(1, 1)
             self._max_rows = max(self._max_rows // FEWER, 1)
 
     async def _take(self) -> Taken:
         large: list[Refused] = []
         try:
-            async with self._source.savepoint():
-                limits = {"max_rows": self._max_rows, "closed": self._closed.topics}
-                measured = await self._source.read(MEASURE_ROWS, limits, self._max_rows)
+            async with self._source.undoing():
+                measured = await self._source.read(
+                    MEASURE_ROWS, {"max_rows": self._max_rows, "closed": self._closed.topics}
+                )
+                self._place = measured[0][:2] if measured else None
                 large = [self._too_large(row) for row in measured if row.bytes > self._max_row_bytes]
                 taken = await self._store(self._fitting(measured))
         except _SomeLeft as some:
@@ -126,7 +130,8 @@ class Batch:
             except TimeoutError:
                 return Taken(must_wait=True)
             size = sum(row.bytes + MORE_BYTES for row in measured)
-            rows = await self._source.read(TAKE_ROWS, _places(measured), len(measured), size)
+            given = {**_places(measured), "max_row_bytes": self._max_row_bytes}
+            rows = await self._source.read_counted(TAKE_ROWS, given, len(measured), size)
             if not rows:
                 raise SourceUnreadable(
                     f"{len(measured)} rows wait in mqbroker_outbox, and a DELETE deletes none of them: a trigger, a "

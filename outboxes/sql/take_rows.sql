@@ -1,8 +1,11 @@
--- In a source: take rows that were measured. Each field comes as text, which is read field by field: one that cannot be
--- read holds up its own row alone. What this transaction takes is there again when it ends without a commit.
+-- In a source: take rows that were measured, unless one has grown since. Each field comes as text, which is read field by
+-- field: one that cannot be read holds up its own row alone. What this transaction takes is there again when it ends
+-- without a commit.
 DELETE FROM mqbroker_outbox AS o
 USING unnest(%(slots)s::smallint[], %(seqs)s::bigint[]) AS t (slot, seq)
-WHERE o.slot = t.slot AND o.seq = t.seq
+WHERE
+    o.slot = t.slot AND o.seq = t.seq
+    AND coalesce(octet_length(o.body::text), octet_length(o.body_bytes), 0) <= %(max_row_bytes)s
 RETURNING
     o.slot,
     o.seq,

@@ -41,7 +41,7 @@ def test_each_setting_of_the_private_server_and_of_compose_is_on_the_page_with_i
 
 
 def test_each_setting_of_a_session_is_on_the_page() -> None:
-    of_outbox = re.findall(r"SET LOCAL (\w+)", source.ENTER_SOURCE.text)
+    of_outbox = re.findall(r"\('(\w+)', '", source.ENTER_SOURCE.text)
 
     assert {*conninfo.SESSION, *server_url.SESSION, *of_outbox} - SESSION.keys() == set()
 
