@@ -153,6 +153,7 @@ class Workers:
     ) -> None:
         self._session = session
         self._hook = session.config.hook
+        self._reporter = session.config.pluginmanager.getplugin("terminalreporter")
         self._lanes = {name: deque(lanes.get(name, ())) for name in LANES}
         self._begin = begin
         self._begun = begun
@@ -168,9 +169,8 @@ class Workers:
 
     def run(self, count: int) -> None:
         """Runs all tests in so many forks, then what is to run alone, then once more what has failed."""
-        reporter = self._session.config.pluginmanager.getplugin("terminalreporter")
         # Tests of several files come in turns.
-        reporter.showfspath = False
+        self._reporter.showfspath = False
         alone, self._lanes[ALONE] = self._lanes[ALONE], deque()
         self._run(count)
         self._lanes[ALONE] = alone
@@ -261,6 +261,7 @@ class Workers:
         # What fails at its end has left something behind, which no repetition takes back.
         if self._is_repeating and report.failed and report.when != "teardown":
             self._failed[report.nodeid] = report
+            self._reporter.write("R", yellow=True)
         else:
             self._hook.pytest_runtest_logreport(report=report)
 
