@@ -12,9 +12,10 @@ from delivery.dead_letters import lists as dead_letter_lists
 from delivery.models import Subscription
 from delivery.push import health as subscription_health
 from delivery.stats import GroupStats
-from monitoring import around, consumers, counts, outboxes, system
+from monitoring import around, consumers, counts, system
 from monitoring.counts import COUNT_LIMIT, GROUP_LIMIT
-from monitoring.schedules import overdue_seconds
+from monitoring.senders import outboxes
+from monitoring.senders.schedules import overdue_seconds
 from monitoring.system import System
 from schedules.models import Schedule
 from scheduling import stats as scheduling_stats

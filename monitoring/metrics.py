@@ -11,8 +11,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from access import keys
 from delivery.push import registry as subscription_registry
-from monitoring import around, consumers, outboxes, requests, schedules, stats
+from monitoring import around, consumers, requests, stats
 from monitoring.scrape import TIMER, Metric, ReadOnce, Sample, Scrape, Shared
+from monitoring.senders import outboxes, schedules
 from scheduling import stats as scheduling_stats
 from store import stats as store_stats
 from transactions import stats as transaction_stats

@@ -117,7 +117,7 @@ class Profile:
             spent = self._spent[self._place]
             now = time.monotonic()
             spent["wall_seconds"] += now - self._at  # type: ignore[assignment]  # a counter of seconds
-            spent["waited_seconds"] += self.waited  # type: ignore[assignment]
+            spent["waited_seconds"] += self.waited  # type: ignore[assignment]  # the same
             self._at, self.waited = now, 0.0
             below = self._below()
             total = 0.0
@@ -127,7 +127,7 @@ class Profile:
                     spent[found] += 1
                 total += process.cpu_seconds
             gone = sum(seconds for key, seconds in self._seen.items())
-            spent["cpu_seconds"] += max(0.0, total - gone)  # type: ignore[assignment]
+            spent["cpu_seconds"] += max(0.0, total - gone)  # type: ignore[assignment]  # as above
             self._seen = {(process.pid, process.started): process.cpu_seconds for process in below}
 
     def write(self) -> None:
