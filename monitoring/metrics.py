@@ -17,6 +17,7 @@ from monitoring.senders import outboxes, schedules
 from scheduling import stats as scheduling_stats
 from store import stats as store_stats
 from transactions import stats as transaction_stats
+from transactions.operations import totals
 
 QUANTILES = {"0.5": "p50_ms", "0.99": "p99_ms"}
 
@@ -95,6 +96,13 @@ METRICS = (
         "Half messages of undecided transactions, each at its topic: RocketMQ's TransactionMetrics.",
         lambda _: [((row.topic, row.state), row.messages) for row in transaction_stats.by_topic()],
         labels=("topic", "state"),
+    ),
+    Metric(
+        "mqbroker_transactions_total",
+        "Transactions that ever ended so, at each of their topics: RocketMQ's rocketmq_commit_messages_total.",
+        lambda _: totals.by_end(),
+        labels=("topic", "producer_group", "end"),
+        counter=True,
     ),
     Metric(
         "mqbroker_oldest_half_message_seconds",

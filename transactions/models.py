@@ -221,3 +221,30 @@ class CheckAttempt(models.Model):
     class Meta:
         db_table = "check_attempt"
         indexes = (models.Index(fields=("transaction_id",), name="check_attempt_transaction"),)
+
+
+class TransactionTotal(models.Model):
+    """Transactions of a producer group with messages of a topic, by their end, as far as they are counted."""
+
+    pk = models.CompositePrimaryKey("first_operation", "topic_id", "producer_group_id")
+    first_operation = models.BigIntegerField()
+    topic_id = models.IntegerField()
+    producer_group_id = models.IntegerField()
+    committed = models.BigIntegerField()
+    rolled_back = models.BigIntegerField()
+    discarded = models.BigIntegerField()
+
+    class Meta:
+        db_table = "transaction_total"
+
+
+class CountedOperations(models.Model):
+    """Operations below `next_id` are in the totals, those below `until_id` come next, when `settles_at` is reached."""
+
+    first_operation = models.BigIntegerField(primary_key=True)
+    next_id = models.BigIntegerField()
+    until_id = models.BigIntegerField()
+    settles_at = models.BigIntegerField()
+
+    class Meta:
+        db_table = "counted_operations"

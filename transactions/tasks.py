@@ -6,6 +6,7 @@ from store.db import event_loop
 from store.naming import cells
 from transactions import discards
 from transactions.checks import checker
+from transactions.operations import totals
 
 
 @shared_task(name="transactions.check")
@@ -20,3 +21,9 @@ def discard() -> None:
     event_loop.run(cells.in_each(discards.run), limit_seconds=60)
     event_loop.run(cells.in_each(discards.run_outdated), limit_seconds=60)
     event_loop.run(cells.in_each(discards.roll_back_leftovers), limit_seconds=60)
+
+
+@shared_task(name="transactions.count")
+def count() -> None:
+    """Adds the ends of transactions to the totals of their topics and producer groups."""
+    event_loop.run(cells.in_each(totals.count), limit_seconds=60)

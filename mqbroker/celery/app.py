@@ -25,6 +25,7 @@ logger = structlog.stdlib.get_logger(__name__)
 EVERY_SECONDS = {
     "transactions.check": 2.0,
     "transactions.discard": 5.0,
+    "transactions.count": 5.0,
     "scheduling.release": 2.0,
     "schedules.fire": 2.0,
     "delivery.expire": 3.0,

@@ -77,6 +77,7 @@ TESTS = {
     "nothing": "client/test_mqb.py::test_",
     "brokerStatus": "control/test_stats.py::stats_count_what_was_done",
     "TransactionMetrics": "transactions/test_transaction_stats.py::test_",
+    "rocketmq_commit_messages_total": "transactions/test_transaction_totals.py::each_end_of_a_transaction_counts_once",
     # Errors.
     "MESSAGE_ILLEGAL": "access/test_access.py::test_",
     "SYSTEM_BUSY": "store/test_in_flight.py::test_",

@@ -24,7 +24,7 @@ DROPPED_WHERE_DUE = {"timer"}
 # Entries of a message that this database has: with its append, of a half that was purged, of a release that drops.
 FOLLOWS_A_MESSAGE = {"consume_queue", "recall"}
 # Numbers and positions: no message comes of them.
-TELLS = {"lateness", "operation", "progress", "queue_floor", "retry_queue"}
+TELLS = {"lateness", "operation", "progress", "queue_floor", "retry_queue", "transaction_total"}
 WAYS = (REFUSED_BY_THE_GUARD, PURGED_WITHIN_THE_FENCE, DROPPED_WHERE_DUE, FOLLOWS_A_MESSAGE, TELLS)
 # What writes entries: the first with its append, the others in a batch that has appended, or that ends halves.
 ENTERS = {

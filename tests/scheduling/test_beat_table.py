@@ -35,6 +35,7 @@ GONE_GROUP, OVER, IN_FLIGHT = 999, 7, 8
 KEPT = {
     "transactions.check": f"SELECT EXISTS (SELECT 1 FROM check_attempt WHERE transaction_id = '{ASKED}')",
     "transactions.discard": f"SELECT discarded_at IS NOT NULL FROM half_message WHERE transaction_id = '{USED_UP}'",
+    "transactions.count": "SELECT EXISTS (SELECT 1 FROM counted_operations)",
     "scheduling.release": f"SELECT NOT EXISTS (SELECT 1 FROM timer WHERE id = '{DUE}')",
     "schedules.fire": "SELECT next_at > now() FROM schedule",
     "scheduling.reappend": f"SELECT log_segment > 1 FROM timer WHERE id = '{FAR}'",
@@ -183,6 +184,7 @@ def store_work(connection: psycopg.Connection[Any]) -> None:
     )
     asked = {"kind": "producer_group.pause_checks", "author": "ada", "reason": "of a test", "state": "running"}
     broker.insert("action", id=UUID(int=5), targets='["kiosk"]', parameters="{}", total=1, **asked)
+    connection.execute("DELETE FROM counted_operations")
     connection.execute("DELETE FROM heartbeat")
     connection.execute("DELETE FROM nightly_run")
 

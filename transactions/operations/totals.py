@@ -1,0 +1,59 @@
+"""How many transactions were ever committed, rolled back and discarded, by topic and producer group.
+
+Counted behind the message path, from the operations: a task adds them to totals, which outlive the segments. A reader
+adds those that the task has not counted yet.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from store.db import connections, sync
+from store.db.statements import Statement
+
+# 100,000 operations take some 100 ms to count.
+MAX_OPERATIONS = 100_000
+# The task's next run goes on behind them: 5 million in each.
+MAX_STEPS = 50
+# Pairs of a topic and a producer group.
+MAX_ROWS = 2000
+ENDS = ("committed", "rolled_back", "discarded")
+
+
+class HasMore(NamedTuple):
+    """Whether operations behind those that were counted can be counted at once."""
+
+    has_more: bool
+
+
+class TotalOf(NamedTuple):
+    """The ends of transactions of a producer group with messages of a topic; a repeated discard counts again."""
+
+    topic: str
+    producer_group: str
+    committed: int
+    rolled_back: int
+    discarded: int
+
+
+COUNT_TOTALS = Statement(__file__, "count_totals", HasMore)
+LIST_TOTALS = Statement(__file__, "list_totals", TotalOf)
+
+
+async def count() -> None:
+    """Adds the operations that came since to the totals of this cell."""
+    for _ in range(MAX_STEPS):
+        moved = await connections.read(COUNT_TOTALS, {"max_operations": MAX_OPERATIONS})
+        if not any(one.has_more for one in moved):
+            return
+
+
+def ever() -> Sequence[TotalOf]:
+    """The totals of this cell, of MAX_ROWS pairs at most, the operations that are not counted yet among them."""
+    return sync.read(LIST_TOTALS, {"max_operations": MAX_OPERATIONS, "max_rows": MAX_ROWS})
+
+
+def by_end() -> Iterator[tuple[tuple[str, str, str], int]]:
+    """The totals of this cell, each with its topic, producer group and end."""
+    for row in ever():
+        for end in ENDS:
+            yield (row.topic, row.producer_group, end), getattr(row, end)
