@@ -20,6 +20,7 @@ from store.stats import now
 from transactions import endpoints, registry
 from transactions import stats as transaction_stats
 from transactions.models import ProducerGroup
+from transactions.operations import totals
 from transactions.reads import health
 from transactions.rows import PendingOfGroup
 
@@ -78,6 +79,7 @@ def one_producer(request: HttpRequest, name: str) -> HttpResponse:
         now=now(),
         producers=producers([group])[0],
         checking=health.checking([name])[name],
+        ends=totals.of_group(name),
         endpoints=endpoints.page(group, 0, ENDPOINTS),
     )
 

@@ -13,6 +13,7 @@ from store.models import Topic
 from store.naming import cells
 from store.naming.topics import is_system
 from store.reading import previews
+from transactions.operations import totals
 
 PAGE = 25
 # A topic may have 1,024 queues; a page shows this many of them at once. 64 took 28 ms over 8 segments.
@@ -60,6 +61,7 @@ def one(request: HttpRequest, name: str) -> HttpResponse:
         topic=topic,
         is_system=is_system(name),
         queue_id=queue_id,
+        ends=totals.of_topic(name),
         **cells.at(topic.cell_id, lambda: queues(topic, queue_id)),
         **cells.at(topic.cell_id, lambda: entries(topic, queue_id, frame.whole_number(request, "below") or None)),
     )

@@ -37,6 +37,7 @@ make("noel")
 """
 FORGOTTEN = (
     *("commit_log", "consume_queue", "queue_floor", "progress", "operation", "check_attempt", "half_message"),
+    *("transaction_total", "counted_operations"),
     *(
         "timer",
         "receipt",

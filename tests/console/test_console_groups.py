@@ -99,3 +99,14 @@ def test_a_group_without_anything_says_what_to_do(broker: Broker, ada: Operator)
 
     assert f"curl -X POST {ada.console}/v1/producer-groups/shop/endpoints" in ada.sees("producer-groups/shop/").text
     assert f"curl -X POST {ada.console}/v1/consumer-groups/coupons/receive" in ada.sees("consumer-groups/coupons/").text
+
+
+def test_ended_transactions_are_shown_at_their_producer_group_and_at_their_topic(broker: Broker, ada: Operator) -> None:
+    orders, mails, shop = broker.topic("orders"), broker.topic("mails"), broker.producer_group("shop")
+    for _ in range(3):
+        broker.committed(shop, orders, b"x", timedelta(minutes=1))
+    broker.rolled_back(shop, mails, timedelta(minutes=1))
+    broker.rolled_back(broker.producer_group("kiosk"), orders, timedelta(minutes=1))
+
+    assert ada.sees("producer-groups/shop/").table("ends") == [["orders", "3", "0", "0"], ["mails", "0", "1", "0"]]
+    assert ada.sees("topics/orders/").table("ends") == [["shop", "3", "0", "0"], ["kiosk", "0", "1", "0"]]

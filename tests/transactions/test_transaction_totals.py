@@ -55,7 +55,7 @@ class Counting:
         self.rows = Broker(session, now.now, segment=1)
         self.topic, self.group = self.rows.topic("orders"), self.rows.producer_group("shop")
 
-    def run(self, statement: Statement[Any], **given: int) -> list[Any]:
+    def run(self, statement: Statement[Any], **given: int | None) -> list[Any]:
         return self.session.execute(statement.text.encode(), given).fetchall()
 
     def count(self, times: int = 1, most: int = 1_000) -> int:
@@ -67,7 +67,7 @@ class Counting:
 
     def listed(self) -> list[tuple[int, ...]]:
         """The committed, rolled back and discarded, as a scrape reads them."""
-        found = self.run(LIST_TOTALS, max_operations=1_000, max_rows=10)
+        found = self.run(LIST_TOTALS, max_operations=1_000, max_rows=10, topic=None, producer_group=None)
         return [(row.committed, row.rolled_back, row.discarded) for row in found]
 
 

@@ -4,11 +4,12 @@ Counted behind the message path, from the operations: a task adds them to totals
 adds those that the task has not counted yet.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from store.db import connections, sync
 from store.db.statements import Statement
+from store.naming import cells
 
 # 100,000 operations take some 100 ms to count.
 MAX_OPERATIONS = 100_000
@@ -47,9 +48,33 @@ async def count() -> None:
             return
 
 
-def ever() -> Sequence[TotalOf]:
+def ever(*, topic: str | None = None, producer_group: str | None = None) -> Sequence[TotalOf]:
     """The totals of this cell, of MAX_ROWS pairs at most, the operations that are not counted yet among them."""
-    return sync.read(LIST_TOTALS, {"max_operations": MAX_OPERATIONS, "max_rows": MAX_ROWS})
+    limits = {"max_operations": MAX_OPERATIONS, "max_rows": MAX_ROWS}
+    return sync.read(LIST_TOTALS, {"topic": topic, "producer_group": producer_group, **limits})
+
+
+def of_topic(topic: str) -> Sequence[TotalOf]:
+    """The totals of a topic by producer group, of all cells, the most first."""
+    return _together(cells.ask(lambda: ever(topic=topic)).values())
+
+
+def of_group(producer_group: str) -> Sequence[TotalOf]:
+    """The totals of a producer group by topic, of all cells, the most first."""
+    return _together(cells.ask(lambda: ever(producer_group=producer_group)).values())
+
+
+def _together(found: Collection[Sequence[TotalOf]]) -> Sequence[TotalOf]:
+    return sorted(cells.together(found, lambda row: row[:2], _both, _ended), key=_ended, reverse=True)
+
+
+def _both(one: TotalOf, other: TotalOf) -> TotalOf:
+    ends = {end: getattr(one, end) + getattr(other, end) for end in ENDS}
+    return one._replace(**ends)
+
+
+def _ended(row: TotalOf) -> int:
+    return row.committed + row.rolled_back + row.discarded
 
 
 def by_end() -> Iterator[tuple[tuple[str, str, str], int]]:
