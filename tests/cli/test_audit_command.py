@@ -55,7 +55,10 @@ class Connection(socketserver.StreamRequestHandler):
 
     def _head(self) -> str:
         """The path of the next request; empty when the connection has ended."""
-        lines = [line.decode() for line in iter(self.rfile.readline, b"\r\n") if line]
+        lines: list[str] = []
+        # Behind the end of a connection each line is empty.
+        while (line := self.rfile.readline()) not in (b"", b"\r\n"):
+            lines.append(line.decode())
         return lines[0].split()[1] if lines else ""
 
 
