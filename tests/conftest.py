@@ -23,7 +23,11 @@ REDIS_URL = "redis://127.0.0.1:6379/0"
 
 
 # Kinds of test that take long, by the fixtures or the folder that make them so.
-SLOW_FIXTURES = {"browser": {"browser", "chromium"}, "spark": {"spark", "exported", "killed", "cluster"}}
+SLOW_FIXTURES = {
+    "browser": {"browser", "chromium"},
+    "spark": {"spark", "exported", "killed", "cluster"},
+    "heavy": {"language", "installed_with_extras"},
+}
 SLOW_FOLDERS = {"chaos": {"chaos", "moves"}, "heavy": {"relay", "tasks"}}
 
 

@@ -110,7 +110,7 @@ LONGEST = (
 )
 
 # What takes a core or more by itself, or the memory of several brokers.
-HEAVY_MARKS = ("spark", "browser", "chaos", "heavy")
+HEAVY_MARKS = ("spark", "browser", "heavy")
 # `./mq test --twice` runs what is unsteady so often.
 IS_TWICE = bool(os.environ.get("MQ_TWICE"))
 REPETITIONS = 10

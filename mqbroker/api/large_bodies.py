@@ -9,7 +9,7 @@ scan looks at the body first, piece by piece. It refuses what has more values th
 What is left has the other fields, and is small.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin
@@ -118,18 +118,27 @@ def _is_object(kind: Any) -> bool:
 def _restored(outline: Outline, found: Sequence[Any], within: Span) -> Work[None]:
     """Puts long texts where their marks stand."""
     left = outline.marks(within)
-    for message in found if left else ():
-        for name in BODIES if isinstance(message, Message) else ():
+    messages = list(_messages(found)) if left else []
+    for message in messages:
+        for name in BODIES:
             span = left.pop(getattr(message, name) or "", None)
             if span is not None:
                 setattr(message, name, (yield from _decoded(outline, span)))
     # A property may be called so, too.
-    for properties in [message.properties or {} for message in found if isinstance(message, Message)] if left else ():
+    for properties in [message.properties or {} for message in messages]:
         for name in properties.keys() & BODIES:
             if (span := left.pop(properties[name], None)) is not None:
                 properties[name] = yield from _decoded(outline, span)
     for begin, end in left.values():
         raise MessageIllegal(f"A text of {end - begin} bytes is no body of a message: no other text is so long.")
+
+
+def _messages(found: Sequence[Any]) -> Iterator[Message]:
+    """The messages among what was decoded, and those of a half message with several or of an ack."""
+    for one in found:
+        if isinstance(one, Message):
+            yield one
+        yield from getattr(one, "messages", None) or ()
 
 
 def _decoded(outline: Outline, span: Span) -> Work[str]:

@@ -11,6 +11,7 @@ SEED = 77
 SECONDS = 40
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(600)
 def test_a_storm_breaks_no_promise(tmp_path: Path) -> None:
     tmp_path.chmod(0o711)

@@ -47,6 +47,9 @@ def join(control: psycopg.Connection[Any], cell: psycopg.Connection[Any], url: s
     found = control.execute("SELECT installation FROM cell_identity").fetchone()
     assert found is not None
     cell.execute(IDENTIFY, [CELL, found[0]])
+    # What tests before have left there, the cell has no copy of.
+    control.execute("DELETE FROM retry_queue")
+    control.execute("DELETE FROM topic WHERE permission <> 'r'")
     for table in COPIED:
         if table != "topic":
             cell.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))

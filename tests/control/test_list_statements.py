@@ -32,7 +32,7 @@ def subscription(name: str) -> None:
 
 # What makes one thing of a list, and the statements of the list itself.
 LISTS: dict[str, tuple[Callable[[str], object], int]] = {
-    "/v1/topics": (lambda name: Topic.objects.create(name=name, queues=4), 1),
+    "/v1/topics": (lambda name: Topic.objects.create(name=name, queues=4), 3),
     "/v1/producer-groups": (lambda name: ProducerGroup.objects.create(name=name), 1),
     # The group, then its endpoints.
     "/v1/producer-groups/shop/endpoints": (endpoint, 2),

@@ -65,7 +65,7 @@ def test_what_waits_at_a_delay_level_is_counted_until_it_comes_again(
 
     assert waited == 1
     assert retrying(wire, consumer.group) == {"messages": 0, "oldest_at": None, "next_at": None, "topics": []}
-    assert metrics.read(broker.url)["mqbroker_consumer_retrying", consumer.group, orders] == 0
+    assert metrics.read(broker.url).get(("mqbroker_consumer_retrying", consumer.group, orders), 0) == 0
 
 
 def in_all(wire: Wire, group: str) -> int:

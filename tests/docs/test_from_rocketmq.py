@@ -35,7 +35,7 @@ TESTS = {
     "SimpleConsumer.receive": "delivery/test_receipts.py::a_delivery_that_is_extended_stays_hidden_longer",
     "DefaultLitePullConsumer": "delivery/test_pulls.py::a_queue_reads_the_same_as_often_as_it_is_read",
     "priority of messages (5.4)": "delivery/test_queue_order.py::test_",
-    "suspendCurrentQueueTimeMillis": "delivery/test_ordered_outages.py::a_message_that_fails_waits_for_the_groups_policy",
+    "suspendCurrentQueueTimeMillis": "delivery/test_ordered_outages.py::a_message_that_fails_waits_for_the_groups",
     "tags": "delivery_filters/test_filter_forms.py::a_tag_expression_takes_its_own_tags",
     "CONSUME_FROM_FIRST_OFFSET": "delivery/test_receive.py::a_group_that_starts_at_the_latest_sees_only",
     "maxReconsumeTimes": "delivery/test_dead_letters.py::test_",

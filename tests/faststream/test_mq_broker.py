@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from tests.broker import characters
 from tests.broker.polling import at_this_load
 from tests.broker.running import API_KEY, RunningBroker
+from tests.broker.tellings import received_until_empty
 from tests.faststream.conftest import found, started
 
 
@@ -214,7 +215,7 @@ def test_a_stop_waits_for_the_handler_and_gives_back_what_none_has_begun(
 
     asyncio.run(run())
 
-    left = Consumer(broker.client(), group).receive(orders)
+    left = received_until_empty(Consumer(broker.client(), group), orders)
     assert sorted([*done, *(one.body.decode() for one in left)]) == ["one", "three", "two"]
     assert done
 

@@ -70,7 +70,8 @@ def test_a_notice_that_says_nothing_known_ends_no_listening(broker: RunningBroke
         def listening() -> set[int]:
             return {pid for (pid,) in connection.execute(sessions, ["mqbroker-listener"])}
 
-        before = eventually(lambda: len(found := listening()) == len(broker.webs) and found)
+        # Other processes may listen, too, and come and go.
+        before = eventually(lambda: len(found := listening()) >= len(broker.webs) and found)
         for channel in ("mqbroker_visible", "mqbroker_changed"):
             for payload in NONSENSE:
                 connection.execute("SELECT pg_notify(%s, %s)", [channel, payload])
@@ -78,4 +79,4 @@ def test_a_notice_that_says_nothing_known_ends_no_listening(broker: RunningBroke
         topic = characters.name("orders")
         assert operator.put(f"/v1/topics/{topic}", queues=1).status == 201
 
-        assert listening() == before
+        assert len(listening() & before) >= len(broker.webs)

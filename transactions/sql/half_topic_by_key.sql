@@ -12,7 +12,11 @@ FROM (SELECT count(*) AS looked_at FROM found) AS l
 LEFT JOIN LATERAL (
     SELECT f.segment_id, f.log_offset, f.size, h.check_times
     FROM found AS f
-    LEFT JOIN half_message AS h ON f.transaction_id = h.transaction_id
+    LEFT JOIN LATERAL (
+        SELECT p.check_times FROM half_message AS p
+        WHERE p.transaction_id = f.transaction_id
+        LIMIT 1
+    ) AS h ON true
     WHERE
         f.transaction_id IS NOT NULL AND f.log_offset < %(offset)s
         AND f.stored_at >= %(since)s AND f.stored_at < %(until)s
