@@ -251,9 +251,17 @@ def lonely(prepared: str, tmp_path: Path) -> Iterator[Plan]:
 def test_without_a_worker_web_processes_fire_each_time_once(lonely: Plan) -> None:
     lonely.puts(cron=EACH_SECOND)
 
-    times = seconds_of(lonely.receives_all(12))
+    found = lonely.receives_all(12)
+    # One that a busy process took, and could not store, is taken again 10 s later.
+    while (times := seconds_of(found)) != every_second(times) and len(found) < 60:
+        found = sorted([*found, *lonely.receives_all(1)], key=time_of)
 
-    assert times == [times[0] + timedelta(seconds=number) for number in range(len(times))]
+    assert times == every_second(times)
+
+
+def every_second(times: list[datetime]) -> list[datetime]:
+    """The seconds from the first of these on, as many."""
+    return [times[0] + timedelta(seconds=number) for number in range(len(times))]
 
 
 def test_a_schedule_that_cannot_be_computed_holds_up_no_other(lonely: Plan) -> None:
