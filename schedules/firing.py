@@ -225,8 +225,10 @@ async def _outcome(firing: Taken) -> Outcome:
         # It was stored before, and its schedule was changed since.
         return Outcome()
     except Refusal as refusal:
-        says = "has to wait" if refusal.is_for_now else "was refused"
-        logger.warning(f"a message of a schedule {says}", schedule=firing.name, reason=refusal.detail)
+        if refusal.is_for_now:
+            logger.warning("a message of a schedule has to wait", schedule=firing.name, reason=refusal.detail)
+        else:
+            logger.warning("a message of a schedule was refused", schedule=firing.name, reason=refusal.detail)
         is_brief = (
             isinstance(refusal, SystemBusy | OutcomeUnknown | RateLimited) and firing.now - firing.fire_at < MISSED
         )

@@ -49,7 +49,8 @@ def join(control: psycopg.Connection[Any], cell: psycopg.Connection[Any], url: s
     cell.execute(IDENTIFY, [CELL, found[0]])
     # What tests before have left there, the cell has no copy of.
     control.execute("DELETE FROM retry_queue")
-    control.execute("DELETE FROM topic WHERE permission <> 'r'")
+    known = [row[0] for row in cell.execute("SELECT name FROM topic").fetchall()]
+    control.execute("DELETE FROM topic WHERE name <> ALL (%s)", [known])
     for table in COPIED:
         if table != "topic":
             cell.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
