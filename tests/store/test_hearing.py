@@ -71,7 +71,8 @@ def test_a_notice_that_says_nothing_known_ends_no_listening(broker: RunningBroke
             return {pid for (pid,) in connection.execute(sessions, ["mqbroker-listener"])}
 
         # Other processes may listen, too, and come and go.
-        before = eventually(lambda: len(found := listening()) >= len(broker.webs) and found)
+        eventually(lambda: len(listening()) >= len(broker.webs))
+        before = listening()
         for channel in ("mqbroker_visible", "mqbroker_changed"):
             for payload in NONSENSE:
                 connection.execute("SELECT pg_notify(%s, %s)", [channel, payload])
