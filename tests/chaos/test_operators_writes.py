@@ -35,6 +35,7 @@ OF_MESSAGES = {
     "POST /v1/consumer-groups/{group}/ack",
     "POST /v1/consumer-groups/{group}/nack",
     "POST /v1/consumer-groups/{group}/extend",
+    "POST /v1/consumer-groups/{group}/return",
 }
 # Written by the group commit, on one connection of each process; the others on a connection of Django's each.
 OF_THE_WRITER = ("/offsets", "/redrive", "/resume", "/resolve", "/check")
