@@ -202,7 +202,7 @@ def _noted(cell: str, conninfo: str, wishes: Wishes, made: Manifest) -> Sequence
 def verify(control: str, place: Place, say: Callable[[str], None], target: Target) -> None:
     """Verifies an export as `job.verify`, or those of all cells; each line about a cell begins with its name.
 
-    Each cell has noted its export under the `target` of all of them.
+    Each cell has noted its export under the `target` that names the folder of all cells.
 
     Raises ExportDamaged, FolderRefused, or ExportIncomplete with the cells whose export is damaged or missing.
     """

@@ -59,7 +59,7 @@ def _watch(niceness: int, say: Callable[[str], None], still_seconds: float, ende
 
 
 class Used:
-    """The processor time of all processes of the command, those that have ended among them."""
+    """The processor seconds of the running and the ended processes of the command."""
 
     def __init__(self) -> None:
         self._of_each: dict[tuple[int, float], float] = {}
