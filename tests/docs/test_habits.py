@@ -11,7 +11,7 @@ from django.apps import apps
 from embedded.commands import ROOT, python
 from tests.docs.pages import page
 from tests.house import message_fields
-from tests.house.sources import APPS
+from tests.house.sources import labels
 from tools.check import STEPS
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -69,7 +69,7 @@ def test_the_rooms_are_drawn_as_the_linter_holds_them() -> None:
 
 def test_the_tables_are_drawn_as_they_are() -> None:
     drawing = page("docs/architecture.md").blocks_of("text")[0]
-    ours = {model._meta.db_table: model for model in apps.get_models() if model._meta.app_label in APPS}
+    ours = {model._meta.db_table: model for model in apps.get_models() if model._meta.app_label in labels().values()}
 
     def drawn(label: str) -> set[str]:
         [line] = [line for line in drawing.splitlines() if line.startswith(f"│  {label} ")]

@@ -10,7 +10,7 @@ import sqlglot
 from django.apps import apps
 from sqlglot import exp
 
-from tests.house.sources import APPS, Source, at_or_below
+from tests.house.sources import ROOT, Source, at_or_below, labels
 
 # The report reads what every other app keeps; by imports it is blind to its neighbours.
 READS_ALL = "analytics"
@@ -28,8 +28,8 @@ SETTING = re.compile(r"\s*SET\s", re.IGNORECASE)
 @cache
 def owners() -> dict[str, str]:
     """The app that owns each table and alone may write it, by its model or by name; and of each view."""
-    models = apps.get_models(include_auto_created=True)
-    tables = {model._meta.db_table: model._meta.app_label for model in models if model._meta.app_label in APPS}
+    models, ours = apps.get_models(include_auto_created=True), set(labels().values())
+    tables = {model._meta.db_table: model._meta.app_label for model in models if model._meta.app_label in ours}
     configs = apps.get_app_configs()
     named = ((one.label, getattr(one.models_module, kind, ())) for one in configs for kind in ("VIEWS", "IN_SOURCES"))
     return tables | {name: app for app, names in named for name in names}
@@ -112,14 +112,19 @@ def uses(module: Source) -> Iterator[Path]:
 def _folder(module: Source, beside: ast.expr) -> Path:
     if isinstance(beside, ast.Attribute) and isinstance(beside.value, ast.Name):
         return _imported(module.tree, beside.value.id)
-    return Path(module.app)
+    return _with_statements(module.path)
+
+
+def _with_statements(path: Path) -> Path:
+    """The nearest folder above that holds statements, as `Statement` looks for it."""
+    return next((folder for folder in path.parents if (ROOT / folder / "sql").is_dir()), path.parent)
 
 
 def _imported(tree: ast.Module, name: str) -> Path:
     """The folder of a module that was imported as `from app import name`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and name in (alias.name for alias in node.names):
-            return Path(node.module.split(".")[0])
+            return _with_statements(Path(*node.module.split("."), name))
     raise LookupError(f"{name} is not imported")
 
 

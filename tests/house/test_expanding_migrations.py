@@ -20,7 +20,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
 from django.db.models import NOT_PROVIDED
 
-from tests.house.sources import APPS
+from tests.house.sources import labels
 
 # The last migration of each app in 0.1.0: before it there was no version to upgrade from.
 FIRST_RELEASE = {
@@ -59,7 +59,7 @@ def contractions(operations: Sequence[Operation]) -> Iterator[str]:
 def later() -> Iterator[Migration]:
     """The migrations behind the first release that contract nothing by their own word."""
     for (app, name), migration in MigrationLoader(None).disk_migrations.items():
-        if app in APPS and name > FIRST_RELEASE.get(app, "") and not hasattr(migration, EXPANDED_IN):
+        if app in labels().values() and name > FIRST_RELEASE.get(app, "") and not hasattr(migration, EXPANDED_IN):
             yield migration
 
 

@@ -80,7 +80,7 @@ def test_a_folder_counts_once_however_much_is_in_it() -> None:
 
 def at_the_top(app: str, found: Iterable[Source]) -> set[str]:
     """The modules and folders that an app shows, without those of Django."""
-    parts = [Path(*module.path.parts[1:]) for module in found if module.app == app]
+    parts = [Path(*module.path.parts[1:]) for module in found if module.room == app]
     return {part.parts[0].removesuffix(".py") for part in parts} - {"__init__"} - OF_DJANGO
 
 
@@ -90,7 +90,7 @@ def breaches(module: Source) -> list[str]:
     if module.path.stem in EMPTY_NAMES and module.path.parent.name != ENGINE:
         found.append("has a name that says nothing")
     lines = module.text.splitlines()
-    if module.app == "tests" and len(lines) > LONGEST_MODULE:
+    if module.room == "tests" and len(lines) > LONGEST_MODULE:
         found.append(f"has {len(lines)} lines")
     excused: str | None = None
     # This file holds what it looks for.

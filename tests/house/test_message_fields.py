@@ -28,7 +28,7 @@ def test_the_list_has_the_fields_that_a_producer_sends_and_the_log_keeps() -> No
 def test_a_new_field_costs_ten_files_at_most() -> None:
     places = message_fields.places()
     assert {place.path.suffix for place in places} == {".py", ".sql"}
-    assert {place.app for place in places} == {"store", "analytics", "client", "mqbroker"}
+    assert {place.room for place in places} == {"store", "analytics", "client", "mqbroker"}
     # The tenth is the other protocol, by which RocketMQ's clients come.
     assert len(places) <= 10
 
