@@ -30,7 +30,6 @@ COPY schedules schedules
 COPY scheduling scheduling
 COPY sending sending
 COPY webhooks webhooks
-COPY wire wire
 COPY access access
 COPY store store
 COPY client client

@@ -14,6 +14,6 @@ class MqbrokerConfig(AppConfig):
 
     def ready(self) -> None:
         # It imports models of Django's apps, which are ready only now, and registers a check.
-        from mqbroker import sealed_secrets  # noqa: F401  # for its registration
+        from mqbroker.process import sealed_secrets  # noqa: F401  # for its registration
 
         logging.getLogger("django.request").addFilter(logs.NamesRequest())

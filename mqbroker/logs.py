@@ -30,7 +30,6 @@ APPS = (
     "webhooks",
     "access",
     "store",
-    "wire",
 )
 # PostgreSQL's error shows the row that broke a constraint, and a row may hold a body.
 ROW = re.compile(r"(?<=Failing row contains )\(.*\)\.$", re.MULTILINE | re.DOTALL)

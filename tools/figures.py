@@ -31,11 +31,10 @@ PRODUCT = (
     "tools",
     "transactions",
     "webhooks",
-    "wire",
 )
 # From the socket to the statement and back.
 WRITE_AND_RECEIVE = (
-    "wire",
+    "mqbroker/wire",
     "mqbroker/api",
     "sending",
     "transactions/operations",

@@ -24,14 +24,14 @@ from embedded.commands import ROOT
 # What a message runs through, and the doors.
 PLACES = (
     "access", "delivery", "mqbroker/api", "outboxes", "schedules", "scheduling", "sending", "store", "transactions",
-    "webhooks", "wire", "cells", "actions",
+    "webhooks", "mqbroker/wire", "cells", "actions",
 )  # fmt: skip
 # The folders of tests that look at a place first; by default the one of its name.
 TESTS = {
     "delivery": ("delivery", "delivery_filters", "push"),
     "mqbroker/api": ("control", "http"),
     "sending": ("scheduling", "store", "transactions"),
-    "wire": ("http",),
+    "mqbroker/wire": ("http",),
     "cells": ("cells", "moves"),
 }
 TURNED: dict[type[ast.cmpop], str] = {

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 
 from mqbroker import errors
+from mqbroker.wire.basis.meaning import MAX_HEADERS
+from mqbroker.wire.exchange import Shows
+from mqbroker.wire.heads import Headers
+from mqbroker.wire.reader import HEAD_BYTES
 from store.errors import Refusal
 from store.messages.times import encode
 from store.process import pacing
 from store.process.answer_budget import Hold
-from wire.basis.meaning import MAX_HEADERS
-from wire.exchange import Shows
-from wire.heads import Headers
-from wire.reader import HEAD_BYTES
 
 # Gives deliveries or checks back to their group if their caller is gone; returns whether it did.
 GiveBack = Callable[[asyncio.Future[object]], Awaitable[bool]]

@@ -6,11 +6,11 @@ import io
 from django.conf import settings
 
 from mqbroker.api import codings
+from mqbroker.wire.arriving import ProcessEnds
+from mqbroker.wire.exchange import Exchange
 from store.errors import MessageTooLarge, Refusal, SystemBusy
 from store.process import runtime
 from store.process.budget import Budget
-from wire.arriving import ProcessEnds
-from wire.exchange import Exchange
 
 # Forms may hold this much together: 64 of the largest. They and the control plane have budgets of their own, so that
 # neither takes the room of messages. Forms of unknown callers have two others: none takes the room of a signed-in

@@ -10,9 +10,9 @@ from django.http import HttpRequest, parse_cookie
 
 from mqbroker.rights import KeyRing
 from mqbroker.rights import is_signed_in as has_role
+from mqbroker.wire.exchange import Exchange
 from store.db.connections import away
 from store.errors import SystemBusy, Unauthenticated
-from wire.exchange import Exchange
 
 SessionStore = import_module(settings.SESSION_ENGINE).SessionStore
 

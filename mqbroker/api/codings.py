@@ -6,11 +6,11 @@ import zlib
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from mqbroker.wire.heads import Headers
 from store.errors import BadRequest, MessageTooLarge
 from store.messages import compression
 from store.messages.compression import GZIP, Unreadable
 from store.process import pacing
-from wire.heads import Headers
 
 if sys.version_info >= (3, 14):
     from compression import zstd

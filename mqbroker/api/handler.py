@@ -19,14 +19,14 @@ from mqbroker.api.operations import Call, rest_of
 from mqbroker.api.requests import DataRequest, begin_request, entered
 from mqbroker.api.router import Route, Router, View
 from mqbroker.rights import KeyRing
+from mqbroker.wire import paths
+from mqbroker.wire.arriving import Gone
+from mqbroker.wire.bridge import Application
+from mqbroker.wire.exchange import Exchange
 from store.commit import writer
 from store.commit.operation import Operation
 from store.errors import Refusal
 from store.process import runtime
-from wire import paths
-from wire.arriving import Gone
-from wire.bridge import Application
-from wire.exchange import Exchange
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -55,7 +55,7 @@ class Handler(NewWork):
     4. `responding.send`: what a consumer that hung up would have received is given back; else the answer leaves with
        the request's id, in parts where its messages are large, and is counted.
 
-    New work comes here through `wire.admission`, which asks `begins` and `is_full`: while too much waits it is
+    New work comes here through `mqbroker.wire.admission`, which asks `begins` and `is_full`: while too much waits it is
     refused by `refuse`, before its key is looked up and its body decoded. Django's way costs some 0.9 ms of CPU.
     """
 

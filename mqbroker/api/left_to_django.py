@@ -7,13 +7,13 @@ from mqbroker.api import answers, bodies, callers, namespaces, request_bytes, re
 from mqbroker.api.answers import Answer
 from mqbroker.api.bodies import Body
 from mqbroker.rights import KeyRing
+from mqbroker.wire import bridge
+from mqbroker.wire.arriving import ProcessEnds
+from mqbroker.wire.bridge import Application
+from mqbroker.wire.exchange import Exchange
 from store.db import patience
 from store.errors import Refusal, Unauthenticated
 from store.process.budget import Budget
-from wire import bridge
-from wire.arriving import ProcessEnds
-from wire.bridge import Application
-from wire.exchange import Exchange
 
 # Methods whose requests have no body that a view reads.
 READING = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))

@@ -9,9 +9,9 @@ from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlencode
 
 from access.callers import Caller
 from mqbroker.rights import NAMES_OF_PATHS
+from mqbroker.wire.exchange import Exchange
 from store.errors import MessageIllegal, NoPermission
 from store.naming.namespaces import NAME_RULE, Namespace, is_namespace
-from wire.exchange import Exchange
 
 # A client's own namespace, where its key has none.
 HEADER = b"x-namespace"

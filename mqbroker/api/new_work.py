@@ -8,16 +8,16 @@ from itertools import count
 from mqbroker.api import answers, responding
 from mqbroker.api.answers import Answer
 from mqbroker.api.router import Route
+from mqbroker.wire import heads
+from mqbroker.wire.exchange import Exchange
 from store.commit import waiting, writer
 from store.process import runtime
-from wire import heads
-from wire.exchange import Exchange
 
 REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 
 
 class NewWork:
-    """What `wire.admission` asks about new work, and the ids of requests, which a refusal has, too."""
+    """What `mqbroker.wire.admission` asks about new work, and the ids of requests, which a refusal has, too."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._beginning = frozenset(b"/" + route.pattern.encode() for route in routes if route.begins)

@@ -16,6 +16,7 @@ from mqbroker.api import large_bodies, namespaces
 from mqbroker.api.json_bodies import decode as decoded
 from mqbroker.api.namespaces import HEADER
 from mqbroker.rights import KeyRing
+from mqbroker.wire.exchange import Exchange
 from store.db import patience
 from store.errors import MessageIllegal, MessageNotFound
 from store.messages import times, unpacking
@@ -23,7 +24,6 @@ from store.messages.fields import MAX_TRACEPARENT
 from store.process import pacing, runtime
 from store.process.answer_budget import Hold
 from transactions.errors import TransactionNotFound
-from wire.exchange import Exchange
 
 Shape = TypeVar("Shape")
 Query = dict[str, list[str]]

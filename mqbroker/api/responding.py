@@ -7,9 +7,9 @@ from mqbroker.api.answers import PART_BYTES, WHOLE_BYTES, Answer, MessagesAnswer
 from mqbroker.api.bodies import Body
 from mqbroker.api.codings import Coder
 from mqbroker.api.unread import Unread
+from mqbroker.wire.arriving import Gone
+from mqbroker.wire.exchange import Exchange
 from store.process import pacing, runtime
-from wire.arriving import Gone
-from wire.exchange import Exchange
 
 
 async def send(exchange: Exchange, answer: Answer, body: Body) -> None:

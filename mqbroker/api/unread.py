@@ -5,9 +5,9 @@ import contextlib
 
 import structlog
 
-from wire.arriving import Gone
-from wire.exchange import Exchange
-from wire.heads import Headers
+from mqbroker.wire.arriving import Gone
+from mqbroker.wire.exchange import Exchange
+from mqbroker.wire.heads import Headers
 
 logger = structlog.stdlib.get_logger(__name__)
 

@@ -112,7 +112,7 @@ def keep_quiet(**_: Any) -> None:
 @signals.worker_ready.connect
 def start(**_: Any) -> None:
     """Makes the worker's runtime before its first task: Celery sends this signal before it takes any message."""
-    from mqbroker import background, sealed_secrets  # Celery imports Django's apps only after this module
+    from mqbroker.process import background, sealed_secrets  # Celery imports Django's apps only after this module
     from store.db import guards
 
     try:
@@ -128,7 +128,7 @@ def start(**_: Any) -> None:
 
 def close(**_: Any) -> None:
     """Closes the runtime, after the batches under way; once, for Celery may send the signal again."""
-    from mqbroker import background  # as above
+    from mqbroker.process import background  # as above
 
     signals.worker_shutting_down.disconnect(close)
 

@@ -48,7 +48,7 @@ async def serve(host: str, port: int) -> None:
     """Serves until SIGTERM or SIGINT. Raises CannotServe, or Unfit."""
     from django.conf import settings
 
-    from mqbroker import lifespan
+    from mqbroker.process import lifespan
     from mqbroker.rocketmq import server
     from mqbroker.rocketmq.server import Ports
 

@@ -13,9 +13,9 @@ from contextlib import closing, suppress
 
 from django.conf import settings
 
+from mqbroker.wire import room
+from mqbroker.wire.room import Room
 from store.process.configuration import setting
-from wire import room
-from wire.room import Room
 
 # A port takes in some 2,000 connections meanwhile, and one address may not have them all.
 LOOK_SECONDS = 0.25

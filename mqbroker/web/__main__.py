@@ -19,7 +19,7 @@ from mqbroker import logs
 from mqbroker.web import counts, listener, processes
 from mqbroker.web.processes import Handover
 
-IMPORTED_BY_FORKS = ("uvloop", "mqbroker.urls", "mqbroker.web.application", "wire.server")
+IMPORTED_BY_FORKS = ("uvloop", "mqbroker.urls", "mqbroker.web.application", "mqbroker.wire.server")
 
 
 def load() -> None:
@@ -53,8 +53,8 @@ def serve(listening: socket.socket, handover: Handover = processes.ALONE) -> Non
     from django.conf import settings
 
     from mqbroker.web import application
+    from mqbroker.wire import room, server
     from store.db.guards import Unfit
-    from wire import room, server
 
     most = room.most_connections()
     connections = room.Room(most, settings.CONNECTIONS_PER_ADDRESS, settings.TRUSTED_PROXIES)

@@ -3,13 +3,13 @@
 import contextlib
 from collections.abc import AsyncIterator, Callable
 
-from mqbroker import lifespan
 from mqbroker.api.handler import Handler
 from mqbroker.api.routes import routes
+from mqbroker.process import lifespan
 from mqbroker.web import static_files
 from mqbroker.web.django_handler import DjangoHandler
 from mqbroker.web.static_files import StaticFiles
-from wire.admission import Serve
+from mqbroker.wire.admission import Serve
 
 
 def load() -> None:

@@ -13,8 +13,8 @@ from django.conf import settings
 from django.contrib.staticfiles import finders
 
 from mqbroker.web.content_policy import POLICY
-from wire.exchange import Exchange
-from wire.heads import Headers
+from mqbroker.wire.exchange import Exchange
+from mqbroker.wire.heads import Headers
 
 # What no page names: Redoc and the browsable API of packages that bring them along, and what debuggers read. The
 # Dockerfile removes the largest of them.

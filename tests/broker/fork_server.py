@@ -36,7 +36,7 @@ NEVER_HERE = (
 )
 # What web processes, workers, beat and commands are made of.
 PROGRAMS = (
-    "wire.server",
+    "mqbroker.wire.server",
     "mqbroker.web.application",
     "mqbroker.celery.worker",
     "mqbroker.celery.beat",

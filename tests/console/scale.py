@@ -123,7 +123,7 @@ async def signed_in(user: str) -> Any:
     from django.contrib.auth.models import User
     from django.test import AsyncClient
 
-    from mqbroker import background
+    from mqbroker.process import background
 
     background.start()
     client = AsyncClient()
@@ -133,7 +133,7 @@ async def signed_in(user: str) -> Any:
 
 async def close() -> None:
     """Ends what `signed_in` has begun."""
-    from mqbroker import background
+    from mqbroker.process import background
 
     await background.close()
 

@@ -7,13 +7,13 @@ import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from ipaddress import ip_network
 
+from mqbroker.wire.accepting import Accepting
+from mqbroker.wire.arriving import Gone
+from mqbroker.wire.connections import Connections
+from mqbroker.wire.exchange import Exchange
+from mqbroker.wire.heads import head_of
+from mqbroker.wire.room import Room
 from tests.broker.polling import PAUSE_SECONDS
-from wire.accepting import Accepting
-from wire.arriving import Gone
-from wire.connections import Connections
-from wire.exchange import Exchange
-from wire.heads import head_of
-from wire.room import Room
 
 MOST_CONNECTIONS = 10
 # The beginning of a request.

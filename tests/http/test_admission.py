@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
+from mqbroker.wire.admission import BEGUN_PER_TURN, REFUSED_PER_TURN
+from mqbroker.wire.exchange import Exchange
 from tests.http.servers import Caller, Page, Served, serving
-from wire.admission import BEGUN_PER_TURN, REFUSED_PER_TURN
-from wire.exchange import Exchange
 
 CROWD = 3 * BEGUN_PER_TURN
 # Requests that a caller sends before it reads an answer.

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from mqbroker.wire.connection import IDLE_SECONDS
+from mqbroker.wire.taking import UNREAD_BYTES, UNREAD_SECONDS
 from tests.broker.polling import PAUSE_SECONDS
 from tests.http.servers import MOST_CONNECTIONS, POST, Caller, Served, serving, until, until_taken
-from wire.connection import IDLE_SECONDS
-from wire.taking import UNREAD_BYTES, UNREAD_SECONDS
 
 
 @pytest.mark.parametrize("sent", ["", "POST /ord", POST + "X-More:", POST + "Content-Length: 0\n\n"])

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
+from mqbroker.wire.basis.meaning import MAX_HEADERS
+from mqbroker.wire.connection import DROPPED_BYTES
+from mqbroker.wire.reader import HEAD_BYTES
 from tests.http.servers import POST, Caller, Served, until_taken
-from wire.basis.meaning import MAX_HEADERS
-from wire.connection import DROPPED_BYTES
-from wire.reader import HEAD_BYTES
 
 
 async def test_a_connection_serves_one_request_after_the_other(caller: Caller) -> None:

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 import psutil
 
 from mqbroker.api.unread import MOST_BYTES, SMALL_BYTES, Unread
+from mqbroker.wire.exchange import Exchange
 from sending import batches
 from tests.broker import stalled
 from tests.broker.running import API_KEY, RunningBroker
 from tests.http.servers import Page, serving
-from wire.exchange import Exchange
 
 CONTENT = bytes(MOST_BYTES // 2 - 1)
 ASK = "GET /large HTTP/1.1\nHost: broker\n\n"

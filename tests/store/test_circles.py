@@ -6,11 +6,11 @@ import json
 
 import pytest
 
+from mqbroker.wire.connections import Connections
+from mqbroker.wire.room import Room
 from tests.broker.running import API_KEY
 from tests.http.servers import Caller
 from tests.store.keeper import Keeper
-from wire.connections import Connections
-from wire.room import Room
 
 REQUESTS = 60
 GROUP = "order-service"

@@ -14,7 +14,7 @@ from access import keys, roles
 from access.audit import Signature
 from access.models import ApiKey
 from cells import registry
-from mqbroker import sealed_secrets
+from mqbroker.process import sealed_secrets
 from store.db import guards, pooling
 from store.db.conninfo import SESSION, conninfo
 from store.errors import CellAway, Refusal

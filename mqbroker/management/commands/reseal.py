@@ -6,7 +6,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from cells import registry
-from mqbroker import sealed_secrets
+from mqbroker.process import sealed_secrets
 from store.db.sealing import SecretUnreadable
 from store.errors import CellAway
 

@@ -11,7 +11,7 @@ import time
 
 import structlog
 
-from wire.connections import Connections
+from mqbroker.wire.connections import Connections
 
 logger = structlog.stdlib.get_logger(__name__)
 

@@ -4,9 +4,17 @@ from collections import deque
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from wire.basis.meaning import LINE_BYTES, MAX_HEADERS, Malformed, exchange_of, head_of_body, memory_of, size_of
-from wire.basis.unparsed import SLICE_BYTES, Unparsed
-from wire.exchange import Exchange, HeaderList, Line
+from mqbroker.wire.basis.meaning import (
+    LINE_BYTES,
+    MAX_HEADERS,
+    Malformed,
+    exchange_of,
+    head_of_body,
+    memory_of,
+    size_of,
+)
+from mqbroker.wire.basis.unparsed import SLICE_BYTES, Unparsed
+from mqbroker.wire.exchange import Exchange, HeaderList, Line
 
 # Of the first line and the headers of a request.
 HEAD_BYTES = 16 * 1024

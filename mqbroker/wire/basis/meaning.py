@@ -2,7 +2,7 @@
 
 from httptools import HttpRequestParser
 
-from wire.exchange import Exchange, HeaderList, Line
+from mqbroker.wire.exchange import Exchange, HeaderList, Line
 
 MAX_HEADERS = 100
 FRAMING = frozenset((b"content-length", b"transfer-encoding"))

@@ -7,7 +7,7 @@ import resource
 from collections.abc import AsyncIterator
 
 from cells import registry
-from mqbroker import background, sealed_secrets
+from mqbroker.process import background, sealed_secrets
 from store.db import guards
 from store.notices import notifier
 

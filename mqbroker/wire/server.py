@@ -6,10 +6,10 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable
 
-from wire.accepting import Accepting
-from wire.admission import Serve
-from wire.connections import Connections
-from wire.room import Room
+from mqbroker.wire.accepting import Accepting
+from mqbroker.wire.admission import Serve
+from mqbroker.wire.connections import Connections
+from mqbroker.wire.room import Room
 
 TICK_SECONDS = 1.0
 # Requests that are under way at a signal have so long.

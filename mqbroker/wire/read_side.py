@@ -2,8 +2,8 @@
 
 import asyncio
 
-from wire.basis.meaning import Malformed
-from wire.reader import Reader
+from mqbroker.wire.basis.meaning import Malformed
+from mqbroker.wire.reader import Reader
 
 # uvloop reads on in the same turn, up to 32 times, while each read fills its buffer of 256,000 bytes: 8 MB of one
 # caller, for which all others wait 25 ms. Behind a piece of this size the rest waits in the socket for the next turn.

@@ -2,7 +2,7 @@
 
 from typing import Protocol, TypeVar
 
-from wire.admission import Admission, Serve
+from mqbroker.wire.admission import Admission, Serve
 
 # A connection.
 Of = TypeVar("Of", contravariant=True)

@@ -21,8 +21,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from wire.exchange import Exchange
-from wire.whole import Whole
+from mqbroker.wire.exchange import Exchange
+from mqbroker.wire.whole import Whole
 
 # Some 8 ms of work: what is read meanwhile is answered, or refused, after one more turn.
 BEGUN_PER_TURN = 128

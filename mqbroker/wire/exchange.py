@@ -5,8 +5,8 @@ from collections.abc import Generator
 from typing import Protocol, TypeVar
 from urllib.parse import unquote_to_bytes
 
-from wire.arriving import ArrivingBody, Gone
-from wire.heads import Headers, head_of, head_of_whole
+from mqbroker.wire.arriving import ArrivingBody, Gone
+from mqbroker.wire.heads import Headers, head_of, head_of_whole
 
 Given = TypeVar("Given")
 # Of a request: as they came.

@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from wire.exchange import Exchange
-from wire.heads import Headers
+from mqbroker.wire.exchange import Exchange
+from mqbroker.wire.heads import Headers
 
 # ASGI's dictionaries: what a key holds depends on the type of the event.
 Scope = dict[str, Any]

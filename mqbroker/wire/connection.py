@@ -6,12 +6,12 @@ from typing import cast
 
 import structlog
 
-from wire.basis.meaning import Malformed
-from wire.basis.surroundings import Surroundings, address_of
-from wire.exchange import Exchange
-from wire.read_side import TURN_BYTES, Dropping, ReadSide
-from wire.reader import FRAMES, MORE_FRAMES, Reader
-from wire.taking import UNREAD_SECONDS, Taking
+from mqbroker.wire.basis.meaning import Malformed
+from mqbroker.wire.basis.surroundings import Surroundings, address_of
+from mqbroker.wire.exchange import Exchange
+from mqbroker.wire.read_side import TURN_BYTES, Dropping, ReadSide
+from mqbroker.wire.reader import FRAMES, MORE_FRAMES, Reader
+from mqbroker.wire.taking import UNREAD_SECONDS, Taking
 
 logger = structlog.stdlib.get_logger(__name__)
 

@@ -4,9 +4,9 @@ import asyncio
 from email.utils import formatdate
 from time import perf_counter
 
-from wire.admission import Admission, Serve
-from wire.connection import Connection
-from wire.room import Room
+from mqbroker.wire.admission import Admission, Serve
+from mqbroker.wire.connection import Connection
+from mqbroker.wire.room import Room
 
 MAX_DROPPING = 32
 # Of requests that came before the answers to earlier ones of their connections, and of what is not parsed yet.
