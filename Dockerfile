@@ -17,7 +17,6 @@ RUN useradd --system --uid 10001 --home-dir /nonexistent mqbroker && install --d
 WORKDIR /app
 COPY manage.py ./
 COPY mqbroker mqbroker
-COPY embedded embedded
 COPY console console
 COPY cells cells
 COPY monitoring monitoring

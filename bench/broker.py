@@ -17,8 +17,8 @@ import psycopg
 
 from bench.checkout import Checkout
 from bench.machine import cpu_of_group
-from embedded.folder import free_port
-from embedded.processes import launch
+from mqbroker.embedded.folder import free_port
+from mqbroker.embedded.processes import launch
 
 KEY = "mq_bench"
 START_SECONDS = 30

@@ -27,8 +27,8 @@ from bench.figures import Figures
 from bench.load import Connection
 from bench.machine import Database, Used
 from bench.report import Report
-from embedded import commands
-from embedded.servers.postgres import Server
+from mqbroker.embedded import commands
+from mqbroker.embedded.servers.postgres import Server
 
 MOST = 4
 # How many cells each load has in turns; the first is that which the others are set beside.

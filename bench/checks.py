@@ -11,8 +11,8 @@ from bench import broker, load
 from bench.broker import Broker
 from bench.load import Connection
 from bench.report import Report
-from embedded import commands
-from embedded.folder import free_port
+from mqbroker.embedded import commands
+from mqbroker.embedded.folder import free_port
 
 HALVES = {100: 100_000, 1: 20_000}
 PER_BULK = 500

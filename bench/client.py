@@ -15,7 +15,7 @@ from bench.broker import KEY, Broker
 from bench.checkout import OURS, Checkout
 from bench.figures import Figures
 from bench.report import Report
-from embedded import commands
+from mqbroker.embedded import commands
 
 CALLERS = (1, 32)
 

@@ -23,7 +23,7 @@ from bench.broker import KEY, Broker
 from bench.load import Connection, Measured
 from bench.machine import Database
 from bench.report import Report
-from embedded.folder import free_port
+from mqbroker.embedded.folder import free_port
 
 POLLERS = 300
 POLL_SECONDS = 30

@@ -25,7 +25,7 @@ from bench.broker import Broker
 from bench.load import Connection, Measured
 from bench.machine import cpu_of_server
 from bench.report import Report
-from embedded import commands
+from mqbroker.embedded import commands
 
 SIDES = ("limit", "source", "jdbc")
 TURNS = 3

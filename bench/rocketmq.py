@@ -14,8 +14,8 @@ from bench import broker, load
 from bench.broker import KEY, Broker
 from bench.load import Connection, Measured
 from bench.report import Report
-from embedded import commands
-from embedded.folder import free_port, why_taken
+from mqbroker.embedded import commands
+from mqbroker.embedded.folder import free_port, why_taken
 from mqbroker.rocketmq.protocol.definition_pb2 import Code, Encoding, Message, MessageType, Resource, SystemProperties
 from mqbroker.rocketmq.protocol.service_pb2 import SendMessageRequest, SendMessageResponse
 from store.messages.ids import new_id

@@ -26,9 +26,9 @@ from bench.broker import KEY, Broker
 from bench.load import Connection
 from bench.report import Report
 from bench.split_load import CALLERS, GROUP, PER_SECOND, QUEUES, STAYING, Ledger
-from embedded import commands
-from embedded.servers.postgres import Server
-from embedded.servers.standby import Standby, let_promote
+from mqbroker.embedded import commands
+from mqbroker.embedded.servers.postgres import Server
+from mqbroker.embedded.servers.standby import Standby, let_promote
 
 # The half messages and the timers of each size.
 SIZES = {"small": (10_000, 100_000), "large": (100_000, 1_000_000)}

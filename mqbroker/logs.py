@@ -14,7 +14,6 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 FORMS = ("text", "json")
 APPS = (
     "tools",
-    "embedded",
     "mqbroker",
     "console",
     "monitoring",

@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 from django.conf import settings
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 from mqbroker.environment import server_urls
 from store.db.server_url import database
 from tests.broker import forks, ports

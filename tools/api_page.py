@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 
 PAGE = ROOT / "docs" / "api.md"
 HEAD = """# The API

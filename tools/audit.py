@@ -6,9 +6,9 @@ import subprocess
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from embedded import environment
-from embedded.commands import ROOT, python
-from embedded.errors import CannotStart
+from mqbroker.embedded import environment
+from mqbroker.embedded.commands import ROOT, python
+from mqbroker.embedded.errors import CannotStart
 from tools.sbom import LOCK
 
 # The lock holds every package with its hash: nothing has to be resolved or installed.

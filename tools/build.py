@@ -7,9 +7,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from embedded.cli import options
-from embedded.commands import ROOT, python
-from embedded.errors import CannotStart
+from mqbroker.embedded.cli import options
+from mqbroker.embedded.commands import ROOT, python
+from mqbroker.embedded.errors import CannotStart
 
 SUMS = "SHA256SUMS"
 

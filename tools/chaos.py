@@ -2,8 +2,8 @@
 
 import argparse
 
-from embedded import commands
-from embedded.cli import foreground, options, private
+from mqbroker.embedded import commands
+from mqbroker.embedded.cli import foreground, options, private
 
 
 def main(words: list[str]) -> int:

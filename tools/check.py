@@ -6,8 +6,8 @@ import secrets
 import subprocess
 from pathlib import Path
 
-from embedded import environment
-from embedded.commands import ROOT, manage, python
+from mqbroker.embedded import environment
+from mqbroker.embedded.commands import ROOT, manage, python
 from tools import figures
 from tools.lock import LOCKS
 
@@ -22,7 +22,9 @@ STEPS = {
         "-c", "import sys, importlinter.cli; sys.path.append('client'); importlinter.cli.lint_imports_command()"
     ),
     # With a database Django would ask it, too, for its applied migrations.
-    "migrations": manage("makemigrations", "--check", "--dry-run", "--settings", "embedded.cli.without_database"),
+    "migrations": manage(
+        "makemigrations", "--check", "--dry-run", "--settings", "mqbroker.embedded.cli.without_database"
+    ),
     "deployment": manage("check", "--deploy", "--fail-level", "WARNING"),
 }
 # The deployment that docs and docker-compose.yml describe: behind TLS, with a key of its own.

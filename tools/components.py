@@ -11,7 +11,7 @@ from cyclonedx.model.component import Component, ComponentType
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 
 # A locked package: its name and version, a marker where it is for some systems only, and its hashes.
 PACKAGE = re.compile(

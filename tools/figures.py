@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 
 # What the product is made of, with what measures it and what shows it.
 PRODUCT = (
@@ -18,7 +18,6 @@ PRODUCT = (
     "client",
     "console",
     "delivery",
-    "embedded",
     "examples",
     "monitoring",
     "cells",

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from embedded.commands import ROOT
-from embedded.errors import CannotStart
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.errors import CannotStart
 
 # The runtime comes first: the others may add to it and never choose another version.
 LOCKS: dict[str, list[str]] = {

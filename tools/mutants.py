@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 
 # What a message runs through, and the doors.
 PLACES = (

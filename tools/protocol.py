@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 
 PROTOCOL = ROOT / "mqbroker" / "rocketmq" / "protocol"
 PACKAGE = "apache/rocketmq/v2"

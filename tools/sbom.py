@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 
 LOCK = ROOT / "requirements.lock"
 

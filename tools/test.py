@@ -8,9 +8,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from embedded import commands
-from embedded.cli import classes, foreground, options, private
-from embedded.commands import ROOT
+from mqbroker.embedded import commands
+from mqbroker.embedded.cli import classes, foreground, options, private
+from mqbroker.embedded.commands import ROOT
 from tools import machine
 
 MIN_CORES = 2

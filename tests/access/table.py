@@ -3,10 +3,10 @@
 import re
 from dataclasses import dataclass
 
-from embedded.commands import ROOT
 from mqbroker.api.control.documents import Docs
 from mqbroker.api.router import PARAMETER
 from mqbroker.api.routes import routes
+from mqbroker.embedded.commands import ROOT
 from mqbroker.urls import CONTROL_PLANE, resource
 
 ROW = re.compile(

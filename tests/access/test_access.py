@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from console.pages.routes import ROUTES
-from embedded import commands
+from mqbroker.embedded import commands
 from tests.access import table
 from tests.access.principals import KEYS, OWN, Principal, ask, granted
 from tests.access.table import Row

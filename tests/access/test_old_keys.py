@@ -7,7 +7,7 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from access.keys import digest_of
-from embedded import commands
+from mqbroker.embedded import commands
 from tests.broker import databases, forks
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Wire

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from embedded import commands
+from mqbroker.embedded import commands
 from tests.broker import forks
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from embedded import commands
+from mqbroker.embedded import commands
 from tests.actions.conftest import PASSWORD, id_of, made_at
 from tests.actions.test_action_jobs import begins, pending, rolls_back, steers
 from tests.broker import databases, forks

@@ -10,7 +10,7 @@ import pytest
 
 from tests.analytics.conftest import ROOT
 
-BENCH = (sys.executable, "-m", "embedded.cli", "bench", "export")
+BENCH = (sys.executable, "-m", "mqbroker.embedded.cli", "bench", "export")
 
 
 @pytest.mark.long

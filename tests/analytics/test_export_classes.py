@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from analytics import java
 from analytics.java import BUNDLED_JAVA, Java, version_of
-from embedded.cli import classes
+from mqbroker.embedded.cli import classes
 from tests.analytics.conftest import ROOT
 from tests.broker.polling import at_this_load, eventually
 

@@ -29,7 +29,7 @@ PAGES = ("environment/", "executors/", "jobs/", "SQL/", "stages/")
 ANSWERS = ("environment", "sql?details=true&planDescription=true&length=1000", "stages?details=true", "allexecutors")
 # Its beginning stands for it: in JSON, HTML and a shell the rest is written in other ways.
 SECRETS = (PASSWORD, PASSWORD[:6], quote(PASSWORD, safe="")[:8])
-BY_COMMAND = (sys.executable, "-m", "embedded.cli", "export")
+BY_COMMAND = (sys.executable, "-m", "mqbroker.embedded.cli", "export")
 SUBMIT = str(ROOT / "analytics" / "submit.py")
 BY_SUBMIT = (str(SPARK / "bin" / "spark-submit"),)
 
@@ -162,7 +162,7 @@ def test_a_cluster_makes_the_reports_that_one_machine_makes(
     where = ["--master", cluster.master, *settings(free_port(), events)]
     # Nothing of a database: the files are all that is read.
     environ = cluster.environ | {"DATABASE_URL": "postgresql://none@127.0.0.1:1/none"}
-    report = (sys.executable, "-m", "embedded.cli", "report")
+    report = (sys.executable, "-m", "mqbroker.embedded.cli", "report")
     commands = {
         "command": [*report, *where],
         "alone": report,

@@ -66,7 +66,7 @@ def test_a_refusal_is_one_sentence_with_its_code(reader: str, target: Path) -> N
     assert content(target) == before
 
 
-@pytest.mark.parametrize("program", [["manage.py"], ["-m", "embedded.cli"]])
+@pytest.mark.parametrize("program", [["manage.py"], ["-m", "mqbroker.embedded.cli"]])
 def test_a_number_of_tasks_that_is_none_is_refused(program: list[str], tmp_path: Path) -> None:
     command = [sys.executable, *program, "export", "--to", str(tmp_path / "export"), "--cores", "0"]
 

@@ -149,7 +149,7 @@ def test_the_command_says_that_a_list_without_a_note_is_not_compared(
 
 def verified(database: str, folder: Path | str, data: Path) -> tuple[int, str]:
     """The exit code of `./mq export --verify`, and what it says."""
-    command = [sys.executable, "-m", "embedded.cli", "export", "--verify", str(folder)]
+    command = [sys.executable, "-m", "mqbroker.embedded.cli", "export", "--verify", str(folder)]
     environ = {**os.environ, "DATABASE_URL": database, "MQBROKER_DATA_DIR": str(data / "data")}
     done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
     assert done.stderr == ""

@@ -24,7 +24,7 @@ AWAY = "postgresql://none@127.0.0.1:1/none"
 
 def report(*words: str | Path) -> subprocess.CompletedProcess[str]:
     environ = {**os.environ, "DATABASE_URL": AWAY}
-    command = [sys.executable, "-m", "embedded.cli", "report", *map(str, words)]
+    command = [sys.executable, "-m", "mqbroker.embedded.cli", "report", *map(str, words)]
     return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
 
 

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from mqbroker_client.ids import uuid7
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 from tests.barrier.places import Place
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker

@@ -21,7 +21,7 @@ from mqbroker_client.barrier.sessions import DriverSessions, Parameters, Row, Se
 from mqbroker_client.ids import uuid7
 from mqbroker_client.states import LocalTransactionState
 
-from embedded.servers import postgres
+from mqbroker.embedded.servers import postgres
 from tests.barrier import mariadb
 from tests.barrier.places import Place, half
 from tests.broker.polling import at_this_load, eventually

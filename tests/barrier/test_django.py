@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from mqbroker_client import Consumer
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 from tests.barrier import places, processes
 from tests.barrier.conftest import make_barrier
 from tests.barrier.places import Place

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from embedded.commands import ROOT
-from embedded.processes import identity
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.processes import identity
 from tests.broker import characters
 from tests.broker.polling import at_this_load
 from tests.broker.running import RunningBroker

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from embedded.commands import ROOT
-from embedded.processes.child import Child
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.processes.child import Child
 
 PROGRAM = Path(__file__).with_name("fork_server.py")
 # What the settings of the broker and of the tests' programs are read from, and what pytest notes for itself. A

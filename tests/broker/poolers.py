@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from embedded.processes.child import Child
+from mqbroker.embedded.processes.child import Child
 from tests import packages
 from tests.broker.polling import eventually
 from tests.broker.ports import free_port

@@ -4,9 +4,9 @@ import itertools
 import random
 from collections.abc import Iterator
 
-from embedded.folder import why_taken
+from mqbroker.embedded.folder import why_taken
 
-# Below those of the product (`embedded.folder.PORTS`), which ./mq takes for itself within a test.
+# Below those of the product (`mqbroker.embedded.folder.PORTS`), which ./mq takes for itself within a test.
 PORTS = range(10_000, 20_000)
 
 

@@ -9,9 +9,9 @@ from typing import Self
 
 from mqbroker_client import Broker
 
-from embedded import commands
-from embedded.commands import ROOT
-from embedded.processes.child import Child
+from mqbroker.embedded import commands
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.processes.child import Child
 from tests.broker import cells, forks
 from tests.broker.polling import eventually
 from tests.broker.ports import free_port

@@ -9,7 +9,7 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from delivery.models import Subscription
-from embedded import commands
+from mqbroker.embedded import commands
 from tests.broker import forks
 from tests.broker.running import RunningBroker
 from transactions.models import Endpoint

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from embedded import commands
+from mqbroker.embedded import commands
 from tests.broker import databases, forks
 from tests.broker.running import RunningBroker
 from tests.cells.installation import Installation, identity_of, rows_of

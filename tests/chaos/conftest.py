@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from embedded.servers import postgres
+from mqbroker.embedded.servers import postgres
 from tests.broker.running import RunningBroker
 
 

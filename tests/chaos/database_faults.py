@@ -9,7 +9,7 @@ from random import Random
 
 import psycopg
 
-from embedded.servers import postgres
+from mqbroker.embedded.servers import postgres
 
 # Of the 200 that the server allows.
 GREEDY_CONNECTIONS = 190

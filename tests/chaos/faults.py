@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
-from embedded import commands
-from embedded.commands import ROOT
-from embedded.processes.child import Child
-from embedded.servers import postgres, valkey
+from mqbroker.embedded import commands
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.processes.child import Child
+from mqbroker.embedded.servers import postgres, valkey
 from tests.broker.database_proxy import DatabaseProxy
 from tests.broker.running import RunningBroker
 from tests.chaos import clocks

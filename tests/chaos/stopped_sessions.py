@@ -8,7 +8,7 @@ from typing import Literal
 
 import psycopg
 
-from embedded.servers import postgres
+from mqbroker.embedded.servers import postgres
 from tests.chaos.database_faults import send
 
 # Where a session is stopped: before its entry of the audit, which is in the same transaction; or when the commit is on

@@ -17,7 +17,7 @@ from random import Random
 
 from mqbroker_client import Admin
 
-from embedded.servers import postgres, valkey
+from mqbroker.embedded.servers import postgres, valkey
 from tests.broker.characters import register
 from tests.broker.database_proxy import DatabaseProxy
 from tests.broker.endpoints import ProducerEndpoint, states

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from embedded import commands
+from mqbroker.embedded import commands
 from tests.broker import databases
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker

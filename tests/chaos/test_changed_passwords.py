@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from embedded.servers import postgres
+from mqbroker.embedded.servers import postgres
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 

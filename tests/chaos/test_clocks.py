@@ -12,7 +12,7 @@ import pytest
 import urllib3
 from mqbroker_client import Consumer, Producer
 
-from embedded.processes.child import Child
+from mqbroker.embedded.processes.child import Child
 from tests import packages
 from tests.broker import databases
 from tests.broker.endpoints import ProducerEndpoint, says

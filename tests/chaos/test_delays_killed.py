@@ -6,10 +6,10 @@ import psycopg
 import pytest
 from mqbroker_client import Admin
 
-from embedded import commands
-from embedded.commands import ROOT
-from embedded.processes.child import Child
-from embedded.servers import postgres
+from mqbroker.embedded import commands
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.processes.child import Child
+from mqbroker.embedded.servers import postgres
 from tests.broker.load import Crowd
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker

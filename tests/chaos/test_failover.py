@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from mqbroker_client import Admin
 
-from embedded.servers import postgres
-from embedded.servers.standby import NAME, Standby, superuser_url
+from mqbroker.embedded.servers import postgres
+from mqbroker.embedded.servers.standby import NAME, Standby, superuser_url
 from tests.broker.load import Crowd
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker

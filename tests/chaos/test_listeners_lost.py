@@ -12,7 +12,7 @@ import psutil
 import psycopg
 import pytest
 
-from embedded.servers import postgres
+from mqbroker.embedded.servers import postgres
 from tests.broker import characters
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from mqbroker_client import Admin
 
-from embedded import commands
+from mqbroker.embedded import commands
 from tests.broker import databases
 from tests.broker.load import Crowd
 from tests.broker.polling import eventually

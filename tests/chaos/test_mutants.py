@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from mqbroker_client import Admin
 
-from embedded.servers import postgres
+from mqbroker.embedded.servers import postgres
 from tests.broker import characters
 from tests.broker.endpoints import Asked, ProducerEndpoint, states
 from tests.broker.load import Crowd

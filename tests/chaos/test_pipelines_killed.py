@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from mqbroker_client import Consumer, Message, Producer
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 from tests.broker import characters, databases
 from tests.broker.characters import bodies
 from tests.broker.polling import eventually

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from mqbroker_client import Admin, Consumer, Producer
 
-from embedded import commands
+from mqbroker.embedded import commands
 from store.db import guards
 from tests.broker import characters, databases, poolers
 from tests.broker.load import Crowd

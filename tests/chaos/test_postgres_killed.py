@@ -6,7 +6,7 @@ import time
 import pytest
 from mqbroker_client import Admin
 
-from embedded.servers import postgres
+from mqbroker.embedded.servers import postgres
 from tests.broker.load import Crowd
 from tests.broker.polling import at_this_load, eventually
 from tests.broker.running import RunningBroker

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from mqbroker_client import Admin
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 from tests.broker import databases
 from tests.broker.load import Crowd
 from tests.broker.polling import at_this_load

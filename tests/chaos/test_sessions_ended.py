@@ -10,7 +10,7 @@ import psutil
 import pytest
 import uvloop
 
-from embedded.servers import postgres
+from mqbroker.embedded.servers import postgres
 from store.db.outcomes import Failed, Lost, NotBegun, NotSent
 from store.db.pipeline import Call, open_pipeline
 from tests.broker import characters

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from embedded.servers import postgres
+from mqbroker.embedded.servers import postgres
 from tests.actions.conftest import PASSWORD, made_at
 from tests.broker import characters
 from tests.broker.polling import at_this_load, eventually

@@ -18,7 +18,7 @@ import pytest
 from mqbroker_client.barrier import Barrier
 from mqbroker_client.inbox import Inbox
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 from tests.broker import databases
 from tests.broker.characters import name
 from tests.broker.polling import eventually

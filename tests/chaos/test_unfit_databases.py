@@ -11,8 +11,8 @@ from typing import ClassVar
 import psycopg
 import pytest
 
-from embedded import commands
-from embedded.servers import postgres
+from mqbroker.embedded import commands
+from mqbroker.embedded.servers import postgres
 from store.db import guards
 from tests.broker import databases, poolers
 from tests.broker.polling import eventually

@@ -12,9 +12,9 @@ from typing import Protocol
 
 import pytest
 
-from embedded.commands import ROOT
-from embedded.folder import DataFolder
-from embedded.processes.child import wait_until
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.folder import DataFolder
+from mqbroker.embedded.processes.child import wait_until
 
 Eventually = Callable[[Callable[[], bool]], None]
 

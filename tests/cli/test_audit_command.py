@@ -85,7 +85,7 @@ def audited(run_python: Run, index: Index, certificate: Path, cache: Path) -> tu
     """The exit code of an audit that reaches this index, and what it says."""
     places = {"HTTPS_PROXY": index.url, "https_proxy": index.url, "NO_PROXY": "", "no_proxy": ""}
     trusted = {"REQUESTS_CA_BUNDLE": str(certificate / "cert.pem"), "SSL_CERT_FILE": str(certificate / "cert.pem")}
-    process = run_python("-m", "embedded.cli", "audit", **places, **trusted, PIP_CACHE_DIR=str(cache))
+    process = run_python("-m", "mqbroker.embedded.cli", "audit", **places, **trusted, PIP_CACHE_DIR=str(cache))
     said, errors = process.communicate(timeout=120)
     return process.returncode, said + errors
 
@@ -138,7 +138,7 @@ def test_an_audit_that_looked_every_package_up_passes(
 def test_an_audit_without_advisories_is_none(run_python: Run) -> None:
     nowhere = "http://127.0.0.1:9"
 
-    process = run_python("-m", "embedded.cli", "audit", HTTPS_PROXY=nowhere, https_proxy=nowhere)
+    process = run_python("-m", "mqbroker.embedded.cli", "audit", HTTPS_PROXY=nowhere, https_proxy=nowhere)
     _, said = process.communicate(timeout=120)
 
     assert process.returncode == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 from tests.cli.conftest import Eventually, Run
 
 
@@ -17,7 +17,7 @@ def test_two_checkouts_are_measured_in_turns_beside_the_yardstick(run_python: Ru
     file = tmp_path / "figures.json"
     short = ("--case", "one caller", "--rounds", "2", "--seconds", "0.1", "--json", str(file))
 
-    process = run_python("-m", "embedded.cli", "bench", "throughput", "--beside", str(ROOT), *short)
+    process = run_python("-m", "mqbroker.embedded.cli", "bench", "throughput", "--beside", str(ROOT), *short)
     _, said = process.communicate(timeout=120)
 
     assert process.returncode == 0, said
@@ -35,7 +35,7 @@ def test_two_checkouts_are_measured_in_turns_beside_the_yardstick(run_python: Ru
 
 
 def test_an_unknown_case_is_refused_with_the_known_ones(run_python: Run) -> None:
-    process = run_python("-m", "embedded.cli", "bench", "throughput", "--case", "sleeps")
+    process = run_python("-m", "mqbroker.embedded.cli", "bench", "throughput", "--case", "sleeps")
 
     _, said = process.communicate(timeout=120)
 
@@ -46,7 +46,7 @@ def test_an_unknown_case_is_refused_with_the_known_ones(run_python: Run) -> None
 def test_the_wal_of_a_transaction_is_told_by_record_and_table(run_python: Run, tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
 
-    process = run_python("-m", "embedded.cli", "bench", "wal", "--seconds", "0.2", "--json", str(file))
+    process = run_python("-m", "mqbroker.embedded.cli", "bench", "wal", "--seconds", "0.2", "--json", str(file))
     _, said = process.communicate(timeout=120)
 
     assert process.returncode == 0, said
@@ -84,7 +84,7 @@ def test_a_broker_that_is_measured_ends_with_its_benchmark(
 ) -> None:
     words = ("bench", "disturbed", "--rounds", "1000", "--seconds", "1")
     # What is killed cannot remove the folders of its servers.
-    process = run_python("-m", "embedded.cli", *words, TMPDIR=str(tmp_path))
+    process = run_python("-m", "mqbroker.embedded.cli", *words, TMPDIR=str(tmp_path))
     assert process.stdout
     while not process.stdout.readline().startswith("machine: "):
         assert process.poll() is None
@@ -101,7 +101,7 @@ def test_one_process_on_several_cells_is_measured_beside_one_cell(run_python: Ru
     file = tmp_path / "figures.json"
     short = ("--case", "load per cell", "--rounds", "1", "--seconds", "0.3", "--json", str(file))
 
-    process = run_python("-m", "embedded.cli", "bench", "cells", *short)
+    process = run_python("-m", "mqbroker.embedded.cli", "bench", "cells", *short)
     _, said = process.communicate(timeout=180)
 
     assert process.returncode == 0, said

@@ -2,8 +2,8 @@
 
 import subprocess
 
-from embedded.commands import ROOT
-from embedded.environment import common
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.environment import common
 from tests.broker.ports import free_port
 from tools.check import STEPS
 

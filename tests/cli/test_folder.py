@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from embedded.errors import FolderInUse, FolderUnusable
-from embedded.folder import DataFolder
-from embedded.processes import identity, leftovers
-from embedded.processes.child import Child
+from mqbroker.embedded.errors import FolderInUse, FolderUnusable
+from mqbroker.embedded.folder import DataFolder
+from mqbroker.embedded.processes import identity, leftovers
+from mqbroker.embedded.processes.child import Child
 from tests.cli.conftest import Run
 
 HOLD = (
-    "import sys, pathlib; from embedded.folder import DataFolder; "
+    "import sys, pathlib; from mqbroker.embedded.folder import DataFolder; "
     "claim = DataFolder(pathlib.Path(sys.argv[1])).claimed(); claim.__enter__(); print('held', flush=True); input()"
 )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 from tests.broker import forks
 from tests.broker.polling import eventually
 

@@ -3,8 +3,8 @@
 import subprocess
 import sys
 
-from embedded.cli.__main__ import COMMANDS, TOOLS
-from embedded.commands import ROOT
+from mqbroker.embedded.cli.__main__ import COMMANDS, TOOLS
+from mqbroker.embedded.commands import ROOT
 from tests.cli.test_locks import pins
 
 # Runs each command's --help where the modules of some packages cannot be found.
@@ -15,7 +15,7 @@ named = lambda package: re.sub("[-_.]+", "-", package).lower()
 of = importlib.metadata.packages_distributions()
 hidden = {module for module, packages in of.items() if all(named(one) in missing for one in packages)}
 sys.modules.update(dict.fromkeys(hidden))
-from embedded.cli.__main__ import main
+from mqbroker.embedded.cli.__main__ import main
 for command in commands:
     try:
         with contextlib.redirect_stdout(io.StringIO()) as said:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 from tests.broker.ports import free_port
 from tests.broker.wire import Wire
 from tests.docs import image
@@ -20,7 +20,7 @@ from tools.lock import find_uv
 def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of what `./mq build` makes."""
     folder = tmp_path_factory.mktemp("archives")
-    command = [sys.executable, "-m", "embedded.cli", "build", "--to", str(folder)]
+    command = [sys.executable, "-m", "mqbroker.embedded.cli", "build", "--to", str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return folder

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 from tools.check import names_a_place
 from tools.lock import LOCKS
 

@@ -16,11 +16,11 @@ import psycopg
 import pytest
 import structlog
 
-from embedded.commands import ROOT, python
-from embedded.processes import identity
-from embedded.processes.child import Child
-from embedded.servers.valkey import Server as Valkey
 from mqbroker import logs
+from mqbroker.embedded.commands import ROOT, python
+from mqbroker.embedded.processes import identity
+from mqbroker.embedded.processes.child import Child
+from mqbroker.embedded.servers.valkey import Server as Valkey
 from tests.broker import databases
 from tests.broker.polling import eventually
 from tests.broker.running import QUICK, RunningBroker
@@ -95,7 +95,7 @@ def test_the_events_of_every_room_are_logged() -> None:
 
 
 def test_a_form_that_is_none_is_refused() -> None:
-    words = python("-m", "embedded.cli", "settings")
+    words = python("-m", "mqbroker.embedded.cli", "settings")
 
     done = subprocess.run(words, cwd=ROOT, env=os.environ | {"MQBROKER_LOG": "xml"}, capture_output=True, text=True)
 

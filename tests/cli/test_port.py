@@ -69,7 +69,7 @@ def test_a_web_process_refuses_a_port_that_its_holder_would_share(run_python: Ru
 
 def test_of_two_brokers_that_start_at_once_one_has_the_port(run_python: Run, tmp_path: Path) -> None:
     port = str(free_port())
-    given = ("-m", "embedded.cli", "up", "--no-demo", "--port", port, "--data-dir")
+    given = ("-m", "mqbroker.embedded.cli", "up", "--no-demo", "--port", port, "--data-dir")
     both = [run_python(*given, str(tmp_path / name), DATABASE_URL="", REDIS_URL="") for name in ("one", "two")]
 
     refused, served = sorted(both, key=until_it_serves)

@@ -11,10 +11,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from embedded.errors import ServerFailed
-from embedded.folder import DataFolder
-from embedded.processes import identity, launch
-from embedded.servers import postgres
+from mqbroker.embedded.errors import ServerFailed
+from mqbroker.embedded.folder import DataFolder
+from mqbroker.embedded.processes import identity, launch
+from mqbroker.embedded.servers import postgres
 from tests.cli.conftest import Eventually, Run
 
 
@@ -96,7 +96,8 @@ def test_a_first_start_that_was_killed_is_begun_again(
     new: postgres.Server, run_python: Run, folder: DataFolder
 ) -> None:
     start = (
-        "import pathlib, sys; from embedded.servers.postgres import Server; Server(pathlib.Path(sys.argv[1])).start()"
+        "import pathlib, sys; from mqbroker.embedded.servers.postgres import Server; "
+        "Server(pathlib.Path(sys.argv[1])).start()"
     )
     first = run_python("-c", start, str(folder.path))
     # On a busy machine the start may pass the middle before the next poll: that start may be killed, too.
@@ -160,7 +161,7 @@ def test_the_server_ends_with_the_process_that_started_it(
     run_python: Run, folder: DataFolder, eventually: Eventually
 ) -> None:
     start = (
-        "import sys, pathlib; from embedded.servers import postgres; "
+        "import sys, pathlib; from mqbroker.embedded.servers import postgres; "
         "server = postgres.Server(pathlib.Path(sys.argv[1])); server.start(); print(server.pid, flush=True); input()"
     )
     starter = run_python("-c", start, str(folder.path))

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from access.keys import digest_of
-from embedded import commands
+from mqbroker.embedded import commands
 from tests.broker import databases, forks
 
 KEY = "mq_given_by_an_operator"

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from embedded.cli import foreground, private
-from embedded.processes import identity
+from mqbroker.embedded.cli import foreground, private
+from mqbroker.embedded.processes import identity
 from tests.cli.conftest import Run
 from tools import machine
 from tools import test as command
 
 LOOK = """
 import pathlib, sys
-from embedded.cli import foreground, private
+from mqbroker.embedded.cli import foreground, private
 with private.servers() as environment:
     folder = environment["MQBROKER_DATA_DIR"]
     print(environment["DATABASE_URL"], folder, sep="\\n")
@@ -27,7 +27,7 @@ with private.servers() as environment:
 # The command sends its signal while its parent is still busy starting it.
 AT_ONCE = """
 import sys
-from embedded.cli import foreground, private
+from mqbroker.embedded.cli import foreground, private
 with private.servers() as environment:
     command = ["sh", "-c", f"kill -{sys.argv[1]} $PPID; exec sleep 1000"]
     print(*{foreground.run(command, environment) for _ in range(10)})
@@ -37,7 +37,7 @@ with private.servers() as environment:
 # A data folder in memory, held until the process is killed.
 HOLD = """
 import time
-from embedded.cli import private
+from mqbroker.embedded.cli import private
 with private.folder(private.MEMORY) as folder:
     print(folder.path, flush=True)
     time.sleep(1000)
@@ -69,7 +69,7 @@ def test_each_process_of_pytest_has_servers_of_its_own_and_its_exit_code_is_pass
     # Without the plugins that no test uses, as this checkout's own: to import them takes seconds in each process.
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -p no:schemathesis -p no:valkey -p no:anyio\n")
     options = ["-q", "-n", "2", "-c", str(tmp_path / "pytest.ini")]
-    process = run_python("-m", "embedded.cli", "test", *options, str(tmp_path))
+    process = run_python("-m", "mqbroker.embedded.cli", "test", *options, str(tmp_path))
 
     out, _ = process.communicate(timeout=240)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from embedded import readiness
-from embedded.readiness import Readiness
-from embedded.servers import postgres
+from mqbroker.embedded import readiness
+from mqbroker.embedded.readiness import Readiness
+from mqbroker.embedded.servers import postgres
 from tests.broker.ports import free_port
 
 AWAY = "the database does not answer as it should (Unanswered)"

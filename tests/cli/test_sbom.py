@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 from tests.cli.conftest import Run
 from tests.cli.test_locks import pins
 
@@ -14,7 +14,7 @@ PLACE = re.compile(r"https?://(?!cyclonedx\.org/|cyclonedx\.github\.io/)|/home/|
 def test_the_document_names_every_locked_package_and_no_place(run_python: Run, tmp_path: Path) -> None:
     file = tmp_path / "sbom.json"
 
-    process = run_python("-m", "embedded.cli", "sbom", str(file))
+    process = run_python("-m", "mqbroker.embedded.cli", "sbom", str(file))
     _, said = process.communicate(timeout=120)
 
     assert process.returncode == 0, said

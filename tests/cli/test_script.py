@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from embedded.cli.__main__ import usage
-from embedded.commands import ROOT
+from mqbroker.embedded.cli.__main__ import usage
+from mqbroker.embedded.commands import ROOT
 
 # Of an install at most, on a machine with much other work.
 SECONDS = 240
@@ -30,11 +30,8 @@ class Checkout:
         home.mkdir()
         wheels.mkdir()
         shutil.copy(ROOT / "mq", home)
-        for package in (
-            ROOT / "embedded",
-            ROOT / "tools",
-            Path(psutil.__file__).parent,
-        ):  # psutil is what the commands need of the lock
+        # psutil is what the commands need of the lock.
+        for package in (ROOT / "mqbroker", ROOT / "tools", Path(psutil.__file__).parent):
             shutil.copytree(package, home / package.name, ignore=shutil.ignore_patterns("__pycache__"))
         self.lock("1.0")
 

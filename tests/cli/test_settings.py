@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from embedded.commands import ROOT, python
+from mqbroker.embedded.commands import ROOT, python
 from mqbroker.environment import env
 from tests.broker import forks
 
@@ -26,7 +26,7 @@ OTHERS = {
 def settings(**variables: str) -> str:
     """What the command prints beside these variables only."""
     theirs = {name: value for name, value in os.environ.items() if not name.startswith("MQBROKER_")}
-    done = forks.run(python("-m", "embedded.cli", "settings"), theirs | variables)
+    done = forks.run(python("-m", "mqbroker.embedded.cli", "settings"), theirs | variables)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -68,9 +68,9 @@ def test_a_secret_is_not_printed_and_nothing_is_in_its_place() -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ["-m", "embedded.cli", "settings"],
-        ["-m", "embedded.cli", "--help"],
-        ["-m", "embedded.cli", "test", "--help"],
+        ["-m", "mqbroker.embedded.cli", "settings"],
+        ["-m", "mqbroker.embedded.cli", "--help"],
+        ["-m", "mqbroker.embedded.cli", "test", "--help"],
         ["manage.py", "help", "migrate"],
         ["manage.py", "help"],
     ],
@@ -94,7 +94,7 @@ def test_manage_works_on_the_folder_that_it_is_given(tmp_path: Path) -> None:
     theirs = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "MQBROKER_DATA_DIR")}
 
     done = subprocess.run(
-        python("-m", "embedded.cli", *words, ask), cwd=ROOT, env=theirs, capture_output=True, text=True
+        python("-m", "mqbroker.embedded.cli", *words, ask), cwd=ROOT, env=theirs, capture_output=True, text=True
     )
 
     assert (done.returncode, done.stdout) == (0, f"{folder}/postgres\n"), done.stderr
@@ -103,7 +103,7 @@ def test_manage_works_on_the_folder_that_it_is_given(tmp_path: Path) -> None:
 def test_help_of_manage_makes_no_folder(tmp_path: Path) -> None:
     words = ["manage", "--help", "--data-dir", str(tmp_path / "data")]
 
-    done = subprocess.run(python("-m", "embedded.cli", *words), cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(python("-m", "mqbroker.embedded.cli", *words), cwd=ROOT, capture_output=True, text=True)
 
     assert done.returncode == 0
     assert "--data-dir FOLDER" in done.stdout

@@ -9,11 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from embedded.folder import DataFolder
-from embedded.interrupts import Interrupts
-from embedded.processes import identity
-from embedded.processes.child import LOG_MAX_BYTES, Child
-from embedded.supervisor import FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS, WELL_AFTER_SECONDS, Supervisor, Watched
+from mqbroker.embedded.folder import DataFolder
+from mqbroker.embedded.interrupts import Interrupts
+from mqbroker.embedded.processes import identity
+from mqbroker.embedded.processes.child import LOG_MAX_BYTES, Child
+from mqbroker.embedded.supervisor import (
+    FIRST_DELAY_SECONDS,
+    MAX_DELAY_SECONDS,
+    WELL_AFTER_SECONDS,
+    Supervisor,
+    Watched,
+)
 from tests.broker.polling import at_this_load
 from tests.cli.conftest import Eventually
 

@@ -18,9 +18,9 @@ from typing import Self
 import psutil
 import pytest
 
-from embedded.commands import ROOT
-from embedded.folder import DataFolder
-from embedded.processes import identity
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.folder import DataFolder
+from mqbroker.embedded.processes import identity
 from tests.broker import databases
 from tests.broker.polling import at_this_load
 from tests.broker.ports import free_port
@@ -46,7 +46,7 @@ class Up:
         words = ["--port", str(self.port), "--data-dir", str(self.folder.path), "--no-demo", *options]
         self.process = self.run_python(
             "-m",
-            "embedded.cli",
+            "mqbroker.embedded.cli",
             "up",
             *words,
             DATABASE_URL=database_url,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from embedded import commands
-from embedded.commands import ROOT
-from embedded.processes.child import wait_until
-from embedded.servers import binaries
+from mqbroker.embedded import commands
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.processes.child import wait_until
+from mqbroker.embedded.servers import binaries
 from tests.broker.ports import free_port
 from tests.cli.conftest import Run
 from tests.cli.test_up import KEY, Up
@@ -18,7 +18,7 @@ from tests.cli.test_up import KEY, Up
 
 def cells(run_python: Run, up: Up) -> list[list[str]]:
     """The rows of `./mq cells list`: name, topics, messages/s, epoch, standby, state."""
-    words = ("-m", "embedded.cli", "cells", "--data-dir", str(up.folder.path), "list")
+    words = ("-m", "mqbroker.embedded.cli", "cells", "--data-dir", str(up.folder.path), "list")
     process = run_python(*words, DATABASE_URL="", REDIS_URL="", MQ_CALLED_FROM="/")
     listed, complaint = process.communicate()
     assert process.returncode == 0, complaint
@@ -52,7 +52,7 @@ def test_up_has_as_many_cells_as_were_asked_for_and_keeps_them(run_python: Run, 
 def test_cells_are_made_on_no_server_that_the_user_names(run_python: Run, tmp_path: Path) -> None:
     words = (
         "-m",
-        "embedded.cli",
+        "mqbroker.embedded.cli",
         "up",
         "--cells",
         "2",
@@ -75,7 +75,7 @@ def test_cells_are_made_on_no_server_that_the_user_names(run_python: Run, tmp_pa
 def test_a_standby_of_the_private_server_becomes_a_cell_and_is_started_again(run_python: Run, tmp_path: Path) -> None:
     up, place = Up(run_python, tmp_path / "data folder"), tmp_path / "standby"
     up.start("--cells", "2", "--api-key", KEY)
-    words = ("-m", "embedded.cli", "cells", "--data-dir", str(up.folder.path))
+    words = ("-m", "mqbroker.embedded.cli", "cells", "--data-dir", str(up.folder.path))
     given = {"DATABASE_URL": "", "REDIS_URL": "", "MQ_CALLED_FROM": "/"}
 
     def run(*more: str, said: str = "") -> str:

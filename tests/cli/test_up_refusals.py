@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from embedded.folder import DataFolder
+from mqbroker.embedded.folder import DataFolder
 from tests.cli.conftest import Run
 
 
 def refusal(run_python: Run, *options: str, **variables: str) -> tuple[int, str, str]:
-    process = run_python("-m", "embedded.cli", "up", *options, **{"DATABASE_URL": "", "REDIS_URL": "", **variables})
+    process = run_python(
+        "-m", "mqbroker.embedded.cli", "up", *options, **{"DATABASE_URL": "", "REDIS_URL": "", **variables}
+    )
     out, err = process.communicate(timeout=300)
     return process.returncode, out, err
 

@@ -44,7 +44,9 @@ def test_a_port_that_is_taken_is_said_before_anything_starts(run_python: Run, tm
         port = other.getsockname()[1]
         words = ("--port", str(free_port()), "--rocketmq-port", str(port), "--data-dir", str(tmp_path / "folder"))
 
-        refused = run_python("-m", "embedded.cli", "up", *words, DATABASE_URL="", REDIS_URL="", MQ_CALLED_FROM="/")
+        refused = run_python(
+            "-m", "mqbroker.embedded.cli", "up", *words, DATABASE_URL="", REDIS_URL="", MQ_CALLED_FROM="/"
+        )
 
         _, complaint = refused.communicate(timeout=300)
     assert refused.returncode == 1
@@ -58,7 +60,7 @@ def test_a_port_that_is_taken_is_said_before_anything_starts(run_python: Run, tm
 def test_a_port_that_is_none_is_refused(given: str, run_python: Run, tmp_path: Path) -> None:
     words = ("--rocketmq-port", given, "--data-dir", str(tmp_path / "folder"))
 
-    refused = run_python("-m", "embedded.cli", "up", *words, DATABASE_URL="", REDIS_URL="", MQ_CALLED_FROM="/")
+    refused = run_python("-m", "mqbroker.embedded.cli", "up", *words, DATABASE_URL="", REDIS_URL="", MQ_CALLED_FROM="/")
 
     _, complaint = refused.communicate(timeout=120)
     assert refused.returncode == 2

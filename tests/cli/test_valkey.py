@@ -8,8 +8,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from embedded.folder import DataFolder
-from embedded.servers import valkey
+from mqbroker.embedded.folder import DataFolder
+from mqbroker.embedded.servers import valkey
 
 NEVER = Retry(NoBackoff(), 0)
 

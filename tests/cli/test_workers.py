@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 
 OUTCOMES = """
 import os, warnings

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 from tests.client import pages
 
 # The pip of this environment installs into another one: making one there takes longer than the install.

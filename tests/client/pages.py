@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 from tests.broker.characters import name
 from tests.broker.running import API_KEY, RunningBroker
 from tests.docs.pages import page

@@ -19,7 +19,7 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session, sessionmaker
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 from tests.barrier import mariadb, places, processes
 from tests.barrier.conftest import make_barrier
 from tests.barrier.places import Place

@@ -11,7 +11,7 @@ import pytest
 from mqbroker_client import Admin, Message, Producer
 from mqbroker_client.inbox import Inbox
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 from tests.barrier import mariadb, places, processes
 from tests.barrier.places import Place
 from tests.broker.polling import eventually

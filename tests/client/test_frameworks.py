@@ -15,7 +15,7 @@ import urllib3
 from mqbroker_client import Consumer
 from mqbroker_client.administration import new_secret
 
-from embedded.processes import launch
+from mqbroker.embedded.processes import launch
 from tests.broker.characters import bodies, name
 from tests.broker.polling import eventually
 from tests.broker.ports import free_port

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from mqbroker_client import Producer
 
-from embedded import commands
-from embedded.processes import launch
+from mqbroker.embedded import commands
+from mqbroker.embedded.processes import launch
 from tests.broker import databases
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker

@@ -9,9 +9,9 @@ import pytest
 from mqbroker_client import Broker, Delivery, Producer
 from mqbroker_client.ids import uuid7
 
-from embedded.commands import ROOT
 from examples.shop.coupons import CouponBook
 from examples.shop.reconciliation import decider, holds, reconcile
+from mqbroker.embedded.commands import ROOT
 from tests.client.answers import ENTRY, MESSAGE, MOMENT, problem
 from tests.client.servers import Answer, scripted
 

@@ -13,7 +13,7 @@ import urllib3
 from psycopg import sql
 from psycopg.rows import namedtuple_row
 
-from embedded import commands
+from mqbroker.embedded import commands
 from tests.broker import databases, forks
 from tests.broker.ports import free_port
 from tests.console.operators import Operator

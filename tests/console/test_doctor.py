@@ -14,7 +14,7 @@ import pytest
 from psycopg import sql
 from psycopg.rows import namedtuple_row
 
-from embedded import commands
+from mqbroker.embedded import commands
 from tests.broker import databases
 from tests.console import given_up, in_cell
 from tests.console.conftest import FORGOTTEN, environment

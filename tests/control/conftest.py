@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from embedded import commands
+from mqbroker.embedded import commands
 from tests.broker import characters, databases, forks
 from tests.broker.running import API_KEY, RunningBroker
 from tests.control.operators import Operator

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from embedded import commands
+from mqbroker.embedded import commands
 from store.db import guards
 from tests.broker import databases, forks
 from tests.broker.polling import eventually

@@ -7,9 +7,9 @@ from pathlib import Path
 from mqbroker_client import Consumer, Producer
 from prometheus_client.parser import text_string_to_metric_families
 
-from embedded.commands import ROOT
 from monitoring import requests
 from mqbroker.api.routes import routes
+from mqbroker.embedded.commands import ROOT
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Wire
 

@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it ships no types
 from schemathesis import GenerationMode
 
-from embedded import commands
+from mqbroker.embedded import commands
 from tests.broker import forks
 from tests.broker.running import API_KEY, RunningBroker
 from tests.control.fuzzing import TAKES_ANYTHING, calls, operations, reached

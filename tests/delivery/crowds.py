@@ -15,8 +15,8 @@ from uuid import uuid4
 
 import psycopg
 
-from embedded.commands import ROOT
-from embedded.processes.child import Child
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.processes.child import Child
 from tests.broker.forks import ForkedChild
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker

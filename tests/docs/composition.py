@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 
 # What stands in YAML: mappings, lists and scalars.
 Node = Any

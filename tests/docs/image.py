@@ -5,7 +5,7 @@ import re
 import shutil
 from pathlib import Path
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 
 
 def instructions() -> list[tuple[str, str]]:

@@ -10,8 +10,8 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
-from embedded.commands import ROOT
-from embedded.processes import launch
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.processes import launch
 from tests.broker.polling import eventually
 from tests.broker.ports import free_port
 from tests.broker.running import API_KEY, RunningBroker

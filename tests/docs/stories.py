@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 from tests.broker.running import API_KEY
 from tests.docs.pages import Block
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
-from embedded.commands import ROOT
 from monitoring.metrics import METRICS
 from monitoring.scrape import CELL_UP
+from mqbroker.embedded.commands import ROOT
 from tests.packages import skip_for_want_of
 
 RULES = ROOT / "deploy" / "alerts.yml"

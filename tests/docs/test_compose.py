@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from embedded import commands
-from embedded.commands import ROOT
-from embedded.processes.child import Child, wait_until
-from embedded.servers import postgres, valkey
+from mqbroker.embedded import commands
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.processes.child import Child, wait_until
+from mqbroker.embedded.servers import postgres, valkey
 from mqbroker.environment import env
 from tests.broker.polling import eventually
 from tests.broker.ports import free_port

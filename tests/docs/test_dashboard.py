@@ -8,10 +8,10 @@ from pathlib import Path
 
 import yaml
 
-from embedded.commands import ROOT
 from monitoring.metrics import METRICS
 from monitoring.requests import SECONDS
 from monitoring.scrape import CELL_UP
+from mqbroker.embedded.commands import ROOT
 from tests.packages import skip_for_want_of
 
 PANELS = json.loads((ROOT / "deploy" / "grafana.json").read_text(encoding="utf-8"))["panels"]

@@ -14,8 +14,8 @@ import yaml
 from django.conf import settings
 from mqbroker_client import Broker, Consumer, Delivery, Producer
 
-from embedded import commands
-from embedded.commands import ROOT
+from mqbroker.embedded import commands
+from mqbroker.embedded.commands import ROOT
 from tests.broker import characters
 from tests.broker.polling import eventually
 from tests.broker.ports import free_port

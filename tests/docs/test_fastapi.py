@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from embedded.commands import ROOT
-from embedded.processes import launch
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.processes import launch
 from tests.broker.polling import eventually
 from tests.broker.ports import free_port
 from tests.broker.running import API_KEY, RunningBroker

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 
 PAGE = (ROOT / "docs" / "from-rocketmq.md").read_text(encoding="utf-8")
 HEADS = ("RocketMQ", "broker.conf", "mqadmin")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 from tests.broker.ports import free_port
 from tests.broker.running import RunningBroker
 from tests.docs import stories

@@ -8,7 +8,7 @@ import tomllib
 import yaml
 from django.apps import apps
 
-from embedded.commands import ROOT, python
+from mqbroker.embedded.commands import ROOT, python
 from tests.docs.pages import page
 from tests.house import message_fields
 from tests.house.sources import labels

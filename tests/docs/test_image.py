@@ -15,8 +15,8 @@ from pathlib import Path
 import drf_spectacular_sidecar
 import pytest
 
-from embedded.commands import ROOT
-from embedded.processes.child import Child
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.processes.child import Child
 from tests.broker import databases
 from tests.broker.polling import eventually
 from tests.broker.ports import free_port

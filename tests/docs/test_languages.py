@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 from tests.broker.running import API_KEY, RunningBroker
 
 PAGE = (ROOT / "docs" / "other-languages.md").read_text(encoding="utf-8")

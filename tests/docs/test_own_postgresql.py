@@ -4,8 +4,8 @@ import re
 
 import yaml
 
-from embedded.commands import ROOT
-from embedded.servers import postgres
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.servers import postgres
 from outboxes import source
 from store.db import conninfo, server_settings, server_url
 

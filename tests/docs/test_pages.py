@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from embedded.cli.__main__ import COMMANDS, TOOLS
-from embedded.commands import ROOT
 from monitoring import metrics, requests, scrape
+from mqbroker.embedded.cli.__main__ import COMMANDS, TOOLS
+from mqbroker.embedded.commands import ROOT
 from mqbroker.environment import env
 from tests.broker.running import RunningBroker
 from tests.docs.pages import Page, all_pages

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 from mqbroker.web import counts
 from mqbroker.web.counts import WITH_STANDBY, Count
 

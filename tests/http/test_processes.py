@@ -16,7 +16,7 @@ import psutil
 import pytest
 from mqbroker_client import Consumer, Producer
 
-from embedded.processes import identity
+from mqbroker.embedded.processes import identity
 from tests.broker import characters
 from tests.broker.polling import at_this_load, eventually
 from tests.broker.running import API_KEY, QUICK, RunningBroker

@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from embedded import commands
-from embedded.commands import ROOT
-from embedded.servers import postgres
-from embedded.servers.standby import Standby, let_promote
+from mqbroker.embedded import commands
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.servers import postgres
+from mqbroker.embedded.servers.standby import Standby, let_promote
 from tests.broker import forks
 from tests.broker.running import QUICK, RunningBroker
 from tests.chaos import mutants

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from mqbroker_client import Admin
 
-from embedded import commands
-from embedded.commands import ROOT
-from embedded.servers import postgres
-from embedded.servers.standby import let_promote
+from mqbroker.embedded import commands
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.servers import postgres
+from mqbroker.embedded.servers.standby import let_promote
 from tests.broker import characters
 from tests.broker.polling import at_this_load, eventually
 from tests.broker.running import RunningBroker

@@ -9,8 +9,8 @@ import pytest
 from mqbroker_client import Admin
 
 from cells import steps
-from embedded import commands
-from embedded.commands import ROOT
+from mqbroker.embedded import commands
+from mqbroker.embedded.commands import ROOT
 from tests.broker import characters, forks, metrics
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker

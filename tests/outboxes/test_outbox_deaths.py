@@ -13,7 +13,7 @@ from random import Random
 import psycopg
 import pytest
 
-from embedded.servers import postgres
+from mqbroker.embedded.servers import postgres
 from tests.broker import cells
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from embedded.servers import postgres
+from mqbroker.embedded.servers import postgres
 from tests.broker.running import API_KEY, RunningBroker
 from tests.control.operators import Operator
 from tests.outboxes.conftest import Shop, table

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from mqbroker_client import Admin
 
-from embedded import commands
-from embedded.servers import postgres
+from mqbroker.embedded import commands
+from mqbroker.embedded.servers import postgres
 from tests.broker import characters, databases, forks
 from tests.broker.burdens import IS_STRICT
 from tests.broker.polling import eventually

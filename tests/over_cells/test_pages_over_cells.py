@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from mqbroker_client import Admin, Consumer, LocalTransactionState, Producer
 
-from embedded import commands
+from mqbroker.embedded import commands
 from tests.broker import forks
 from tests.broker.cells import Cells
 from tests.broker.polling import eventually

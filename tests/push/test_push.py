@@ -11,8 +11,8 @@ import pytest
 from mqbroker_client import Consumer, Message, Producer
 from standardwebhooks import Webhook
 
-from embedded import commands
-from embedded.commands import ROOT
+from mqbroker.embedded import commands
+from mqbroker.embedded.commands import ROOT
 from tests.broker import characters
 from tests.broker.characters import bodies
 from tests.broker.endpoints import ProducerEndpoint, Reply, says, silence

@@ -14,8 +14,8 @@ from confluent_kafka import Producer as KafkaProducer
 from confluent_kafka import TopicPartition
 from mqbroker_client import Admin, Producer
 
-from embedded.commands import ROOT
-from embedded.processes.child import Child
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.processes.child import Child
 from tests.barrier import processes
 from tests.broker import characters
 from tests.broker.running import API_KEY, RunningBroker

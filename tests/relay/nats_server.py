@@ -12,7 +12,7 @@ from nats.errors import Error
 from nats.js.api import DiscardPolicy
 from nats.js.client import JetStreamContext
 
-from embedded.processes.child import Child
+from mqbroker.embedded.processes.child import Child
 from tests import packages
 from tests.broker.polling import eventually
 from tests.broker.ports import free_port

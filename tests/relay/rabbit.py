@@ -8,7 +8,7 @@ from pathlib import Path
 
 import amqp
 
-from embedded.processes.child import Child
+from mqbroker.embedded.processes.child import Child
 from tests import packages
 from tests.broker.polling import eventually
 from tests.broker.ports import free_port

@@ -12,7 +12,7 @@ from mqbroker_client import Message
 from mqbroker_client.relay import configuration
 from mqbroker_client.relay.__main__ import main
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 from tests.broker.polling import eventually
 from tests.broker.ports import free_port
 from tests.broker.running import API_KEY, RunningBroker
@@ -235,7 +235,7 @@ def test_a_checkout_has_a_command_that_relays(broker: RunningBroker, target: Tar
     source.producer.send_message(Message(source.topic, b"by mq"))
     file = tmp_path / "relay.toml"
     file.write_text(f"{source.lines}\n[target]\n{target.lines}")
-    words = [sys.executable, "-m", "embedded.cli", "relay", str(file)]
+    words = [sys.executable, "-m", "mqbroker.embedded.cli", "relay", str(file)]
 
     alone = subprocess.run([*words, "--data-dir", str(tmp_path / "none")], capture_output=True, text=True, cwd=ROOT)
     with subprocess.Popen([*words, "--broker", broker.url, "--api-key", API_KEY], cwd=ROOT) as program:

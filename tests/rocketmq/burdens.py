@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import grpc
 
-from embedded.commands import ROOT
+from mqbroker.embedded.commands import ROOT
 from tests.broker import characters
 from tests.broker.burdens import (
     AFTER_SECONDS,

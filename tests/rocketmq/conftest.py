@@ -13,7 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from embedded import commands
+from mqbroker.embedded import commands
 from mqbroker.rocketmq.protocol import service_pb2
 from tests.broker import forks
 from tests.broker.polling import eventually

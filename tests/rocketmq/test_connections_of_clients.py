@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.rocketmq import PREFACE, SETTINGS, frame
-from embedded import commands
+from mqbroker.embedded import commands
 from tests.broker.burdens import WITHOUT_A_KEY_BYTES, hold
 from tests.broker.polling import eventually
 from tests.broker.ports import free_port

@@ -12,7 +12,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from embedded.servers import postgres
+from mqbroker.embedded.servers import postgres
 from mqbroker.rocketmq.protocol.definition_pb2 import Message, MessageType
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker

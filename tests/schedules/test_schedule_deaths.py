@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 import psycopg
 import pytest
 
-from embedded import commands
-from embedded.commands import ROOT
+from mqbroker.embedded import commands
+from mqbroker.embedded.commands import ROOT
 from tests.broker import cells, forks
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker

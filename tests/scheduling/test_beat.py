@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from celery.beat import Service
 
-from embedded.commands import ROOT
 from mqbroker.celery.app import app
 from mqbroker.celery.beat import BeatByName, PatientScheduler
+from mqbroker.embedded.commands import ROOT
 
 
 def test_beat_sleeps_also_through_the_last_moment_before_a_task_is_due(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ import psycopg
 import pytest
 from psycopg.rows import namedtuple_row
 
-from embedded.commands import ROOT, python, worker
 from mqbroker.celery.app import EVERY_SECONDS
+from mqbroker.embedded.commands import ROOT, python, worker
 from tests.broker import databases, forks
 from tests.broker.polling import eventually
 from tests.broker.ports import free_port

@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from embedded.commands import ROOT, beat, python
+from mqbroker.embedded.commands import ROOT, beat, python
 from tests.broker import cells, forks
 from tests.broker.polling import eventually
 from tests.broker.running import QUICK, RunningBroker

@@ -8,7 +8,7 @@ from functools import partial
 import psycopg
 import pytest
 
-from embedded import commands
+from mqbroker.embedded import commands
 from tests.broker import cells, forks
 from tests.broker.polling import eventually
 from tests.broker.running import QUICK, RunningBroker

@@ -14,8 +14,8 @@ from mqbroker_client import Consumer, Producer
 
 from analytics import connections
 from analytics.readers import address, arrow
-from embedded import commands
-from embedded.servers import plain
+from mqbroker.embedded import commands
+from mqbroker.embedded.servers import plain
 from outboxes import source
 from store.db import conninfo, guards, server_url, session
 from tests.broker import forks

@@ -12,8 +12,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from embedded.commands import ROOT
-from embedded.processes.child import Child
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.processes.child import Child
 from tests.broker import cells, databases
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedded import commands
+from mqbroker.embedded import commands
 from tests.broker import forks
 from webhooks.addresses import (
     Address,

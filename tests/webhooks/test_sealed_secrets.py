@@ -12,7 +12,7 @@ from django.conf import LazySettings
 from django.core.checks import WARNING, run_checks
 from standardwebhooks import Webhook
 
-from embedded import commands
+from mqbroker.embedded import commands
 from tests.broker import databases, forks
 from tests.broker.endpoints import Asked, ProducerEndpoint, states
 from tests.broker.polling import eventually

@@ -17,7 +17,7 @@ from store.naming import names
 COMMAND = Signature("command", "manage.py cells")
 HEAD = ("cell", "topics", "messages/s", "epoch", "standby", "state")
 RATE_SECONDS = 1.0
-# The private servers are `./mq`'s, and so are their standbys: embedded/cli/cells.py runs them.
+# The private servers are `./mq`'s, and so are their standbys: mqbroker/embedded/cli/cells.py runs them.
 IS_PRIVATE = bool(settings.DATA_DIR)
 STANDBY = "standby"
 WORDS = "list | add | open | close | sync | remove | topics | split | move | resume | undo"

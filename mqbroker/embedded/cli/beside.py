@@ -1,0 +1,34 @@
+"""The broker that a command works beside: the one that is named, or the one that runs on the data folder."""
+
+import argparse
+
+from mqbroker.embedded.cli import options
+from mqbroker.embedded.errors import CannotStart
+from mqbroker.embedded.folder import DataFolder
+
+
+def add_arguments(parser: argparse.ArgumentParser, scopes: str) -> None:
+    """The options that name it, and its key."""
+    parser.add_argument("--broker", metavar="URL", help="of a running broker; needs --api-key")
+    options.add_api_key(parser, f"that the broker knows, {scopes}")
+    options.add_data_folder(parser)
+
+
+def broker(parser: argparse.ArgumentParser, given: argparse.Namespace) -> tuple[str, str] | None:
+    """URL and key of the broker; None where none is named and none runs on the data folder."""
+    if given.broker and not given.api_key:
+        parser.error("--broker needs --api-key: the key that this broker knows.")
+    if given.broker:
+        return given.broker, given.api_key
+    return _on_folder(given.folder, given.api_key)
+
+
+def _on_folder(folder: DataFolder, api_key: str | None) -> tuple[str, str] | None:
+    """URL and key of the broker that runs on the data folder, or None."""
+    port = folder.kept_port("web")
+    if port is None or not folder.is_claimed():
+        return None
+    key = api_key or folder.kept_secret("api-key")
+    if key is None:
+        raise CannotStart(f"The broker on port {port} runs, and {folder.path} keeps no key of it: give --api-key.")
+    return f"http://127.0.0.1:{port}", key

@@ -1,0 +1,43 @@
+"""The database of a one-off command: the given one, the running broker's, or one that is started for it."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from mqbroker.embedded import environment
+from mqbroker.embedded.errors import FolderInUse
+from mqbroker.embedded.folder import DataFolder
+from mqbroker.embedded.interrupts import Interrupts
+from mqbroker.embedded.processes import leftovers
+from mqbroker.embedded.servers.backing import Servers
+from mqbroker.embedded.servers.postgres import Server
+from mqbroker.embedded.waiting import say
+
+
+@contextlib.contextmanager
+def of(folder: DataFolder) -> Iterator[dict[str, str]]:
+    """The environment of commands on the folder's database; a server that had to be started ends with them."""
+    folder.make()
+    # Valkey is not started: without it a command loses nothing.
+    servers = Servers(folder, os.environ)
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(folder.claimed())
+        except FolderInUse:
+            yield environment.embedded(folder, servers)
+            return
+        if servers.postgres:
+            stack.enter_context(started(servers.postgres, folder))
+        yield environment.embedded(folder, servers)
+
+
+@contextlib.contextmanager
+def started(server: Server, folder: DataFolder) -> Iterator[None]:
+    """Runs the folder's PostgreSQL meanwhile, recorded for a next start in case this process is killed."""
+    with Interrupts():
+        try:
+            server.start(say)
+            leftovers.record(folder.processes, [server.child])
+            yield
+        finally:
+            server.stop()

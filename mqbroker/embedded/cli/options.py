@@ -1,0 +1,97 @@
+"""Options that several commands share, and paths as the user gives them."""
+
+import argparse
+import os
+import re
+from pathlib import Path
+
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.folder import DataFolder
+
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+
+
+def place_given(text: str) -> str:
+    """A path from the folder in which ./mq was called, or a URL as it is."""
+    return text if URL.match(text) else str(path_given(text))
+
+
+def path_given(text: str) -> Path:
+    """A path from the folder in which ./mq was called. A URL is refused: as a path it would name a folder, too."""
+    if URL.match(text):
+        raise argparse.ArgumentTypeError(f"{text} is a URL: give a folder of this machine.")
+    return Path(os.environ.get("MQ_CALLED_FROM", ".")).joinpath(Path(text).expanduser()).absolute()
+
+
+def data_folder(text: str) -> DataFolder:
+    return DataFolder(path_given(text))
+
+
+def port(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= 65535:
+        raise argparse.ArgumentTypeError(f"{number} is no port: give a number from 1 to 65535.")
+    return number
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is too few: give a whole number from 1 on.")
+    return number
+
+
+def add_data_folder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--data-dir",
+        type=data_folder,
+        default=os.environ.get("MQBROKER_DATA_DIR") or str(ROOT / ".mqbroker"),
+        help="where everything is kept (default: .mqbroker beside manage.py)",
+        metavar="FOLDER",
+        dest="folder",
+    )
+
+
+def add_rocketmq_port(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--rocketmq-port",
+        type=port,
+        help="serve RocketMQ 5's clients there, over gRPC (default: not)",
+        metavar="PORT",
+    )
+
+
+def add_spark(parser: argparse.ArgumentParser) -> None:
+    """The Spark of an export and of its reports; `spark_words` passes the options on."""
+    parser.add_argument("--master", metavar="URL", help="where Spark runs, such as spark://HOST:7077 (default: here)")
+    parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark's")
+    parser.add_argument(
+        "--cores", metavar="N", help="how many tasks run at once (default: 1; 2 where no sender shares the machine)"
+    )
+    parser.add_argument(
+        "--nice", metavar="N", help="by how much Spark gives way to other processes (default: 19, the most; 0: not)"
+    )
+
+
+def spark_words(given: argparse.Namespace) -> list[str]:
+    """The options of `add_spark` that were given, as words of the command line."""
+    words = ["--master", given.master] if given.master else []
+    words += ["--cores", given.cores] if given.cores else []
+    words += ["--nice", given.nice] if given.nice else []
+    return words + [word for setting in given.conf for word in ("--conf", setting)]
+
+
+def add_api_key(parser: argparse.ArgumentParser, meaning: str) -> None:
+    """Also from the environment, because every user of the machine can read arguments."""
+    parser.add_argument(
+        "--api-key",
+        metavar="KEY",
+        default=os.environ.get("MQBROKER_API_KEY") or None,
+        help=f"{meaning}; or MQBROKER_API_KEY",
+    )
+
+
+def asks_for_help(words: list[str]) -> bool:
+    """For commands whose options belong to another program, which may not be installed yet."""
+    own = words[: words.index("--")] if "--" in words else words
+    return not {"-h", "--help"}.isdisjoint(own)

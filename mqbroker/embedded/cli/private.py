@@ -1,0 +1,80 @@
+"""A data folder and servers that live only as long as one command."""
+
+import contextlib
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+from mqbroker.embedded import environment
+from mqbroker.embedded.folder import DataFolder
+from mqbroker.embedded.interrupts import Interrupts
+from mqbroker.embedded.servers import plain, postgres
+from mqbroker.embedded.servers.backing import Servers
+
+# Linux mounts a file system here that is all in memory.
+MEMORY = Path("/dev/shm")  # noqa: S108  # what lies there has a name that no other process can foresee
+# Several times what the servers of one process of the tests were seen to hold.
+MEMORY_BYTES_EACH = 1024 * 1024 * 1024
+PREFIX = "mqbroker-"
+# A folder that was just made may not be claimed yet.
+UNCLAIMED_SECONDS = 60
+
+
+@contextlib.contextmanager
+def folder(place: Path | None = None) -> Iterator[DataFolder]:
+    """A claimed data folder that is removed afterwards; in `place`, or where temporary files lie."""
+    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=place, ignore_cleanup_errors=True) as path:
+        # PostgreSQL may run as another user, which has to pass through.
+        Path(path).chmod(0o711)
+        made = DataFolder(Path(path))
+        with made.claimed():
+            yield made
+
+
+@contextlib.contextmanager
+def servers() -> Iterator[dict[str, str]]:
+    """The environment of tests and benchmarks: their servers are never the caller's own."""
+    with several(1) as environments:
+        yield environments[0]
+
+
+def memory(count: int) -> Path | None:
+    """Where the folders of so many environments lie in memory; None where there is too little of it.
+
+    What a kill -9 has left there is removed first: it would be kept until the machine starts again.
+    """
+    try:
+        for left in MEMORY.glob(f"{PREFIX}*"):
+            if time.time() - left.stat().st_mtime > UNCLAIMED_SECONDS and not DataFolder(left).is_claimed():
+                shutil.rmtree(left, ignore_errors=True)
+        free = min(shutil.disk_usage(MEMORY).free, psutil.virtual_memory().available)
+    except OSError:
+        return None
+    return MEMORY if free >= count * MEMORY_BYTES_EACH else None
+
+
+@contextlib.contextmanager
+def several(count: int, place: Path | None = None) -> Iterator[list[dict[str, str]]]:
+    """As many environments, each with a data folder and servers of its own; with MQ_PLAIN_POSTGRES a PostgreSQL as
+    `initdb` makes it."""
+    with Interrupts() as interrupts, contextlib.ExitStack() as folders:
+        made = [folders.enter_context(folder(place)) for _ in range(count)]
+        kind = plain.Plain if plain.is_wished() else postgres.Server
+        started = [Servers(each, {}, kind) for each in made]
+        try:
+            started[0].prepare()
+            for both in started[1:]:
+                both.prepare_as(started[0])
+            # By this thread: a server ends with the thread that has started it.
+            for both in started:
+                both.start()
+            yield [environment.of_tests(each, both) for each, both in zip(made, started, strict=True)]
+        finally:
+            # A second signal must not break off the stop: a server would be killed after its folder is gone.
+            interrupts.hold()
+            for both in started:
+                both.stop()

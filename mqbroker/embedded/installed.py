@@ -1,0 +1,25 @@
+"""The command `mqbroker` of the wheel, which keeps the tree of a checkout beside this module: there it is `./mq`.
+
+The wheel has this file as its only importable module, `mqbroker_command`, so that the rooms of the broker (`store`,
+`access`, …) hide no package of the same name in the environment that it is installed into. It imports nothing of them.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+TREE = Path(__file__).resolve().parent / "tree"
+
+
+def main() -> None:
+    """Runs `python -m mqbroker.embedded.cli` in the tree; paths and the data folder are relative to the caller's folder.
+
+    A `PYTHONPATH` of the caller's is left out, as `./mq` does: its modules would hide those of the tree.
+    """
+    called_from = Path.cwd()
+    os.environ["MQ_CALLED_FROM"] = str(called_from)
+    os.environ["MQ_COMMAND"] = "mqbroker"
+    os.environ.setdefault("MQBROKER_DATA_DIR", str(called_from / ".mqbroker"))
+    os.environ.pop("PYTHONPATH", None)
+    os.chdir(TREE)
+    os.execv(sys.executable, [sys.executable, "-m", "mqbroker.embedded.cli", *sys.argv[1:]])
