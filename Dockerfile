@@ -24,7 +24,6 @@ COPY actions actions
 COPY transactions transactions
 COPY delivery delivery
 COPY analytics analytics
-COPY outboxes outboxes
 COPY schedules schedules
 COPY scheduling scheduling
 COPY sending sending

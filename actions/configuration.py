@@ -13,7 +13,6 @@ from access.namespaces import NamespaceNotExist
 from actions.shapes import Call, Parameters, Run, Stepwise
 from delivery import registry as consumer_groups
 from delivery.push import registry as subscriptions
-from outboxes import registry as outboxes
 from schedules import registry as schedules
 from store import registry as topics
 from store.db import fields
@@ -22,6 +21,7 @@ from store.errors import GroupNotExist, MessageIllegal, Refusal, TopicNotExist
 from transactions import endpoints
 from transactions import registry as producer_groups
 from transactions.models import Endpoint
+from transactions.outboxes import registry as outboxes
 
 # Writes columns of what was found, and returns it as it stands then.
 Change = Callable[[Any, Mapping[str, Any]], Model]

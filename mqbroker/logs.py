@@ -23,7 +23,6 @@ APPS = (
     "transactions",
     "delivery",
     "analytics",
-    "outboxes",
     "schedules",
     "scheduling",
     "webhooks",

@@ -22,7 +22,6 @@ PRODUCT = (
     "monitoring",
     "cells",
     "mqbroker",
-    "outboxes",
     "schedules",
     "scheduling",
     "sending",

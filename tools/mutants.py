@@ -23,7 +23,7 @@ from mqbroker.embedded.commands import ROOT
 
 # What a message runs through, and the doors.
 PLACES = (
-    "access", "delivery", "mqbroker/api", "outboxes", "schedules", "scheduling", "sending", "store", "transactions",
+    "access", "delivery", "mqbroker/api", "schedules", "scheduling", "sending", "store", "transactions",
     "webhooks", "mqbroker/wire", "cells", "actions",
 )  # fmt: skip
 # The folders of tests that look at a place first; by default the one of its name.

@@ -4,9 +4,9 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from console.pages import counts, frame
-from outboxes import registry
-from outboxes.drain import MAX_WAITING
 from store.stats import now
+from transactions.outboxes import registry
+from transactions.outboxes.drain import MAX_WAITING
 
 PAGE = 25
 

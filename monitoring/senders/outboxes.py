@@ -7,9 +7,9 @@ from typing import NamedTuple
 from django.db.models import Q
 
 from monitoring.scrape import ReadOnce, Sample, Shared
-from outboxes.models import Outbox
-from outboxes.registry import MAX_OUTBOXES
 from store import stats as store_stats
+from transactions.outboxes.models import Outbox
+from transactions.outboxes.registry import MAX_OUTBOXES
 
 
 def _of_each(number: Callable[[Outbox], float]) -> Callable[[ReadOnce], list[Sample]]:

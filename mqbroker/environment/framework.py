@@ -21,7 +21,7 @@ INSTALLED_APPS = [
     "transactions",
     "delivery",
     "analytics",
-    "outboxes",
+    "transactions.outboxes",
     "schedules",
     "actions",
     "monitoring",

@@ -19,7 +19,6 @@ from delivery.receive.discarded import Producers
 from delivery.retries import expiry
 from monitoring.history.recorder import Recorder
 from mqbroker.errors import refusal_of
-from outboxes.drain import Drains
 from schedules import firing
 from scheduling import lateness, release
 from scheduling.alarms import Alarms
@@ -39,6 +38,7 @@ from store.segments import lifecycle
 from transactions import discards, groups
 from transactions.checks import checker
 from transactions.checks.checker import Checker
+from transactions.outboxes.drain import Drains
 
 logger = structlog.stdlib.get_logger(__name__)
 

@@ -6,8 +6,8 @@ import yaml
 
 from mqbroker.embedded.commands import ROOT
 from mqbroker.embedded.servers import postgres
-from outboxes import source
 from store.db import conninfo, server_settings, server_url
+from transactions.outboxes import source
 
 PAGE = ROOT / "docs" / "deployment.md"
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from outboxes.models import IN_SOURCES
 from tests.broker.running import RunningBroker
 from tests.house.sources import APPS, sources
 from tests.house.statements import COMMENT, PARAMETER, PLANNED, SETTING, owners
 from tests.outboxes.conftest import table
+from transactions.outboxes.models import IN_SOURCES
 
 TABLES = """
 SELECT c.relname FROM pg_class AS c

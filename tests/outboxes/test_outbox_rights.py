@@ -3,10 +3,10 @@
 import psycopg
 import pytest
 
-from outboxes.drain import SLOT_ROWS
 from tests.broker.polling import eventually
 from tests.outboxes.conftest import Shop
 from tests.outboxes.roles import Roles
+from transactions.outboxes.drain import SLOT_ROWS
 
 
 def test_the_rights_of_the_page_are_enough_to_send_to_drain_and_to_set_apart(shop: Shop, roles: Roles) -> None:

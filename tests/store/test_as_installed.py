@@ -16,7 +16,6 @@ from analytics import connections
 from analytics.readers import address, arrow
 from mqbroker.embedded import commands
 from mqbroker.embedded.servers import plain
-from outboxes import source
 from store.db import conninfo, guards, server_url, session
 from tests.broker import forks
 from tests.broker.polling import eventually
@@ -24,8 +23,9 @@ from tests.broker.running import API_KEY, RunningBroker
 from tests.control.operators import Operator
 from tests.house.sources import modules
 from tests.outboxes.conftest import table
+from transactions.outboxes import source
 
-APPS = ("store", "mqbroker", "monitoring", "outboxes", "analytics", "transactions", "delivery", "scheduling", "cells")
+APPS = ("store", "mqbroker", "monitoring", "analytics", "transactions", "delivery", "scheduling", "cells")
 # Sessions of several cells, and those that maintain segments, which are opened as the writers' are, every few minutes.
 OTHERS = {"mqbroker-move", "mqbroker-cells", "mqbroker-segments"}
 # No session: threads, and a file of Java's.

@@ -13,7 +13,7 @@ from mqbroker.api.control.fields import Text, Time, Whole
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource, require_produce
 from mqbroker.api.control.shapes import Given, Registered, Shape
-from outboxes import models, registry
+from transactions.outboxes import models, registry
 
 
 class OutboxSettings(Given):

@@ -7,11 +7,11 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
-from outboxes import fitness, places
-from outboxes.models import Outbox
-from outboxes.rows import Listed
 from store.db import fields, sync
 from store.errors import MessageIllegal, Refusal
+from transactions.outboxes import fitness, places
+from transactions.outboxes.models import Outbox
+from transactions.outboxes.rows import Listed
 
 MAX_OUTBOXES = 200
 MAX_TOPICS = 100

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import psycopg
 import structlog
 
-from outboxes import places
-from outboxes.rows import Listed
-from outboxes.source import Source
 from store.db.statements import Statement
 from store.errors import MessageIllegal, Refusal
+from transactions.outboxes import places
+from transactions.outboxes.rows import Listed
+from transactions.outboxes.source import Source
 
 logger = structlog.stdlib.get_logger(__name__)
 

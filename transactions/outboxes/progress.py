@@ -6,11 +6,11 @@ from datetime import datetime
 
 import structlog
 
-from outboxes.closed import Closed
-from outboxes.rows import Holder, Listed, Turn
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import Refusal
+from transactions.outboxes.closed import Closed
+from transactions.outboxes.rows import Holder, Listed, Turn
 
 logger = structlog.stdlib.get_logger(__name__)
 

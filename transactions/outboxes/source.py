@@ -8,12 +8,12 @@ from typing import Any, LiteralString, Self, cast
 import psycopg
 from psycopg import capabilities, sql
 
-from outboxes import places
-from outboxes.rows import Cleared, Described, Entered, Holder, Listed, Measured, Row, Slot, Turn, Waits
 from store.db import patience
 from store.db.patience import PatientAsyncConnection
 from store.db.statements import NoRow, RowType, Statement
 from store.errors import MessageIllegal
+from transactions.outboxes import places
+from transactions.outboxes.rows import Cleared, Described, Entered, Holder, Listed, Measured, Row, Slot, Turn, Waits
 
 ENTER_SOURCE = Statement(__file__, "enter_source", Entered)
 DESCRIBE_SOURCE = Statement(__file__, "describe_source", Described)

@@ -10,14 +10,14 @@ import structlog
 
 from access import key_limits
 from access.callers import Caller
-from outboxes import reading
-from outboxes.rows import Refused, Row
 from sending.batches import BatchedMessage, SendBatch
 from sending.send import Send
 from store.commit import writer
 from store.errors import NoPermission, OutcomeUnknown, Refusal, SystemBusy
 from store.messages import Message
 from store.naming import topics
+from transactions.outboxes import reading
+from transactions.outboxes.rows import Refused, Row
 
 logger = structlog.stdlib.get_logger(__name__)
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from outboxes.rows import Row
 from store.errors import MessageIllegal
 from store.messages import Message
 from store.messages.fields import MAX_TRACEPARENT
 from store.messages.properties import CONTROL
+from transactions.outboxes.rows import Row
 
 Shape = TypeVar("Shape", bound=Message)
 

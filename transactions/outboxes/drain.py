@@ -9,12 +9,17 @@ import asyncio
 import psycopg
 import structlog
 
-from outboxes import fitness, places
-from outboxes.closed import Closed
-from outboxes.listener import Listener
-from outboxes.progress import IN_VAIN_SECONDS, Progress, Queueing, Size, turn_taken
-from outboxes.rows import Listed, Turn
-from outboxes.source import (
+from store.db import connections, sealing
+from store.db.sealing import SecretUnreadable
+from store.db.statements import Statement
+from store.errors import Refusal
+from store.process import runtime
+from transactions.outboxes import fitness, places
+from transactions.outboxes.closed import Closed
+from transactions.outboxes.listener import Listener
+from transactions.outboxes.progress import IN_VAIN_SECONDS, Progress, Queueing, Size, turn_taken
+from transactions.outboxes.rows import Listed, Turn
+from transactions.outboxes.source import (
     CLEAR_SLOT,
     FALL_ASLEEP,
     FIND_HOLDER,
@@ -24,12 +29,7 @@ from outboxes.source import (
     Source,
     SourceUnreadable,
 )
-from outboxes.turns import Batch, Taken
-from store.db import connections, sealing
-from store.db.sealing import SecretUnreadable
-from store.db.statements import Statement
-from store.errors import Refusal
-from store.process import runtime
+from transactions.outboxes.turns import Batch, Taken
 
 logger = structlog.stdlib.get_logger(__name__)
 

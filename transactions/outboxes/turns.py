@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 from django.conf import settings
 
 from access.callers import Caller
-from outboxes import messages
-from outboxes.closed import Closed
-from outboxes.progress import FEWER
-from outboxes.rows import Listed, Measured, Refused, Row, Turn
-from outboxes.source import DELETE_ROWS, MEASURE_ROWS, SET_APART, TAKE_ROWS, Source, SourceUnreadable
 from store.messages import MAX_PROPERTIES_BYTES
 from store.process import runtime
+from transactions.outboxes import messages
+from transactions.outboxes.closed import Closed
+from transactions.outboxes.progress import FEWER
+from transactions.outboxes.rows import Listed, Measured, Refused, Row, Turn
+from transactions.outboxes.source import DELETE_ROWS, MEASURE_ROWS, SET_APART, TAKE_ROWS, Source, SourceUnreadable
 from webhooks.slots import Allowance
 
 MAX_BYTES = 4 * 1024 * 1024

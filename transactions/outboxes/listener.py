@@ -6,10 +6,10 @@ import contextlib
 import psycopg
 import structlog
 
-from outboxes.rows import Listed
-from outboxes.source import connect
 from store.errors import Refusal
 from store.notices.hearing import DEAF_SECONDS, Flooded, Hearing
+from transactions.outboxes.rows import Listed
+from transactions.outboxes.source import connect
 
 logger = structlog.stdlib.get_logger(__name__)
 

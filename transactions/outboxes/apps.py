@@ -6,4 +6,4 @@ from django.apps import AppConfig
 class OutboxesConfig(AppConfig):
     """The SQL door: messages that producers insert into a table of their own."""
 
-    name = "outboxes"
+    name = "transactions.outboxes"

@@ -4,10 +4,10 @@ from typing import Any
 
 from django.db import migrations, models
 
-from outboxes import places
 from store.db import sealing
 from store.db.sealing import SecretUnreadable
 from store.errors import Refusal
+from transactions.outboxes import places
 
 
 def fill(apps: Any, _: object) -> None:
