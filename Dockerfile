@@ -24,9 +24,7 @@ COPY actions actions
 COPY transactions transactions
 COPY delivery delivery
 COPY analytics analytics
-COPY schedules schedules
 COPY scheduling scheduling
-COPY sending sending
 COPY webhooks webhooks
 COPY access access
 COPY store store

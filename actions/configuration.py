@@ -13,7 +13,7 @@ from access.namespaces import NamespaceNotExist
 from actions.shapes import Call, Parameters, Run, Stepwise
 from delivery import registry as consumer_groups
 from delivery.push import registry as subscriptions
-from schedules import registry as schedules
+from scheduling.cron import registry as schedules
 from store import registry as topics
 from store.db import fields
 from store.db.fields import Field

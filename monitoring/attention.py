@@ -17,8 +17,8 @@ from monitoring.counts import COUNT_LIMIT, GROUP_LIMIT
 from monitoring.senders import outboxes
 from monitoring.senders.schedules import overdue_seconds
 from monitoring.system import System
-from schedules.models import Schedule
 from scheduling import stats as scheduling_stats
+from scheduling.cron.models import Schedule
 from scheduling.stats import Outermost
 from store import stats as store_stats
 from transactions import stats as transaction_stats

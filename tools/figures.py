@@ -22,9 +22,7 @@ PRODUCT = (
     "monitoring",
     "cells",
     "mqbroker",
-    "schedules",
     "scheduling",
-    "sending",
     "store",
     "tools",
     "transactions",
@@ -32,9 +30,9 @@ PRODUCT = (
 )
 # From the socket to the statement and back.
 WRITE_AND_RECEIVE = (
+    "scheduling/sending",
     "mqbroker/wire",
     "mqbroker/api",
-    "sending",
     "transactions/operations",
     "store/commit",
     "store/messages",

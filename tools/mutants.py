@@ -23,14 +23,14 @@ from mqbroker.embedded.commands import ROOT
 
 # What a message runs through, and the doors.
 PLACES = (
-    "access", "delivery", "mqbroker/api", "schedules", "scheduling", "sending", "store", "transactions",
+    "access", "delivery", "mqbroker/api", "scheduling", "store", "transactions",
     "webhooks", "mqbroker/wire", "cells", "actions",
 )  # fmt: skip
 # The folders of tests that look at a place first; by default the one of its name.
 TESTS = {
     "delivery": ("delivery", "delivery_filters", "push"),
     "mqbroker/api": ("control", "http"),
-    "sending": ("scheduling", "store", "transactions"),
+    "scheduling": ("scheduling", "schedules", "store", "transactions"),
     "mqbroker/wire": ("http",),
     "cells": ("cells", "moves"),
 }

@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from console.pages import counts, frame
-from schedules import registry
+from scheduling.cron import registry
 from store.stats import now
 
 PAGE = 25

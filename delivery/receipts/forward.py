@@ -14,9 +14,9 @@ from delivery.receipts.handles import PACKED, Handle, by_cell
 from delivery.receipts.settling import HANDLE_BYTES
 from delivery.rows import FailedReceipt, GroupFacts
 from scheduling import recalls
-from sending import repeats
-from sending.results import Sent
-from sending.send import Send
+from scheduling.sending import repeats
+from scheduling.sending.results import Sent
+from scheduling.sending.send import Send
 from store.commit.batch import Batch
 from store.commit.operation import Operation
 from store.errors import MessageIdReused, MessageIllegal, Refusal, TopicMoved, TransactionSpansCells

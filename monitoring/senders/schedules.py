@@ -3,7 +3,7 @@
 from django.db.models import Min
 
 from monitoring.scrape import ReadOnce, Sample, Shared
-from schedules.models import Firing, Schedule
+from scheduling.cron.models import Firing, Schedule
 from store import stats as store_stats
 
 

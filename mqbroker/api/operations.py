@@ -11,8 +11,8 @@ from mqbroker.api import requests
 from mqbroker.api.answers import Answer
 from mqbroker.api.receipts import AckDeliveries, results_of
 from mqbroker.api.requests import DataRequest
-from sending.batches import SendBatch, SentBatch
-from sending.send import Send
+from scheduling.sending.batches import SendBatch, SentBatch
+from scheduling.sending.send import Send
 from store.commit import writer
 from store.commit.operation import Operation
 from store.messages import Message

@@ -5,7 +5,7 @@ from msgspec import UNSET, UnsetType
 
 from mqbroker import errors
 from mqbroker.errors import Code
-from sending.results import Sent
+from scheduling.sending.results import Sent
 from store.errors import Refusal
 from store.messages import Message
 

@@ -3,7 +3,7 @@
 from django.conf import settings
 
 from delivery.receipts import forward
-from sending import batches
+from scheduling.sending import batches
 from store.messages import MAX_PROPERTIES_BYTES
 from store.process.budget import RESERVED_PART
 from transactions.operations import validation

@@ -92,7 +92,9 @@ app.conf.update(
         if name != "analytics.nightly" or settings.EXPORT_NIGHTLY_TO
     },
 )
-app.autodiscover_tasks(["store", "scheduling", "schedules", "transactions", "delivery", "actions", "analytics.nightly"])
+app.autodiscover_tasks(
+    ["store", "scheduling", "scheduling.cron", "transactions", "delivery", "actions", "analytics.nightly"]
+)
 
 
 @signals.celeryd_init.connect

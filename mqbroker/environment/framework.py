@@ -22,7 +22,7 @@ INSTALLED_APPS = [
     "delivery",
     "analytics",
     "transactions.outboxes",
-    "schedules",
+    "scheduling.cron",
     "actions",
     "monitoring",
     "cells",

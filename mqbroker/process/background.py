@@ -19,9 +19,9 @@ from delivery.receive.discarded import Producers
 from delivery.retries import expiry
 from monitoring.history.recorder import Recorder
 from mqbroker.errors import refusal_of
-from schedules import firing
 from scheduling import lateness, release
 from scheduling.alarms import Alarms
+from scheduling.cron import firing
 from store.commit import stalled
 from store.commit.stalled import Watch
 from store.commit.writer import Writers

@@ -24,7 +24,7 @@ from mqbroker.rocketmq.protocol.definition_pb2 import (
     SystemProperties,
 )
 from mqbroker.rocketmq.statuses import Refused
-from sending.batches import BatchedMessage
+from scheduling.sending.batches import BatchedMessage
 from store.errors import MessageTooLarge
 from store.messages import TEXT, MessageRow, unpacking
 from store.messages import Message as Given

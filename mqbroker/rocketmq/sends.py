@@ -23,9 +23,9 @@ from mqbroker.rocketmq.protocol.service_pb2 import (
 from mqbroker.rocketmq.statuses import OK, Refused
 from mqbroker.rocketmq.streams import streams
 from scheduling import recalls
-from sending.batches import MAX_MESSAGES, SendBatch
-from sending.results import Sent
-from sending.send import Send
+from scheduling.sending.batches import MAX_MESSAGES, SendBatch
+from scheduling.sending.results import Sent
+from scheduling.sending.send import Send
 from store.errors import MessageIdReused, MessageTooLarge
 from store.naming import topics
 from store.process.configuration import setting

@@ -15,8 +15,8 @@ from mqbroker.api.router import View
 from mqbroker.schema import results
 from mqbroker.schema.rules import NAME
 from scheduling.recalls import Recalled
-from sending.batches import SendBatch, SentBatch
-from sending.results import Sent
+from scheduling.sending.batches import SendBatch, SentBatch
+from scheduling.sending.results import Sent
 from store.messages import Message
 from store.reading import cursors
 from transactions.checks.polling import ReceiveChecks

@@ -13,7 +13,7 @@ from delivery.receive.receives import Receive
 from mqbroker.api import json_bodies, json_pieces, large_bodies, outline
 from mqbroker.api.bulk_operations import Bulk, Given
 from mqbroker.api.receipts import AckDeliveries
-from sending.batches import SendBatch
+from scheduling.sending.batches import SendBatch
 from store.errors import BadRequest, MessageIllegal, Refusal
 from store.messages import Message
 from transactions.operations.validation import BeginTransaction

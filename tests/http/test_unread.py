@@ -10,7 +10,7 @@ import psutil
 
 from mqbroker.api.unread import MOST_BYTES, SMALL_BYTES, Unread
 from mqbroker.wire.exchange import Exchange
-from sending import batches
+from scheduling.sending import batches
 from tests.broker import stalled
 from tests.broker.running import API_KEY, RunningBroker
 from tests.http.servers import Page, serving

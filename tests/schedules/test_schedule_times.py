@@ -6,7 +6,7 @@ from itertools import islice
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schedules import times
+from scheduling.cron import times
 
 ZONES = st.sampled_from(
     ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia", "Asia/Tehran"]

@@ -17,7 +17,7 @@ def die(problem: Exception | None) -> None:
 
 async def send(document: bytes) -> None:
     """Has a message written by a pipelined batch."""
-    from sending.send import Send
+    from scheduling.sending.send import Send
     from store.commit import writer
     from store.messages import Message
 

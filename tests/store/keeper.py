@@ -113,7 +113,7 @@ class Keeper:
 
 async def sent(topic: str, body: str, **fields: Any) -> dict[str, Any]:
     """The answer to a send."""
-    from sending.send import Send
+    from scheduling.sending.send import Send
     from store.commit import writer
     from store.messages import Message
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sending.send import Send
+from scheduling.sending.send import Send
 from store.commit import writer
 from store.messages import Message
 from store.naming import topics

@@ -84,7 +84,7 @@ def test_a_stepwise_write_whose_session_ends_before_its_commit_is_written_once(p
 
     async def written() -> Any:
         from access.audit import Signature
-        from sending.send import Send
+        from scheduling.sending.send import Send
         from store.commit import writer
         from store.messages import Message
 

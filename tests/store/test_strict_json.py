@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from delivery.receive.receives import Receive
 from mqbroker.api.bulk_operations import Bulk, Given
-from sending.batches import SendBatch
+from scheduling.sending.batches import SendBatch
 from store.messages import strict_json
 from store.messages.strict_json import DuplicateName
 from tests.broker.polling import at_this_load

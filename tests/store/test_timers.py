@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sending.send import Send
+from scheduling.sending.send import Send
 from store.commit import writer
 from store.errors import DelayIllegal
 from store.messages import Message

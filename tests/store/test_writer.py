@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import structlog
 
-from sending.send import Send
+from scheduling.sending.send import Send
 from store.commit import writer
 from store.errors import Refusal, SystemBusy
 from store.messages import Message

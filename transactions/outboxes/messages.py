@@ -10,8 +10,8 @@ import structlog
 
 from access import key_limits
 from access.callers import Caller
-from sending.batches import BatchedMessage, SendBatch
-from sending.send import Send
+from scheduling.sending.batches import BatchedMessage, SendBatch
+from scheduling.sending.send import Send
 from store.commit import writer
 from store.errors import NoPermission, OutcomeUnknown, Refusal, SystemBusy
 from store.messages import Message

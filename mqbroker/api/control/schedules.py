@@ -14,7 +14,7 @@ from mqbroker.api.control.fields import Time, Whole
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource, require_produce
 from mqbroker.api.control.shapes import Given, Registered, Shape
-from schedules import models, registry
+from scheduling.cron import models, registry
 
 SHOWN_TIMES = 5
 

@@ -16,8 +16,8 @@ import structlog
 
 from access import key_limits
 from access.callers import Caller
-from schedules import registry, times
-from sending.send import Send
+from scheduling.cron import registry, times
+from scheduling.sending.send import Send
 from store.commit import writer
 from store.db import connections
 from store.db.statements import Statement

@@ -11,8 +11,8 @@ import msgspec
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
-from schedules import times
-from schedules.models import Firing, Schedule
+from scheduling.cron import times
+from scheduling.cron.models import Firing, Schedule
 from store import stats
 from store.db import fields
 from store.errors import MessageIllegal, Refusal

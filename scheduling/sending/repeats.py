@@ -9,7 +9,7 @@ from msgspec import UNSET
 from scheduling import delays, recalls
 from scheduling.publish import Publication
 from scheduling.rows import Standing
-from sending.results import Sent
+from scheduling.sending.results import Sent
 from store.errors import MessageIdReused
 from store.messages import Record, accept
 from store.messages.accept import Accepted, StoredBefore

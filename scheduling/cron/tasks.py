@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from schedules import firing
+from scheduling.cron import firing
 from store.db import event_loop
 
 

@@ -8,11 +8,11 @@ from typing import Self
 from access.callers import Caller
 from scheduling import delays, recalls
 from scheduling.publish import Publication, publish
-from sending import packed, repeats
-from sending.batches import SendBatch
-from sending.detours import Detours
-from sending.packed import Level, Timer
-from sending.results import Sent
+from scheduling.sending import packed, repeats
+from scheduling.sending.batches import SendBatch
+from scheduling.sending.detours import Detours
+from scheduling.sending.packed import Level, Timer
+from scheduling.sending.results import Sent
 from store.commit.batch import Batch
 from store.commit.operation import Operation
 from store.commit.pipelined import MAX_BATCH_BYTES

@@ -6,4 +6,5 @@ from django.apps import AppConfig
 class SchedulesConfig(AppConfig):
     """Messages at the times of a cron expression."""
 
-    name = "schedules"
+    name = "scheduling.cron"
+    label = "schedules"

@@ -4,7 +4,7 @@ import uuid
 
 import msgspec
 
-from sending.results import Sent
+from scheduling.sending.results import Sent
 from store.errors import BatchIllegal
 from store.messages import Message
 from store.naming import topics

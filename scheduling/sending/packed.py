@@ -12,7 +12,7 @@ from django.conf import settings
 from scheduling import alarms, delays, recalls
 from scheduling.delays import Delay
 from scheduling.publish import INSERT_TIMERS
-from sending.results import Sent
+from scheduling.sending.results import Sent
 from store.db import arrays
 from store.db.pipeline import Call
 from store.messages import Record, accept
