@@ -18,9 +18,6 @@ WORKDIR /app
 COPY manage.py ./
 COPY mqbroker mqbroker
 COPY console console
-COPY cells cells
-COPY monitoring monitoring
-COPY actions actions
 COPY transactions transactions
 COPY delivery delivery
 COPY analytics analytics

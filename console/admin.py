@@ -9,9 +9,9 @@ from unfold.decorators import display
 
 from access import keys, roles
 from access.models import ApiKey
-from console import users
 from console.tables import CREATED, ConsoleAdmin, exact
 from console.templatetags import operate, readable
+from console.users import accounts as users
 from delivery.models import ConsumerGroup
 from store.models import Segment, Topic
 from transactions.models import Endpoint, ProducerGroup

@@ -7,9 +7,9 @@ from typing import Any
 
 from django.http import HttpRequest, QueryDict
 
-from actions import kinds
-from actions.shapes import Stepwise
 from console import forms
+from console.actions import kinds
+from console.actions.shapes import Stepwise
 from console.forms import Parameters
 from store.db.fields import MAX_TEXT, Whole
 from store.errors import MessageIllegal

@@ -14,9 +14,9 @@ from django.urls import URLPattern, path, reverse
 from unfold.sites import UnfoldAdminSite
 
 from access import roles
-from console import sign_in
 from console.pages import overview
 from console.pages.routes import ROUTES
+from console.users import sign_in
 from store.naming import cells
 
 

@@ -105,7 +105,10 @@ UNFOLD: dict[str, object] = {
                     item("Namespaces", "workspaces", "namespaces"),
                     item("API keys", "key", "access_apikey_changelist"),
                     {"title": "API reference", "icon": "api", "link": "/docs"},
-                    {**item("Users", "group", "auth_user_changelist"), "permission": "console.users.may_manage"},
+                    {
+                        **item("Users", "group", "auth_user_changelist"),
+                        "permission": "console.users.accounts.may_manage",
+                    },
                 ],
             },
         ],

@@ -12,15 +12,12 @@ from mqbroker.embedded.commands import ROOT
 # What the product is made of, with what measures it and what shows it.
 PRODUCT = (
     "access",
-    "actions",
     "analytics",
     "bench",
     "client",
     "console",
     "delivery",
     "examples",
-    "monitoring",
-    "cells",
     "mqbroker",
     "scheduling",
     "store",

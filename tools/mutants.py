@@ -24,7 +24,7 @@ from mqbroker.embedded.commands import ROOT
 # What a message runs through, and the doors.
 PLACES = (
     "access", "delivery", "mqbroker/api", "scheduling", "store", "transactions",
-    "webhooks", "mqbroker/wire", "cells", "actions",
+    "webhooks", "mqbroker/wire", "console/cells", "console/actions",
 )  # fmt: skip
 # The folders of tests that look at a place first; by default the one of its name.
 TESTS = {
@@ -32,7 +32,8 @@ TESTS = {
     "mqbroker/api": ("control", "http"),
     "scheduling": ("scheduling", "schedules", "store", "transactions"),
     "mqbroker/wire": ("http",),
-    "cells": ("cells", "moves"),
+    "console/cells": ("cells", "moves"),
+    "console/actions": ("actions",),
 }
 TURNED: dict[type[ast.cmpop], str] = {
     ast.Eq: "!=", ast.NotEq: "==", ast.Lt: ">=", ast.LtE: ">", ast.Gt: "<=", ast.GtE: "<",

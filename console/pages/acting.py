@@ -11,14 +11,14 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from access import audit, roles
 from access.audit import Wanted
-from actions import jobs, kinds, shown_once
-from actions.models import Action
-from actions.shapes import Counted
 from console import asking
+from console.actions import jobs, kinds, shown_once
+from console.actions.models import Action
+from console.actions.shapes import Counted
 from console.asking import Asked
 from console.forms import Parameters
 from console.pages import frame
-from console.signing import signed
+from console.users.signing import signed
 from store.db import sync
 from store.db.fields import MAX_TEXT
 from store.errors import NoPermission, OutcomeUnknown, Refusal, SystemBusy

@@ -3,7 +3,7 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
-from cells import moves, stats
+from console.cells import moves, stats
 from console.pages import frame
 
 

@@ -6,9 +6,9 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
+from console.monitoring.history import charts as history
+from console.monitoring.history.charts import SPANS, Chart, Of
 from console.pages import drawing, frame
-from monitoring.history import charts as history
-from monitoring.history.charts import SPANS, Chart, Of
 from store import stats as store_stats
 
 FIRST_SPAN = "1h"

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from console.monitoring.counts import GROUP_LIMIT
 from console.pages import readings
-from monitoring.counts import GROUP_LIMIT
 from transactions.reads import summary
 from transactions.reads.summary import Pending, ReasonOfHalves
 

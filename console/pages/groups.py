@@ -7,12 +7,12 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
+from console.monitoring.counts import GROUP_LIMIT, Count, up_to
 from console.pages import counts, frame
 from delivery import registry as consumer_registry
 from delivery import stats as delivery_stats
 from delivery.retries import retrying
 from delivery.stats import GroupStats
-from monitoring.counts import GROUP_LIMIT, Count, up_to
 from store.naming.namespaces import part_of
 from store.notices import presence
 from store.reading import progress

@@ -8,8 +8,8 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
+from console.monitoring.counts import COUNT_LIMIT, up_to
 from console.pages import counts, frame, readings
-from monitoring.counts import COUNT_LIMIT, up_to
 from store import registry as topic_registry
 from store.naming.namespaces import part_of
 from store.reading import cursors, previews

@@ -11,8 +11,8 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from access import roles
+from console.monitoring import trace
 from console.pages import bodies, frame
-from monitoring import trace
 from store.db import sync
 from store.reading import lookup, previews
 from store.stats import now

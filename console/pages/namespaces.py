@@ -8,11 +8,11 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from access import namespaces
+from console.monitoring.counts import COUNT_LIMIT, Count, up_to
 from console.pages import counts, frame
 from delivery import stats as delivery_stats
 from delivery.dead_letters import lists as dead_letters
 from delivery.stats import GroupStats
-from monitoring.counts import COUNT_LIMIT, Count, up_to
 from store import registry, stats
 from store.models import Namespace
 from store.naming.namespaces import part_of

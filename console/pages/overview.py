@@ -9,12 +9,12 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
 
+from console.monitoring import attention, system
+from console.monitoring.attention import Attention
+from console.monitoring.counts import COUNT_LIMIT, Count, up_to
 from console.pages import counts, drawing, frame, readings
 from delivery import stats as delivery_stats
 from delivery.stats import GroupStats
-from monitoring import attention, system
-from monitoring.attention import Attention
-from monitoring.counts import COUNT_LIMIT, Count, up_to
 from scheduling import lateness
 from scheduling import stats as scheduling_stats
 from store import stats as store_stats

@@ -4,8 +4,8 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
+from console.monitoring import system as monitoring_system
 from console.pages import frame
-from monitoring import system as monitoring_system
 
 SECRET_WORDS = ("SECRET", "PASSWORD", "KEY", "URL")
 

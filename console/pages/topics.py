@@ -3,8 +3,8 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
+from console.monitoring.counts import Count
 from console.pages import counts, frame
-from monitoring.counts import Count
 from scheduling import lateness
 from scheduling import stats as scheduling_stats
 from store import registry, stats

@@ -10,9 +10,9 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from access import roles
-from actions import configuration, kinds
-from actions.messages import NARROWING
-from actions.shapes import Kind
+from console.actions import configuration, kinds
+from console.actions.messages import NARROWING
+from console.actions.shapes import Kind
 from transactions.models import Endpoint
 
 register = template.Library()

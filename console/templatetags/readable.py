@@ -9,7 +9,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from monitoring.counts import GROUP_LIMIT, Count, up_to
+from console.monitoring.counts import GROUP_LIMIT, Count, up_to
 from store.messages import times
 from transactions.results import TransactionPart
 

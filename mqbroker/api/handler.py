@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import structlog
 
 from access.callers import Caller
-from monitoring.requests import Calls, Tally
+from console.monitoring.requests import Calls, Tally
 from mqbroker import errors
 from mqbroker.api import answers, bodies, codings, responding, unread
 from mqbroker.api.bodies import Body

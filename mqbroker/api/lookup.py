@@ -7,8 +7,8 @@ from datetime import datetime
 import msgspec
 
 from access.callers import Caller
+from console.monitoring import trace as monitoring_trace
 from delivery.receive import discarded
-from monitoring import trace as monitoring_trace
 from mqbroker.api import answers, requests
 from mqbroker.api.answers import Answer, answer
 from mqbroker.api.requests import DataRequest, number

@@ -93,7 +93,7 @@ app.conf.update(
     },
 )
 app.autodiscover_tasks(
-    ["store", "scheduling", "scheduling.cron", "transactions", "delivery", "actions", "analytics.nightly"]
+    ["store", "scheduling", "scheduling.cron", "transactions", "delivery", "console.actions", "analytics.nightly"]
 )
 
 

@@ -23,9 +23,9 @@ INSTALLED_APPS = [
     "analytics",
     "transactions.outboxes",
     "scheduling.cron",
-    "actions",
-    "monitoring",
-    "cells",
+    "console.actions",
+    "console.monitoring",
+    "console.cells",
     "mqbroker",
 ]
 MIDDLEWARE = [
@@ -55,7 +55,7 @@ TEMPLATES = [
         },
     },
 ]
-PASSWORD_HASHERS = ["console.passwords.SeparateHasher"]
+PASSWORD_HASHERS = ["console.users.passwords.SeparateHasher"]
 AUTH_PASSWORD_VALIDATORS = [{"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"}]
 
 LANGUAGE_CODE = "en-us"

@@ -11,13 +11,13 @@ import structlog
 from django.db import connection
 
 from access import key_limits
-from actions import jobs
-from cells import standing
+from console.actions import jobs
+from console.cells import standing
+from console.monitoring.history.recorder import Recorder
 from delivery.push import pusher
 from delivery.push.pusher import Pusher
 from delivery.receive.discarded import Producers
 from delivery.retries import expiry
-from monitoring.history.recorder import Recorder
 from mqbroker.errors import refusal_of
 from scheduling import lateness, release
 from scheduling.alarms import Alarms

@@ -6,7 +6,7 @@ import ctypes
 import resource
 from collections.abc import AsyncIterator
 
-from cells import registry
+from console.cells import registry
 from mqbroker.process import background, sealed_secrets
 from store.db import guards
 from store.notices import notifier

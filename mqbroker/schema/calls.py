@@ -3,13 +3,13 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from console.monitoring import trace as monitoring_trace
 from delivery.dead_letters.letters import DEFAULT_LISTED, MAX_LISTED, DeadLetters
 from delivery.dead_letters.redrive import RedriveDeadLetters
 from delivery.receive.offsets import OffsetsReset, ResetOffsets
 from delivery.receive.positions import Offsets
 from delivery.receive.pull import DEFAULT_MESSAGES, MAX_MESSAGES
 from delivery.receive.receives import Receive
-from monitoring import trace as monitoring_trace
 from mqbroker.api import bulks, consumers, lookup, operations, operators, producers, receipts
 from mqbroker.api.router import View
 from mqbroker.schema import results

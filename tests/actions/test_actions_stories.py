@@ -7,8 +7,8 @@ import pytest
 from mqbroker_client import Admin, Consumer, Producer
 from playwright.sync_api import Browser, expect
 
-from actions.kinds import KINDS
-from actions.shown_once import KINDS as ONCE
+from console.actions.kinds import KINDS
+from console.actions.shown_once import KINDS as ONCE
 from tests.actions.conftest import PASSWORD
 from tests.actions.test_actions_browser import PAYLOADS, chromium, visitor
 from tests.broker import browser, characters

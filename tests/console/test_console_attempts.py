@@ -14,8 +14,8 @@ import urllib3
 from django.conf import LazySettings
 from django.test import RequestFactory
 
-from console import sign_in_attempts
 from console.models import SLOTS
+from console.users import sign_in_attempts
 from tests.broker.ports import free_port
 from tests.console.conftest import PASSWORD, serving
 from tests.console.operators import Operator

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from psycopg.types.json import Jsonb
 
-from monitoring.history.charts import quantile_ms
-from monitoring.history.figures import rates
-from monitoring.history.recorder import RECORD_FIGURES
-from monitoring.requests import BOUNDS
+from console.monitoring.history.charts import quantile_ms
+from console.monitoring.history.figures import rates
+from console.monitoring.history.recorder import RECORD_FIGURES
+from console.monitoring.requests import BOUNDS
 from tests.broker.polling import eventually
 from tests.console.operators import Operator, Page
 from tests.console.rows import Broker

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.hashers import PBKDF2PasswordHasher, check_password, make_password
 
-from console.passwords import MAX_WAITING, SeparateHasher
+from console.users.passwords import MAX_WAITING, SeparateHasher
 from store.errors import SystemBusy
 from store.process import runtime
 from store.process.runtime import Runtime

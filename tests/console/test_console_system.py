@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from analytics.nightly.runs import Nights
-from monitoring.system import Database, Disk, Exports, System
+from console.monitoring.system import Database, Disk, Exports, System
 from store.db.health import Connections, HotTable, Snapshot
 from store.notices.heartbeats import Alive
 from store.segments.exports import ExportWait

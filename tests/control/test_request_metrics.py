@@ -7,7 +7,7 @@ from pathlib import Path
 from mqbroker_client import Consumer, Producer
 from prometheus_client.parser import text_string_to_metric_families
 
-from monitoring import requests
+from console.monitoring import requests
 from mqbroker.api.routes import routes
 from mqbroker.embedded.commands import ROOT
 from tests.broker.running import RunningBroker
@@ -87,7 +87,7 @@ import os
 import django
 os.environ["DJANGO_SETTINGS_MODULE"] = "mqbroker.settings"
 django.setup()
-from monitoring import requests
+from console.monitoring import requests
 
 class Route:
     views = {"POST": lambda: None}

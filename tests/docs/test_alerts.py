@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from monitoring.metrics import METRICS
-from monitoring.scrape import CELL_UP
+from console.monitoring.metrics import METRICS
+from console.monitoring.scrape import CELL_UP
 from mqbroker.embedded.commands import ROOT
 from tests.packages import skip_for_want_of
 

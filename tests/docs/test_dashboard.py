@@ -8,9 +8,9 @@ from pathlib import Path
 
 import yaml
 
-from monitoring.metrics import METRICS
-from monitoring.requests import SECONDS
-from monitoring.scrape import CELL_UP
+from console.monitoring.metrics import METRICS
+from console.monitoring.requests import SECONDS
+from console.monitoring.scrape import CELL_UP
 from mqbroker.embedded.commands import ROOT
 from tests.packages import skip_for_want_of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from monitoring import metrics, requests, scrape
+from console.monitoring import metrics, requests, scrape
 from mqbroker.embedded.cli.__main__ import COMMANDS, TOOLS
 from mqbroker.embedded.commands import ROOT
 from mqbroker.environment import env

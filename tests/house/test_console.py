@@ -12,7 +12,7 @@ DOORS = {"psycopg", "django.db", "store.db.connections", "store.db.statements"}
 # A page of Django's admin names the type of what it shows.
 TYPES = {"django.db.models.Model"}
 # The console's own table, of sign-ins, and the connection that a password gives back.
-OWN = {"console/sign_in_attempts.py", "console/models.py", "console/passwords.py"}
+OWN = {"console/users/sign_in_attempts.py", "console/models.py", "console/users/passwords.py"}
 
 
 def test_the_console_has_no_query_of_its_own() -> None:

@@ -16,7 +16,7 @@ from tests.house.sources import APPS, ROOT, Source, labels, modules, sources
 from tests.house.statements import parsed_of, uses, written
 
 STATEMENTS = sources("*.sql", *APPS)
-PURGING = "cells/purging.py"
+PURGING = "console/cells/purging.py"
 # The constraint stands on the parent, and holds for each partition.
 REFUSED_BY_THE_GUARD = {"commit_log"}
 PURGED_WITHIN_THE_FENCE = {"half_message", "receipt", "waiting"}

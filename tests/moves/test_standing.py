@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from mqbroker_client import Admin
 
-from cells import steps
+from console.cells import steps
 from mqbroker.embedded import commands
 from mqbroker.embedded.commands import ROOT
 from tests.broker import characters, forks, metrics

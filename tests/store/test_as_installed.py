@@ -25,7 +25,7 @@ from tests.house.sources import modules
 from tests.outboxes.conftest import table
 from transactions.outboxes import source
 
-APPS = ("store", "mqbroker", "monitoring", "analytics", "transactions", "delivery", "scheduling", "cells")
+APPS = ("store", "mqbroker", "console", "analytics", "transactions", "delivery", "scheduling")
 # Sessions of several cells, and those that maintain segments, which are opened as the writers' are, every few minutes.
 OTHERS = {"mqbroker-move", "mqbroker-cells", "mqbroker-segments"}
 # No session: threads, and a file of Java's.

@@ -8,7 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from monitoring import health, metrics
+from console.monitoring import health, metrics
 from mqbroker.api.control.resource import Resource
 from mqbroker.api.control.shapes import Shape
 from mqbroker.rights import MayMeasure

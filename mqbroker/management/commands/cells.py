@@ -9,8 +9,8 @@ from django.db import DatabaseError
 
 from access import audit
 from access.audit import Signature
-from cells import homes, moves, moving, plans, registry, stats
-from cells.plans import Plan
+from console.cells import homes, moves, moving, plans, registry, stats
+from console.cells.plans import Plan
 from store.errors import Refusal
 from store.naming import names
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from monitoring import doctor
-from monitoring.doctor import Finding
+from console.monitoring import doctor
+from console.monitoring.doctor import Finding
 
 
 class Command(BaseCommand):

@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from access import keys, roles
 from access.audit import Signature
 from access.models import ApiKey
-from cells import registry
+from console.cells import registry
 from mqbroker.process import sealed_secrets
 from store.db import guards, pooling
 from store.db.conninfo import SESSION, conninfo

@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from cells import registry
+from console.cells import registry
 from mqbroker.process import sealed_secrets
 from store.db.sealing import SecretUnreadable
 from store.errors import CellAway

@@ -1,0 +1,247 @@
+"""Actions on what is configured: groups, topics, endpoints, subscriptions and keys, each by its registry."""
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Model
+
+from access import audit, keys, namespaces
+from access.audit import Signature, picture
+from access.namespaces import NamespaceNotExist
+from console.actions.shapes import Call, Parameters, Run, Stepwise
+from delivery import registry as consumer_groups
+from delivery.push import registry as subscriptions
+from scheduling.cron import registry as schedules
+from store import registry as topics
+from store.db import fields
+from store.db.fields import Field
+from store.errors import GroupNotExist, MessageIllegal, Refusal, TopicNotExist
+from transactions import endpoints
+from transactions import registry as producer_groups
+from transactions.models import Endpoint
+from transactions.outboxes import registry as outboxes
+
+# Writes columns of what was found, and returns it as it stands then.
+Change = Callable[[Any, Mapping[str, Any]], Model]
+
+# Between a producer group and the id of its endpoint, in the name of a target.
+AT = " endpoint "
+EMPTY: Mapping[str, object] = {}
+NOT_EXIST = (GroupNotExist, TopicNotExist, NamespaceNotExist)
+
+
+@dataclass(frozen=True)
+class Thing:
+    """What a registry keeps: its name in sentences, how a target is found and changed, the action of a change in the
+    audit, and the columns that describe a target.
+    """
+
+    noun: str
+    find: Callable[[str], Model]
+    change: Change
+    action: str
+    columns: tuple[str, ...]
+
+    def describe(self, targets: Sequence[str], parameters: Parameters) -> dict[str, str]:
+        """Says of each target what its columns hold; one that does not exist is missing."""
+        described = {}
+        for target in targets:
+            with contextlib.suppress(Refusal):
+                found = self.find(target)
+                columns = ((column.replace("_", " "), worded(getattr(found, column))) for column in self.columns)
+                described[target] = ", ".join(f"{name}: {value}" for name, value in columns)
+        return described
+
+    def standing(self, target: str) -> Mapping[str, object]:
+        """A target's columns as they stand. Raises what its registry refuses."""
+        return picture(self.find(target)) or {}
+
+    def absent(self, target: str) -> Mapping[str, object]:
+        """What is made has no columns yet. Raises MessageIllegal for a name that is in use."""
+        with contextlib.suppress(*NOT_EXIST):
+            self.find(target)
+            raise MessageIllegal(f"There is a {self.noun} {target} already: change that one, or take another name.")
+        return {}
+
+    def changed(
+        self, name: str, title: str, button: str, sets: Mapping[str, object] = EMPTY, *, right: str = "", **more: Any
+    ) -> Stepwise:
+        """The kind that sets these columns of targets, or else its parameters; `more` as a Stepwise has it."""
+        run = self._run(self.action, lambda found, parameters: self.change(found, sets or parameters))
+        standing = self.standing if "fields" in more else None
+        return Stepwise(name, title, button, run, self.describe, right=right or self.action, standing=standing, **more)
+
+    def deleted(self, name: str, title: str, button: str, remove: Callable[[Any], object]) -> Stepwise:
+        """The kind that deletes targets."""
+        return self.acted(name, title, button, remove, grave=True)
+
+    def acted(
+        self, name: str, title: str, button: str, act: Callable[[Any], object], *, grave: bool = False
+    ) -> Stepwise:
+        """The kind that does this to targets, and leaves their columns as they are or the targets away."""
+
+        def apply(found: Model, _: Parameters) -> None:
+            act(found)
+
+        return Stepwise(name, title, button, self._run(name, apply), self.describe, grave=grave)
+
+    def made(self, name: str, put: Callable[[str, Parameters], Any], fields: tuple[Field, ...]) -> Stepwise:
+        """The kind that makes a target, unless its name is in use."""
+
+        def run(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
+            for target in targets:
+                with contextlib.suppress(Refusal), audit.change(signature, self.action, target) as change:
+                    self.absent(target)
+                    change.after = picture(put(target, parameters)[0])
+
+        return Stepwise(
+            name,
+            f"Make a {self.noun}",
+            f"Make a {self.noun}",
+            run,
+            lambda targets, _: dict.fromkeys(targets, "new"),
+            right=self.action,
+            fields=fields,
+            makes=True,
+            standing=self.absent,
+        )
+
+    def _run(self, action: str, apply: Callable[[Any, Parameters], Model | None]) -> Run:
+        """Changes each target in a transaction with its entry; what is refused has an entry, too."""
+
+        def run(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
+            for target in targets:
+                with contextlib.suppress(Refusal), audit.change(signature, action, target) as change:
+                    found = self.find(target)
+                    change.before = picture(found)
+                    change.after = picture(apply(found, parameters))
+
+        return run
+
+
+def endpoint(target: str) -> Endpoint:
+    """The endpoint that a target names.
+
+    Raises GroupNotExist or EndpointNotExist.
+    """
+    group, _, number = target.rpartition(AT)
+    return endpoints.find(producer_groups.find(group), int(number) if number.isdigit() else 0)
+
+
+def target_of(found: Endpoint) -> str:
+    """What names an endpoint as a target."""
+    return f"{found.group.name}{AT}{found.id}"
+
+
+def worded(value: object) -> str:
+    """A column as an operator reads it."""
+    if value is None:
+        return "the default"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def put(registry: Any) -> Change:
+    """Changes what a registry keeps under a name."""
+    return lambda found, columns: registry.put(found.name, columns)[0]
+
+
+TOPIC = Thing("topic", topics.find, put(topics), "topic.put", ("queues", "reserved_hours", "permission", "sends_from"))
+PRODUCERS = Thing(
+    "producer group",
+    producer_groups.find,
+    put(producer_groups),
+    "producer_group.put",
+    ("checks_paused", "reject_transaction_message"),
+)
+ENDPOINT = Thing("endpoint", endpoint, endpoints.change, "endpoint.change", ("url", "state"))
+CONSUMERS = Thing(
+    "consumer group",
+    consumer_groups.find,
+    put(consumer_groups),
+    "consumer_group.put",
+    ("paused", "ordered", "queue_order", "fair_by", "start_at"),
+)
+PUSH = Thing(
+    "subscription",
+    subscriptions.find,
+    put(subscriptions),
+    "subscription.change",
+    ("group_name", "topic_name", "url", "state", "paused"),
+)
+NAMESPACE = Thing("namespace", namespaces.find, put(namespaces), "namespace.put", namespaces.LIMIT_NAMES)
+OUTBOX = Thing(
+    "outbox", outboxes.find, put(outboxes), "outbox.put", ("server", "port", "database", "schema", "topics", "paused")
+)
+SCHEDULE = Thing(
+    "schedule", schedules.find, put(schedules), "schedule.put", ("cron", "time_zone", "missed", "paused", "next_at")
+)
+KEY = Thing("API key", keys.find, lambda row, columns: keys.change(row.name, columns), "key.change", ("scopes", "hint"))
+
+KINDS = (
+    TOPIC.made("topic.make", topics.put, topics.FIELDS),
+    TOPIC.changed("topic.change", "Change the topic", "Change", fields=topics.FIELDS),
+    TOPIC.deleted("topic.delete", "Delete topics", "Delete", producer_groups.remove_topic),
+    PRODUCERS.made("producer_group.make", producer_groups.put, producer_groups.FIELDS),
+    PRODUCERS.changed("producer_group.change", "Change the producer group", "Change", fields=producer_groups.FIELDS),
+    PRODUCERS.changed(
+        "producer_group.pause_checks", "Pause the checks of producer groups", "Pause checks", {"checks_paused": True}
+    ),
+    PRODUCERS.changed(
+        "producer_group.continue_checks",
+        "Continue the checks of producer groups",
+        "Continue checks",
+        {"checks_paused": False},
+    ),
+    PRODUCERS.deleted(
+        "producer_group.delete", "Delete producer groups", "Delete", lambda found: producer_groups.remove(found.name)
+    ),
+    ENDPOINT.changed("endpoint.change", "Change the calls to the endpoint", "Change", fields=endpoints.PACE),
+    ENDPOINT.changed(
+        "endpoint.move",
+        "Change the URL of the endpoint",
+        "Change the URL",
+        fields=fields.named(endpoints.FIELDS, "url"),
+        right="endpoint.register",
+        grave=True,
+    ),
+    ENDPOINT.changed("endpoint.enable", "Close the circuit of endpoints", "Close the circuit"),
+    ENDPOINT.deleted("endpoint.delete", "Delete endpoints", "Delete", endpoints.remove),
+    CONSUMERS.made("consumer_group.make", consumer_groups.put, consumer_groups.FIELDS),
+    CONSUMERS.changed("consumer_group.change", "Change the consumer group", "Change", fields=consumer_groups.FIELDS),
+    CONSUMERS.changed("consumer_group.pause", "Pause consumer groups", "Pause", {"paused": True}),
+    CONSUMERS.changed("consumer_group.continue", "Continue consumer groups", "Continue", {"paused": False}),
+    CONSUMERS.deleted(
+        "consumer_group.delete", "Delete consumer groups", "Delete", lambda found: consumer_groups.remove(found.name)
+    ),
+    PUSH.changed("subscription.change", "Change the calls of the subscription", "Change", fields=subscriptions.PACE),
+    PUSH.changed(
+        "subscription.move",
+        "Change what the subscription pushes where",
+        "Change URL and topic",
+        fields=subscriptions.AIM,
+        right="subscription.put",
+        grave=True,
+    ),
+    PUSH.changed("subscription.enable", "Close the circuit of subscriptions", "Close the circuit"),
+    PUSH.changed("subscription.pause", "Pause subscriptions", "Pause", {"paused": True}),
+    PUSH.changed("subscription.continue", "Continue subscriptions", "Continue", {"paused": False}),
+    PUSH.deleted("subscription.delete", "Delete subscriptions", "Delete", subscriptions.remove),
+    NAMESPACE.made("namespace.make", namespaces.put, namespaces.FIELDS),
+    NAMESPACE.changed("namespace.change", "Change the limits of the namespace", "Change", fields=namespaces.FIELDS),
+    NAMESPACE.deleted("namespace.delete", "Delete namespaces", "Delete", namespaces.remove),
+    OUTBOX.changed("outbox.change", "Change the outbox", "Change", fields=outboxes.FIELDS),
+    OUTBOX.changed("outbox.pause", "Pause outboxes", "Pause", {"paused": True}),
+    OUTBOX.changed("outbox.continue", "Continue outboxes", "Continue", {"paused": False}),
+    OUTBOX.deleted("outbox.delete", "Delete outboxes", "Delete", outboxes.remove),
+    SCHEDULE.changed("schedule.change", "Change the times of the schedule", "Change", fields=schedules.TIMES),
+    SCHEDULE.changed("schedule.pause", "Pause schedules", "Pause", {"paused": True}, right="schedule.pause"),
+    SCHEDULE.changed("schedule.continue", "Continue schedules", "Continue", {"paused": False}, right="schedule.pause"),
+    SCHEDULE.acted("schedule.fire", "Fire schedules now", "Fire now", schedules.fire),
+    SCHEDULE.deleted("schedule.delete", "Delete schedules", "Delete", schedules.remove),
+    KEY.changed("key.change", "Change the scopes of the API key", "Change", fields=keys.FIELDS),
+    KEY.deleted("key.revoke", "Revoke API keys", "Revoke", lambda found: keys.revoke(found.name)),
+)

@@ -1,0 +1,213 @@
+"""Actions are done in steps of STEP targets at most, by whatever process takes the next one.
+
+A step is one transaction of Django's connection, which holds the action's lock:
+
+1. The role of the user by whose right it is done is asked. One who lost it stops the action.
+2. The targets behind `place` are read. Those with an entry by this action are left out: a step that a crash interrupted
+   had done them.
+3. The kind changes the others. Each change has its own entry, in its own transaction.
+4. `place` moves on, and the transaction commits.
+
+So a target that was changed is not changed again, and one that was not is found again, wherever the process dies. The
+kinds are idempotent besides: a transaction has one decision, a dead letter one redrive.
+"""
+
+import time
+import uuid
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import structlog
+from django.db import InterfaceError, OperationalError, transaction
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from access import audit, roles
+from access.audit import Outcome, Signature
+from console.actions import kinds
+from console.actions.models import Action
+from console.actions.shapes import Call, Filter, Parameters
+from store.db import connections, sync
+from store.db.statements import Statement
+from store.errors import MessageIllegal, NoPermission, Refusal
+from store.messages.texts import legible
+
+
+class Taken(NamedTuple):
+    """Whether this transaction alone may go on with an action."""
+
+    taken: bool
+
+
+logger = structlog.stdlib.get_logger(__name__)
+
+TAKE_ACTION = Statement(__file__, "take_action", Taken)
+
+STEP = 1000
+# Targets that are named one by one, and so stand in the action's row.
+MAX_TARGETS = 1000
+# Of one run, which beat repeats.
+MAX_ACTIONS = 20
+RUN_SECONDS = 15.0
+STEERING = {"pause": "paused", "continue": "running", "cancel": "cancelled"}
+# What an action can be steered to from its state.
+STEERED = {"running": ("pause", "cancel"), "paused": ("continue", "cancel")}
+
+
+class ActionNotExist(Refusal):
+    """No action has this id."""
+
+    code = "not_found"
+
+
+def of_targets(kind: str, targets: Sequence[str], parameters: Parameters, signature: Signature) -> Action:
+    """Makes an action on these targets.
+
+    Raises MessageIllegal for none, or for too many.
+    """
+    if not 1 <= len(targets) <= MAX_TARGETS:
+        raise MessageIllegal(f"{len(targets)} targets are chosen: choose 1 to {MAX_TARGETS}.")
+    return _make(kind, signature, targets=list(dict.fromkeys(targets)), parameters=dict(parameters), total=len(targets))
+
+
+def of_matching(kind: str, wanted: Filter, parameters: Parameters, signature: Signature) -> Action:
+    """Makes an action on all that match now; what matches only later is left alone."""
+    bounded = kinds.matching(kind).bounded(wanted)
+    total = kinds.matching(kind).count(bounded).rows
+    return _make(kind, signature, wanted=bounded, parameters=dict(parameters), total=total)
+
+
+def _make(kind: str, signature: Signature, **fields: Any) -> Action:
+    with transaction.atomic():
+        action = Action.objects.create(
+            kind=kind,
+            author=signature.author,
+            reason=legible(signature.reason or "")[: audit.MAX_REASON],
+            request_id=signature.request_id,
+            **fields,
+        )
+        asked = {"kind": kind, **{name: fields[name] for name in ("wanted", "parameters", "total") if fields.get(name)}}
+        audit.write(signature, "action.make", Outcome(action.id, asked))
+        action.refresh_from_db()
+    return action
+
+
+def find(action_id: uuid.UUID, among: QuerySet[Action] | None = None) -> Action:
+    """The action of this id.
+
+    Raises ActionNotExist.
+    """
+    action = (Action.objects.all() if among is None else among).filter(id=action_id).first()
+    if action is None:
+        raise ActionNotExist(f"There is no action {action_id}: the console's page of actions lists the latest.")
+    return action
+
+
+def page(count: int) -> Sequence[Action]:
+    """The latest actions."""
+    return list(Action.objects.order_by("-created_at", "id")[:count])
+
+
+def results(action: Action) -> dict[str, int]:
+    """How many targets of an action had each result so far."""
+    return audit.results(action.id)
+
+
+def right_to(action: Action, way: str) -> str:
+    """The action whose role steering needs: to continue is to do it, by one's own right; to stop is an operator's."""
+    return kinds.find(action.kind).action if way == "continue" else "action.steer"
+
+
+def steer(action_id: uuid.UUID, way: str, signature: Signature) -> None:
+    """Pauses, continues or cancels an action; a step under way is finished. The caller has asked `right_to`.
+
+    Raises ActionNotExist, or MessageIllegal where its state does not allow it.
+    """
+    with audit.change(signature, "action.steer", action_id) as change, transaction.atomic():
+        action = find(action_id, Action.objects.select_for_update())
+        if way not in STEERED.get(action.state, ()):
+            allowed = " or ".join(STEERED.get(action.state, ())) or "nothing"
+            raise MessageIllegal(f"The action is {action.state}: it takes {allowed}, not {way[:20]}.")
+        change.before, change.after = {"state": action.state}, {"state": STEERING[way]}
+        action.state = STEERING[way]
+        if way == "continue":
+            action.continued_by, action.stopped = signature.author, None
+        action.save(update_fields=["state", "continued_by", "stopped"])
+
+
+def run(call: Call, late_seconds: float = 0) -> None:
+    """Goes on with the running actions, for RUN_SECONDS at most; `call` runs a coroutine and returns its result.
+
+    Those that were asked for within `late_seconds` are left to another process.
+    """
+    until = time.monotonic() + RUN_SECONDS
+    since = Now() - timedelta(seconds=late_seconds)
+    running = Action.objects.filter(state="running", created_at__lte=since).order_by("created_at")
+    for action_id in list(running.values_list("id", flat=True)[:MAX_ACTIONS]):
+        try:
+            while time.monotonic() < until and step(action_id, call):
+                pass
+        except Refusal as refusal:
+            logger.warning("an action waits", action=str(action_id), reason=refusal.detail)
+
+
+def step(action_id: uuid.UUID, call: Call) -> bool:
+    """Does the next step of an action; returns whether there may be another one for this process to do.
+
+    Raises a refusal that is for now, as where the database is away or a topic is closed: the step is repeated then.
+    """
+    try:
+        try:
+            return _step(action_id, call)
+        except Refusal as refusal:
+            if refusal.is_for_now:
+                Action.objects.filter(id=action_id, state="running").update(stopped=f"Waits: {refusal.detail}")
+            raise
+    except (OperationalError, InterfaceError) as problem:
+        raise connections.away(problem) from problem
+
+
+def _step(action_id: uuid.UUID, call: Call) -> bool:
+    with transaction.atomic():
+        if not sync.read(TAKE_ACTION, {"action_id": str(action_id)})[0].taken:
+            return False
+        action = find(action_id)
+        if action.state != "running" or _is_stopped(action):
+            return False
+        targets, cursor = _next(action)
+        left = set(targets) - audit.recorded(action.id, targets)
+        signature = Signature("user", action.acting, action.request_id, action.reason, action.id)
+        if left:
+            wanted = [target for target in targets if target in left]
+            kinds.find(action.kind).run(wanted, action.parameters, signature, call)
+        changes: dict[str, object] = (
+            {"place": cursor} if cursor is not None else {"state": "done", "finished_at": Now()}
+        )
+        changes["stopped"] = None
+        Action.objects.filter(id=action.id).update(**changes)
+        return cursor is not None
+
+
+def _is_stopped(action: Action) -> bool:
+    """Pauses an action whose user has lost the right to do it, with an entry of the audit."""
+    needed = kinds.find(action.kind).action
+    lost = roles.lost(action.acting, needed)
+    if lost is None:
+        return False
+    refusal = NoPermission(
+        f"Paused by the broker: it goes on by the right of its user, and {lost}, who may not do this ({needed}). "
+        f"One who is {roles.least(needed)} may continue it by a right of their own; an operator may cancel it."
+    )
+    if Action.objects.filter(id=action.id, state="running").update(state="paused", stopped=refusal.detail):
+        audit.write(Signature("user", action.acting, action.request_id), "action.step", Outcome(action.id, refusal))
+    return True
+
+
+def _next(action: Action) -> tuple[list[str], Any]:
+    """The targets of the next step, and the cursor behind them; None behind the last."""
+    if action.targets is None:
+        return kinds.matching(action.kind).next(action.wanted or {}, action.place, STEP)
+    begin = action.place or 0
+    end = begin + STEP
+    return action.targets[begin:end], end if end < len(action.targets) else None

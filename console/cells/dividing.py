@@ -1,0 +1,69 @@
+"""The two databases of a move behind the promotion: what each of them is, and what has left it."""
+
+import contextlib
+from collections.abc import Sequence
+
+from console.cells import plans, purging
+from console.cells.models import Move
+from store import registry as topic_registry
+from store.db import fences
+from store.db.sides import BECOME_CELL, NOTE_FIRST_NUMBERS, PLACE_TOPICS, SKIP_NUMBERS, Side
+from store.errors import CellAway
+
+# What the source numbers behind the fence collides with nothing in the new database for as many numbers.
+SKIPPED_NUMBERS = 1_000_000
+# The number of a database that is no cell any more.
+NO_CELL = -1
+
+
+def become(move: Move, target: Side) -> None:
+    """The promoted database is the new cell, and has left what stays in the source. May be repeated."""
+    with target.transaction():
+        facts = target.look()
+        if facts.is_fenced:
+            target.ask(BECOME_CELL, cell_id=move.target_id)
+            if not move.is_whole:
+                gone = _staying(move, facts.departed)
+                target.depart(gone, plans.queues_of(target, gone))
+                target.one(SKIP_NUMBERS, by=SKIPPED_NUMBERS)
+                target.ask(NOTE_FIRST_NUMBERS)
+                purging.of_fence(target, [*gone, *purging.of_broker()])
+                target.ask(PLACE_TOPICS, cell_id=move.target_id, topics=move.topic_ids)
+        target.change(fences.reopen(facts.database))
+
+
+def _staying(move: Move, departed: Sequence[int]) -> list[int]:
+    """The topics that the new cell has copies of, and that are none of it."""
+    there = topic_registry.of_users().filter(cell_id=move.source_id).values_list("id", flat=True)
+    return sorted({*there, *departed} - {*move.topic_ids})
+
+
+def open_source(move: Move, source: Side) -> None:
+    """Ends the fence of the source, which has left what moved; sessions that began behind it, read-only for good, end.
+    May be repeated."""
+    with source.transaction():
+        lifted = source.ask(fences.LIFT_FENCE)
+        if lifted:
+            purging.of_fence(source, move.topic_ids)
+            source.ask(PLACE_TOPICS, cell_id=move.target_id, topics=move.topic_ids)
+        source.change(fences.reopen(source.look().database))
+    source.oust_readers()
+
+
+def leave(source: Side) -> None:
+    """The earlier database of a whole cell is none any more; where it is away it stays read-only."""
+    with contextlib.suppress(CellAway):
+        source.ask(BECOME_CELL, cell_id=NO_CELL)
+        source.oust()
+
+
+def take_back(move: Move, source: Side) -> None:
+    """Ends the fence of the source, which has its topics as before. May be repeated."""
+    with source.transaction():
+        facts = source.look()
+        source.ask(fences.LIFT_FENCE)
+        if not move.is_whole and {*facts.departed} & {*move.topic_ids}:
+            gone = sorted({*facts.departed} - {*move.topic_ids})
+            source.depart(gone, plans.queues_of(source, gone))
+        source.change(fences.reopen(facts.database))
+    source.oust_readers()

@@ -1,0 +1,126 @@
+"""What a database must be to join the installation as a cell: looked at before anything is written there."""
+
+from collections.abc import Iterator
+from uuid import UUID
+
+import psycopg
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+
+from access.models import ApiKey
+from console.cells.errors import CellIllegal
+from store.db import guards, patience, pooling
+from store.db.server_url import database
+from store.models import Cell, CellIdentity, CommitLog, Topic
+from store.naming import topics
+from store.process.runtime import CONTROL
+
+EMPTY = "Give an empty database: CREATE DATABASE makes one."
+OWN_APP = "store"
+
+
+def require_server(name: str, url: str) -> None:
+    """Raises CellIllegal unless the URL leads to a server that keeps what it acknowledges, and takes writes."""
+    require_own_sessions()
+    try:
+        database(url, f"The URL of the cell {name}")
+        with patience.of(patience.REQUEST_SECONDS):
+            found = guards.look("mqbroker-cells", url)
+    except ImproperlyConfigured as problem:
+        raise CellIllegal(str(problem)) from None
+    except psycopg.OperationalError as problem:
+        reason = " ".join(str(problem).split())
+        raise CellIllegal(f"The URL of the cell {name} leads into no database: {reason}") from None
+    if found.reasons or found.warnings:
+        reasons = "; ".join((*found.reasons, *found.warnings))
+        raise CellIllegal(f"The database of the cell {name} cannot be used: {reasons}")
+
+
+def require_own_sessions() -> None:
+    """Raises CellIllegal where a pooler shares the control's sessions: none of them can be ended for its client."""
+    if settings.DATABASE_POOLER == pooling.TRANSACTION:
+        raise CellIllegal(f"{guards.SPREAD[0].upper()}{guards.SPREAD[1:]}")
+
+
+def require_own(alias: str, cell: Cell) -> None:
+    """Raises CellIllegal unless the database is that which the cell has: its messages are in no other one."""
+    if CellIdentity._meta.db_table in connections[alias].introspection.table_names():
+        theirs = CellIdentity.objects.using(alias).get()
+        if (theirs.cell_id, theirs.installation) == (cell.id, installation()):
+            return
+    raise CellIllegal(
+        f"The cell {cell.name} has another database: give the URL under which that one is reached now, or another name "
+        "to this one."
+    )
+
+
+def is_prepared(alias: str, name: str, cell: Cell | None) -> bool:
+    """Whether the database has the tables of this version of the broker. False for one that is empty, and for that of a
+    cell that was away when its tables were to be migrated.
+
+    Raises CellIllegal for tables of another version, or of another application, and while the control has others.
+    """
+    needed = set(MigrationLoader(None).disk_migrations)
+    if needed - _applied(DEFAULT_DB_ALIAS):
+        raise CellIllegal("The control has the tables of an earlier version: run `manage.py prepare` first.")
+    if not connections[alias].introspection.table_names():
+        return False
+    applied = _applied(alias)
+    if OWN_APP not in {app for app, _ in applied}:
+        raise CellIllegal(f"The database of the cell {name} holds tables of another application. {EMPTY}")
+    if applied < needed and cell is not None:
+        return False
+    if applied != needed:
+        raise CellIllegal(
+            f"The database of the cell {name} has the tables of another version of the broker: it differs by the "
+            f"migration {_named(applied ^ needed)}. {EMPTY} One that is to be kept is migrated by its own broker first."
+        )
+    return True
+
+
+def _applied(alias: str) -> set[tuple[str, str]]:
+    return set(MigrationRecorder(connections[alias]).applied_migrations())
+
+
+def _named(migrations: set[tuple[str, str]]) -> str:
+    one, *more = sorted(f"{app}.{migration}" for app, migration in migrations)
+    return f"{one} and {len(more)} more" if more else one
+
+
+def require_joinable(alias: str, name: str) -> None:
+    """Raises CellIllegal for a database that is another cell, or has messages or configuration of an installation."""
+    theirs = CellIdentity.objects.using(alias).get()
+    if theirs.installation == installation():
+        _require_left(alias, theirs, name)
+    elif theirs.cell_id != CONTROL:
+        raise CellIllegal(f"The database of the cell {name} is a cell of another installation. {EMPTY}")
+    elif held := ", ".join(_held(alias)):
+        raise CellIllegal(f"The database of the cell {name} holds {held} of another installation. {EMPTY}")
+
+
+def _require_left(alias: str, theirs: CellIdentity, name: str) -> None:
+    """Raises CellIllegal unless the database is a cell's that was removed, or that a killed call began to add."""
+    if theirs.cell_id == CONTROL:
+        raise CellIllegal(f"The database of the cell {name} is the control itself, or a copy of it. {EMPTY}")
+    other = Cell.objects.filter(id=theirs.cell_id).first()
+    if other is not None:
+        raise CellIllegal(f"The database of the cell {name} is the cell {other.name} already. {EMPTY}")
+    if CommitLog.objects.using(alias).exists():
+        raise CellIllegal(f"The database of the cell {name} holds messages of a cell that was removed. {EMPTY}")
+
+
+def _held(alias: str) -> Iterator[str]:
+    if CommitLog.objects.using(alias).exists():
+        yield "messages"
+    if Topic.objects.using(alias).exclude(name__in=topics.SYSTEM).exists():
+        yield "topics"
+    if ApiKey.objects.using(alias).exists():
+        yield "API keys"
+
+
+def installation() -> UUID:
+    """The id of the installation, by which each of its databases knows the others."""
+    return CellIdentity.objects.get().installation

@@ -1,0 +1,83 @@
+"""The rows of moves: which one runs, how far it has come, and which run works at it."""
+
+import uuid
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from access import audit
+from access.audit import Outcome, Signature
+from console.cells import standing
+from console.cells.errors import CellIllegal
+from console.cells.models import Move
+
+SHOWN = 10
+
+
+def latest() -> list[Move]:
+    """The latest moves, the newest first."""
+    return list(Move.objects.order_by("-id")[:SHOWN])
+
+
+def begin(move: Move, signature: Signature) -> Move:
+    """Notes a move that begins. Raises CellIllegal where another one runs."""
+    try:
+        with transaction.atomic():
+            move.save()
+            _enter(move, signature)
+    except IntegrityError:
+        raise _taken() from None
+    return move
+
+
+def require_none() -> None:
+    """Raises CellIllegal where a move runs."""
+    if Move.objects.filter(running=True).exists():
+        raise _taken()
+
+
+def _taken() -> CellIllegal:
+    move = standing.read()
+    return CellIllegal(f"A move is not ended: {move.sentence if move else 'another process began it just now'}.")
+
+
+def taken_over() -> Move:
+    """The move that is not ended, which this run works at from now on, and no other. Raises CellIllegal for none."""
+    move = Move.objects.filter(running=True).first()
+    if move is None:
+        raise CellIllegal("No move of topics is under way: `cells list` shows the cells.")
+    move.holder = uuid.uuid4()
+    move.save(update_fields=["holder"])
+    return move
+
+
+def note(move: Move, step: str, signature: Signature, **fields: object) -> None:
+    """Notes a step that is done, with its entry in the audit. Raises CellIllegal where another run has taken over."""
+    with transaction.atomic():
+        _update(move, step=step, error="", **fields)
+        _enter(move, signature)
+
+
+def end(move: Move, step: str, signature: Signature, error: str = "") -> None:
+    """Notes the end of a move; as `note`."""
+    with transaction.atomic():
+        _update(move, step=step, error=error, running=None, ended_at=timezone.now())
+        _enter(move, signature)
+
+
+def note_error(move: Move, error: str) -> None:
+    """Notes why a move stands still, for the page and for `cells list`."""
+    Move.objects.filter(id=move.id, holder=move.holder).update(error=error)
+
+
+def _update(move: Move, **fields: object) -> None:
+    if not Move.objects.filter(id=move.id, holder=move.holder, running=True).update(**fields):
+        raise CellIllegal(f"Another run works at the move {move} by now: this one has stopped, and changes nothing.")
+    for name, value in fields.items():
+        setattr(move, name, value)
+
+
+def _enter(move: Move, signature: Signature) -> None:
+    action = "cell.move" if move.is_whole else "cell.split"
+    after = {"move": move.id, "step": move.step, "source": move.source_name, "homes": list(move.homes)}
+    audit.write(signature, action, Outcome(move.target_name, after))

@@ -1,0 +1,220 @@
+"""A move of topics to a new cell, by promoting a standby: the steps, in their order.
+
+There is one WAL up to the fence, so nothing is copied and nothing can differ. Whatever fails before the map names the
+new database is taken back, and the source goes on; what fails behind it is finished by `resume`. The row of the move
+says how far it has come: each step may be done twice.
+"""
+
+import time
+from collections.abc import Callable
+from functools import cached_property
+from types import TracebackType
+from typing import Self
+
+from django.db import transaction
+from django.utils import timezone
+
+from access.audit import Signature
+from console.cells import dividing, moves, plans, purging, registry, steps
+from console.cells.errors import CellIllegal
+from console.cells.models import Move
+from store.db import fences
+from store.db.sides import (
+    LOOK_SECONDS,
+    OUST_SECONDS,
+    PROMOTE,
+    READ_POSITION,
+    READ_REPLAY,
+    Side,
+)
+from store.errors import CellAway, Refusal
+from store.models import Cell, Topic
+from store.naming import copies
+from store.process.runtime import CONTROL
+
+# Behind it any process ends the fence, unless the promotion has begun.
+FENCE_SECONDS = 15.0
+REPLAY_SECONDS = 10.0
+PROMOTE_SECONDS = 20.0
+BY_HAND_SECONDS = 600.0
+
+Say = Callable[[str], None]
+
+
+class Run:
+    """One run of a move, from where it stands; within `with` it has its sessions."""
+
+    def __init__(self, move: Move, signature: Signature, say: Say) -> None:
+        self.move = move
+        self._signature = signature
+        self._say = say
+        self._sides: list[Side] = []
+
+    def __enter__(self) -> Self:
+        purging.write_behind_the_fence()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for side in self._sides:
+            side.__exit__()
+
+    @cached_property
+    def source(self) -> Side:
+        """The cell that the topics leave."""
+        return self._side(self.move.source_name, registry.url_of(Cell.objects.get(id=self.move.source_id)))
+
+    @cached_property
+    def target(self) -> Side:
+        """The standby, and the cell that it becomes."""
+        return self._side(self.move.target_name, self.move.target_url)
+
+    def _side(self, name: str, url: str) -> Side:
+        side = Side(name, url)
+        self._sides.append(side)
+        side.take_over([purging.own_session(), *(one.pid for one in self._sides)])
+        return side
+
+    def finish(self) -> None:
+        """Does each step that is not done. Raises the refusal of one that cannot be done now.
+
+        Before the promotion begins all of it is taken back then.
+        """
+        try:
+            self._divide_up()
+        except Refusal as refusal:
+            moves.note_error(self.move, refusal.detail)
+            if self.move.step in (steps.PREPARED, steps.FENCED, steps.REPLAYED):
+                self.take_back(refusal.detail)
+            raise
+        try:
+            self._open()
+            self._clear()
+        except Refusal as refusal:
+            moves.note_error(self.move, refusal.detail)
+            raise
+
+    def _divide_up(self) -> None:
+        """Up to the map, which names the new database then."""
+        if self.move.step in (steps.PREPARED, steps.FENCED, steps.REPLAYED):
+            self._fence()
+            self._replay()
+        if self.move.step == steps.PROMOTING:
+            self._promote()
+        if self.move.step == steps.PROMOTED:
+            dividing.become(self.move, self.target)
+            self._divide()
+
+    def _note(self, step: str, **fields: object) -> None:
+        moves.note(self.move, step, self._signature, **fields)
+        self._say(f"{step}.")
+
+    def _fence(self) -> None:
+        """No session of before writes any more, and none that begins."""
+        database = self.source.look().database
+        fenced_at = timezone.now()
+        with self.source.transaction():
+            self._epoch = self.source.one(fences.FENCE_CELL, seconds=FENCE_SECONDS).epoch
+            self.source.change(fences.close(database))
+        left = self.source.oust()
+        until = time.monotonic() + OUST_SECONDS
+        while left:
+            if time.monotonic() > until:
+                raise CellAway(f"Sessions of the cell {self.move.source_name} do not end: {left}.")
+            time.sleep(LOOK_SECONDS)
+            left = self.source.oust(pids=left)
+        self._note(steps.FENCED, fenced_at=fenced_at)
+
+    def _replay(self) -> None:
+        """The standby has all that was acknowledged. From here on the fence stands until a run ends it."""
+        if not self.move.is_whole:
+            plans.require_untorn(self.source, self.move.topic_ids)
+        position = self.source.one(READ_POSITION).position
+        self._wait(
+            lambda: (self.target.one(READ_REPLAY, position=position).lag_bytes or 0) <= 0, REPLAY_SECONDS, "replay"
+        )
+        self._note(steps.REPLAYED, position=position)
+        with self.source.transaction():
+            if not self.source.ask(fences.HOLD_FENCE, epoch=self._epoch):
+                raise CellIllegal(f"The fence of the cell {self.move.source_name} was ended meanwhile.")
+            if not self.move.is_whole:
+                gone = sorted({*self.source.look().departed, *self.move.topic_ids})
+                self.source.depart(gone, plans.queues_of(self.source, gone))
+        self._note(steps.PROMOTING)
+
+    def _promote(self) -> None:
+        if self.target.look().is_standby:
+            if self.move.by_hand:
+                self._say(f"Promote the standby of {self.move.source_name} now: it has replayed {self.move.position}.")
+            else:
+                self.target.one(PROMOTE)
+            seconds = BY_HAND_SECONDS if self.move.by_hand else PROMOTE_SECONDS
+            self._wait(lambda: not self.target.look().is_standby, seconds, "promotion")
+        self._note(steps.PROMOTED)
+
+    def _wait(self, is_done: Callable[[], bool], seconds: float, named: str) -> None:
+        until = time.monotonic() + seconds
+        while not is_done():
+            if time.monotonic() > until:
+                raise CellAway(f"The {named} of the standby for {self.move.target_name} has taken {seconds:g} s.")
+            time.sleep(LOOK_SECONDS)
+
+    def _divide(self) -> None:
+        """The map names the new database, in one transaction."""
+        move = self.move
+        with transaction.atomic():
+            copies.hold()
+            if move.is_whole:
+                Cell.objects.filter(id=move.source_id).update(url=move.target_url)
+            else:
+                made = {"name": move.target_name, "url": move.target_url, "parent_id": move.source_id}
+                Cell.objects.create(id=move.target_id, **made)
+                Topic.objects.filter(id__in=move.topic_ids).update(cell_id=move.target_id)
+            moves.note(move, steps.DIVIDED, self._signature)
+            registry.announce()
+        self._say(f"{steps.DIVIDED}.")
+
+    def _open(self) -> None:
+        """The source takes writes again, without what has left it."""
+        if self.move.step != steps.DIVIDED:
+            return
+        if not self.move.is_whole:
+            dividing.open_source(self.move, self.source)
+        elif "source" in vars(self):
+            dividing.leave(self.source)
+        self._note(steps.OPENED, opened_at=timezone.now())
+
+    def _clear(self) -> None:
+        """Behind the move: what waits for its time, of the other side, and the copies of the configuration."""
+        move = self.move
+        if not move.is_whole:
+            for side in (self.source, self.target):
+                deleted = purging.of_timers(side)
+                self._say(f"{side.name}: {deleted} timers of the other side deleted.")
+            if move.source_id == CONTROL:
+                purging.of_configuration(self.target)
+        for cell in registry.every():
+            try:
+                registry.repair(cell)
+            except CellAway as away:
+                self._say(away.detail)
+        moves.end(move, steps.DONE, self._signature)
+
+    def take_back(self, error: str = "") -> None:
+        """Ends the fence, and the source has its topics as before. Raises CellIllegal behind the map's change."""
+        move = self.move
+        if move.step not in steps.BEFORE_THE_MAP:
+            raise CellIllegal(f"The topics of the move {move} lie in the new cell by now: `cells resume` finishes it.")
+        dividing.take_back(move, self.source)
+        moves.end(move, steps.UNDONE, self._signature, error)
+
+
+def taken_over(signature: Signature, say: Say) -> Run:
+    """A run that goes on with the move that is not ended; the run before it changes nothing any more."""
+    # The control may be what is fenced: nothing is noted there but behind the fence.
+    purging.write_behind_the_fence()
+    run = Run(moves.taken_over(), signature, say)
+    with Side("the control", "") as control:
+        control.take_over([purging.own_session()])
+    return run

@@ -1,0 +1,210 @@
+"""What a move of topics will do, and the checks before it: nothing is changed before all of them hold."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import psycopg
+from django.core.exceptions import ImproperlyConfigured
+
+from console.cells import homes, joining, moves, registry
+from console.cells.errors import CellIllegal
+from console.cells.models import Move
+from delivery.receipts.purges import COUNT_RECEIPTS_OF, FIND_RETRY_QUEUES
+from scheduling.purges import COUNT_TIMERS_OF
+from store import registry as topic_registry
+from store.db import guards, patience, sync
+from store.db.server_url import database
+from store.db.sides import READ_POSITION, READ_REPLAY, TAKE_CELL_ID, Side, SideFacts
+from store.models import Cell, Topic
+from store.process.departed import packed
+from store.process.runtime import CONTROL
+from transactions.operations.purges import COUNT_HALVES_OF
+
+MAX_LAG_BYTES = 16 * 1024 * 1024
+# A standby has the last bytes within milliseconds; for so long it is looked at.
+LAG_SECONDS = 2.0
+# Measured: the fence, the standby's rest and its promotion; and what is deleted within the pause.
+PAUSE_SECONDS = 0.4
+DELETED_PER_SECOND = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What waits for some topics, and is deleted on the side where it is a copy."""
+
+    halves: int
+    receipts: int
+    timers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A move whose checks hold. `staying` are the source's other topics; of a whole cell there are none."""
+
+    move: Move
+    moving: Sequence[Topic]
+    staying: Sequence[Topic]
+    lag_bytes: int
+    moved: Waiting
+    stayed: Waiting
+
+    @property
+    def pause_seconds(self) -> float:
+        """How long the source is expected to take no writes."""
+        deleted = max(self.moved.halves + self.moved.receipts, self.stayed.halves + self.stayed.receipts)
+        return PAUSE_SECONDS + (0 if self.move.is_whole else deleted / DELETED_PER_SECOND)
+
+
+@patience.of(patience.WORK_SECONDS)
+def split(source_name: str, target_name: str, url: str, wanted: Sequence[str], *, by_hand: bool) -> Plan:
+    """The split of some homes off a cell, into a new one. Raises CellIllegal, CellNotExist or CellAway."""
+    moves.require_none()
+    source = registry.find(source_name)
+    if not registry.NAME.fullmatch(target_name):
+        raise CellIllegal(f"{target_name[:60]!r} is no name of a cell: {registry.NAME_RULE}.")
+    if Cell.objects.filter(name=target_name).exists():
+        raise CellIllegal(
+            f"There is a cell {target_name} already: topics move into a new cell only, so give another name."
+        )
+    moving = [topic for home in wanted for topic in _of_home(source, home)]
+    ids = {topic.id for topic in moving}
+    staying = list(topic_registry.of_users().filter(cell_id=source.id).exclude(id__in=ids))
+    move = Move(
+        source_id=source.id,
+        source_name=source.name,
+        target_id=_next_id(),
+        target_name=target_name,
+        target_url=url,
+        homes=list(wanted),
+        topic_ids=sorted(ids),
+        by_hand=by_hand,
+    )
+    return _checked(move, source, moving, staying)
+
+
+@patience.of(patience.WORK_SECONDS)
+def whole(source_name: str, url: str, *, by_hand: bool) -> Plan:
+    """The move of a whole cell to another server. Raises as `split`."""
+    moves.require_none()
+    source = registry.find(source_name)
+    if source.id == CONTROL:
+        raise CellIllegal(
+            f"{source_name} is the control, whose URL is DATABASE_URL: promote its standby, and change that setting."
+        )
+    move = Move(
+        source_id=source.id,
+        source_name=source.name,
+        target_id=source.id,
+        target_name=source.name,
+        target_url=url,
+        by_hand=by_hand,
+    )
+    return _checked(move, source, list(topic_registry.of_users().filter(cell_id=source.id)), [])
+
+
+def _of_home(source: Cell, home: str) -> Sequence[Topic]:
+    found = homes.topics_of([home])
+    if not found:
+        raise CellIllegal(f"No topic has the home {home}: `cells topics home {home} TOPIC…` gives it topics.")
+    homes.require_whole(home, found)
+    if found[0].cell_id != source.id:
+        raise CellIllegal(f"The topics of the home {home} do not lie in the cell {source.name}.")
+    return found
+
+
+def _next_id() -> int:
+    # An id that is not used in the end is used by no other cell either.
+    [row] = sync.read(TAKE_CELL_ID)
+    return row.id
+
+
+def _checked(move: Move, source: Cell, moving: Sequence[Topic], staying: Sequence[Topic]) -> Plan:
+    _require_server(move)
+    ids = [topic.id for topic in moving]
+    with Side(source.name, registry.url_of(source)) as ours, Side(move.target_name, move.target_url) as theirs:
+        _require_standby(move, ours.look(), theirs.look())
+        lag_bytes = _lag(ours, theirs)
+        if not move.is_whole:
+            require_untorn(ours, ids)
+        return Plan(
+            move, moving, staying, lag_bytes, _waiting(ours, ids), _waiting(ours, [topic.id for topic in staying])
+        )
+
+
+def _require_server(move: Move) -> None:
+    name = f"The standby for the cell {move.target_name}"
+    joining.require_own_sessions()
+    try:
+        database(move.target_url, f"The URL of the standby for the cell {move.target_name}")
+        reasons = guards.look("mqbroker-cells", move.target_url).reasons
+    except ImproperlyConfigured as problem:
+        raise CellIllegal(str(problem)) from None
+    except psycopg.OperationalError as problem:
+        raise CellIllegal(f"{name} cannot be reached: {' '.join(str(problem).split())}") from None
+    if reasons:
+        raise CellIllegal(f"{name} cannot be used: {'; '.join(reasons)}")
+
+
+def _require_standby(move: Move, ours: SideFacts, theirs: SideFacts) -> None:
+    if ours.cell_id != move.source_id:
+        raise CellIllegal(
+            f"The database of the cell {move.source_name} is another one: `cells list` says what is wrong."
+        )
+    if ours.is_standby:
+        raise CellIllegal(f"The database of the cell {move.source_name} is a standby itself: give its primary's URL.")
+    if ours.is_fenced:
+        raise CellIllegal(f"The cell {move.source_name} is fenced: try again in a minute, or `cells undo`.")
+    given = f"The server of --standby is no standby of the cell {move.source_name}"
+    if ours.system_identifier != theirs.system_identifier:
+        raise CellIllegal(f"{given}: it has another system identifier. pg_basebackup makes one.")
+    if not theirs.is_standby:
+        raise CellIllegal(f"{given}: it takes writes, so it has been promoted, or is the primary itself.")
+    if (theirs.cell_id, theirs.installation) != (ours.cell_id, ours.installation):
+        raise CellIllegal(f"{given}: its database {theirs.database} is not that of the cell, which is {ours.database}.")
+    if theirs.columns != ours.columns:
+        raise CellIllegal(f"{given} yet: it has the tables of an earlier version. Wait until it has caught up.")
+    if not theirs.may_promote and not move.by_hand:
+        raise CellIllegal(
+            "The user of --standby may not promote it: GRANT EXECUTE ON FUNCTION pg_promote TO that user in the "
+            f"database {ours.database} of the cell, or give --promote-by-hand and promote it when you are asked to."
+        )
+
+
+def _lag(ours: Side, theirs: Side) -> int:
+    position = ours.one(READ_POSITION).position
+    until = time.monotonic() + LAG_SECONDS
+    while True:
+        lag = theirs.one(READ_REPLAY, position=position).lag_bytes
+        if lag is not None and lag < MAX_LAG_BYTES:
+            return max(lag, 0)
+        if time.monotonic() > until:
+            behind = "nothing yet" if lag is None else f"all but {lag} bytes"
+            raise CellIllegal(
+                f"The standby has replayed {behind} of the WAL: less than {MAX_LAG_BYTES} may be missing."
+            )
+        time.sleep(0.05)
+
+
+def require_untorn(ours: Side, topic_ids: Sequence[int]) -> None:
+    """Raises CellIllegal where an undecided transaction has messages of topics that move and of others."""
+    found = ours.one(COUNT_HALVES_OF, topics=list(topic_ids))
+    if found.torn:
+        raise CellIllegal(
+            f"{found.torn} undecided transactions have messages of topics that move and of topics that stay, as "
+            f"{found.example}: end them, or give these topics one home by `cells topics home`."
+        )
+
+
+def queues_of(side: Side, topic_ids: Sequence[int]) -> list[int]:
+    """The queues of the broker's own topics that hold retries of some topics, each as one number."""
+    return sorted(packed(*row) for row in side.ask(FIND_RETRY_QUEUES, topics=list(topic_ids)))
+
+
+def _waiting(side: Side, topic_ids: Sequence[int]) -> Waiting:
+    queues = queues_of(side, topic_ids)
+    return Waiting(
+        side.one(COUNT_HALVES_OF, topics=list(topic_ids)).halves,
+        side.one(COUNT_RECEIPTS_OF, topics=list(topic_ids)).receipts,
+        side.one(COUNT_TIMERS_OF, topics=list(topic_ids), queues=queues).timers,
+    )

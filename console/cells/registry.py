@@ -1,0 +1,230 @@
+"""Cells as an operator keeps them: added, repaired and removed. The control has their rows."""
+
+import contextlib
+import re
+from collections.abc import Sequence
+from urllib.parse import quote, urlsplit
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import DatabaseError, OperationalError, ProgrammingError, connection, transaction
+from django.db.models import F, Model
+from psycopg.errors import DuplicateDatabase
+
+from access import audit
+from access.audit import Signature
+from console.cells import joining
+from console.cells.errors import CellIllegal, CellNotExist
+from delivery.models import ConsumerGroup, RetryQueue, Subscription
+from store import registry as topic_registry
+from store.db import databases, patience, sync
+from store.errors import CellAway
+from store.models import Cell, CellIdentity, CellMap, Topic
+from store.naming import copies, repairs
+from store.naming.cells import CellFacts
+from store.notices import caches
+from store.process.runtime import CONTROL
+from transactions.models import Endpoint, ProducerGroup
+
+# What each cell has copies of, in the order in which rows refer to each other.
+COPIED: Sequence[type[Model]] = (Topic, ProducerGroup, Endpoint, ConsumerGroup, RetryQueue, Subscription)
+# A label of metrics, and the name of a folder.
+NAME = re.compile(r"[a-z][a-z0-9-]{0,29}")
+NAME_RULE = "1 to 30 small letters, digits and -, the first a letter"
+
+
+def every() -> Sequence[Cell]:
+    """All cells, the control first."""
+    return list(Cell.objects.order_by("id"))
+
+
+def find(name: str) -> Cell:
+    """The cell of this name. Raises CellNotExist."""
+    cell = Cell.objects.filter(name=name).first()
+    if cell is None:
+        raise CellNotExist(f"There is no cell {name}: `cells list` shows those that there are.")
+    return cell
+
+
+def facts(cell: Cell) -> CellFacts:
+    """A cell as its database is reached."""
+    return CellFacts(cell.id, cell.name, cell.url, cell.takes_topics, cell.parent_id)
+
+
+def url_of(cell: Cell) -> str:
+    """The URL of a cell's database; empty for the control, whose is that of the settings. Raises CellIllegal."""
+    if not cell.url and cell.id != CONTROL:
+        raise CellIllegal(
+            f"The URL of the cell {cell.name} is sealed under a key that is not in MQBROKER_SECRETS_KEYS."
+        )
+    return str(cell.url)
+
+
+def join_beside(name: str, signature: Signature) -> None:
+    """Has a database of the control's server join as a cell, under its URL of now; it is made if it is not there.
+
+    Raises as `join` does.
+    """
+    database = f"{connection.settings_dict['NAME']}_{name}"
+    url = urlsplit(settings.DATABASE_URL)._replace(path=f"/{quote(database)}").geturl()
+    cell = Cell.objects.filter(name=name).first()
+    if cell is None:
+        _make_database(database)
+    if cell is None or cell.url != url:
+        join(name, url, signature)
+
+
+def join(name: str, url: str, signature: Signature) -> Cell:
+    """Has a database join as a cell, with an entry in the audit, or sets the URL of a cell. May be repeated.
+
+    Raises CellIllegal, CellAway, or Django's OperationalError.
+    """
+    _prepare(name, url)
+    with audit.change(signature, "cell.add", name) as change:
+        cell = _add(name, url)
+        change.after = {"id": cell.id}
+    # A process that made something at its first use knew of the cell only when its row was committed.
+    repair(cell)
+    return cell
+
+
+def _make_database(name: str) -> None:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(f"CREATE DATABASE {connection.ops.quote_name(name)}")
+    except ProgrammingError as problem:
+        if not isinstance(problem.__cause__, DuplicateDatabase):
+            raise
+
+
+def _prepare(name: str, url: str) -> None:
+    """Looks whether a database may be this cell, and makes the tables of an empty one. May be repeated.
+
+    The database of a cell that there is comes again under another URL, and no other one in its place.
+
+    Raises CellIllegal, or Django's OperationalError when the database goes away meanwhile.
+    """
+    if not NAME.fullmatch(name):
+        raise CellIllegal(f"{name[:60]!r} is no name of a cell: {NAME_RULE}.")
+    cell = Cell.objects.filter(name=name).first()
+    if cell is not None and cell.id == CONTROL:
+        raise CellIllegal(f"{name} is the control, whose URL is DATABASE_URL: give the new cell another name.")
+    joining.require_server(name, url)
+    alias = databases.alias("joining" if cell is None else cell.id, name, url)
+    if cell is not None:
+        joining.require_own(alias, cell)
+    if not joining.is_prepared(alias, name, cell):
+        call_command("migrate", database=alias, interactive=False, verbosity=0)
+    elif cell is None:
+        joining.require_joinable(alias, name)
+
+
+def _add(name: str, url: str) -> Cell:
+    """Makes a database that `_prepare` has prepared a cell, with its identity and its copies. It takes no topic yet.
+
+    Again for a cell that there is: its URL is set. Until the row of the cell is committed, changes of the configuration
+    wait; later ones are made in the cell, too. Killed before, it leaves a database that may be added again. Raises
+    CellIllegal or CellAway.
+    """
+    with transaction.atomic():
+        copies.hold()
+        cell, _ = Cell.objects.update_or_create(name=name, defaults={"url": url})
+        with copies.of_cell(facts(cell)) as alias:
+            identity = {"cell_id": cell.id, "installation": joining.installation()}
+            CellIdentity.objects.using(alias).update(**identity)
+        repair(cell)
+        announce()
+    return cell
+
+
+def migrate() -> None:
+    """Gives every cell besides the control the tables of this version. Raises CellAway, behind the last of them."""
+    failed = []
+    for cell in copies.others():
+        try:
+            call_command("migrate", database=copies.alias(cell), interactive=False, verbosity=0)
+        except (CellAway, OperationalError) as problem:
+            failed.append(f"{cell.name} ({' '.join(str(problem).split())})")
+    if failed:
+        raise CellAway(
+            f"Cells that are away have the tables of an earlier version: {', '.join(failed)}. Repeat this when they "
+            "are back; `cells remove` takes one without topics out."
+        )
+
+
+@patience.of(patience.REQUEST_SECONDS)
+def heal() -> None:
+    """Repairs the cells that differ from the control; leaves one that is away, and all while the control is away."""
+    with contextlib.suppress(DatabaseError):
+        cells = copies.others()
+        ours = repairs.of_control(COPIED) if cells else {}
+        for cell in cells:
+            with contextlib.suppress(CellAway):
+                if repairs.compare(cell, ours):
+                    repairs.repair(cell, COPIED)
+    sync.give_connection_back()
+
+
+def repair(cell: Cell) -> int:
+    """Makes the copies of a cell what the control has; how many rows it changed. Raises CellAway."""
+    return 0 if cell.id == CONTROL else repairs.repair(facts(cell), COPIED)
+
+
+def open_cell(name: str) -> None:
+    """Has new topics lie in this cell from now on; those that there are stay where they are.
+
+    Raises CellNotExist, or CellIllegal for a cell whose database is another one, or CellAway.
+    """
+    with transaction.atomic():
+        # In turns: of two calls at once the later one decides.
+        copies.hold()
+        cell = find(name)
+        if cell.id != CONTROL:
+            joining.require_own(copies.alias(facts(cell)), cell)
+        repair(cell)
+        Cell.objects.filter(takes_topics=True).update(takes_topics=False)
+        Cell.objects.filter(id=cell.id).update(takes_topics=True)
+        announce()
+
+
+def close_cell(name: str) -> None:
+    """Has no new topics lie in this cell: they lie in the control again, where it was the open one.
+
+    Raises CellNotExist, or CellIllegal for the control while it is open.
+    """
+    with transaction.atomic():
+        copies.hold()
+        cell = find(name)
+        if cell.takes_topics and cell.id == CONTROL:
+            raise CellIllegal(f"New topics go to {name}: `cells open` names the cell where they are to go instead.")
+        if cell.takes_topics:
+            Cell.objects.filter(id=cell.id).update(takes_topics=False)
+            Cell.objects.filter(id=CONTROL).update(takes_topics=True)
+            announce()
+
+
+def remove(name: str) -> None:
+    """Takes a cell that has no topics out of the installation; nothing is changed in its database, which may be away.
+
+    Raises CellNotExist or CellIllegal.
+    """
+    with transaction.atomic():
+        cell = find(name)
+        if cell.id == CONTROL:
+            raise CellIllegal(f"{name} is the control, without which there is no installation.")
+        if topics := topic_registry.of_users().filter(cell_id=cell.id).count():
+            raise CellIllegal(f"The cell {name} has {topics} topics: delete them first, with their messages.")
+        if cell.takes_topics:
+            raise CellIllegal(f"New topics go to the cell {name}: open another one first.")
+        # Of the broker's own topics every cell has a part.
+        own = list(Topic.objects.filter(cell_id=cell.id).values_list("id", flat=True))
+        cell.delete()
+        Topic.objects.filter(id__in=own).update(cell_id=CONTROL)
+        copies.write(Topic, own)
+        announce()
+
+
+def announce() -> None:
+    """The map has another version, and every process drops what it has cached, when this transaction is committed."""
+    CellMap.objects.update(version=F("version") + 1)
+    caches.drop_everywhere()

@@ -1,0 +1,110 @@
+"""The move that is not ended, as everything tells it: list, page, doctor, readiness, alert and refusals alike."""
+
+import asyncio
+import contextlib
+import os
+from datetime import datetime
+from typing import NamedTuple
+
+import psycopg
+from django.conf import settings
+
+from console.cells import steps
+from store.db import connections, fences, sync
+from store.db.connections import Connection
+from store.db.statements import Statement
+from store.errors import SystemBusy
+from store.process.runtime import CONTROL, Runtime
+
+# As an operator types it: the private servers' by ./mq, which finds their secrets.
+COMMAND = f"{os.environ.get('MQ_COMMAND', './mq')} cells" if settings.DATA_DIR else "manage.py cells"
+# A run that lives needs less for its fence, and waits for a provider who promotes only.
+LONG_SECONDS = 30.0
+# Sessions are opened while the control is away, too.
+CONTROL_SECONDS = 1.0
+
+
+class Standing(NamedTuple):
+    """A move that is not ended. `has_run`: a run works at it. `error`: why the latest run stopped, where it said so."""
+
+    id: int
+    source_id: int
+    source_name: str
+    target_id: int
+    target_name: str
+    by_hand: bool
+    step: str
+    error: str
+    started_at: datetime
+    seconds: float
+    has_run: bool
+
+    @property
+    def named(self) -> str:
+        """The move, as its row names it."""
+        return f"{self.source_name} into {self.target_name}"
+
+    @property
+    def waits_for_promotion(self) -> bool:
+        """Whether a provider has to promote the standby."""
+        return self.by_hand and self.has_run and self.step == steps.PROMOTING
+
+    @property
+    def reason(self) -> str:
+        """Why it is at this step."""
+        if self.waits_for_promotion:
+            return "it waits until the standby is promoted by hand"
+        if self.has_run:
+            return "its run works at it"
+        return self.error.rstrip(".") or "its run has ended before the move was done"
+
+    @property
+    def mend(self) -> str:
+        """What ends it."""
+        finishes = f"`{COMMAND} resume` finishes it"
+        if self.waits_for_promotion:
+            finishes = "promote the standby"
+        return f"{finishes}, `{COMMAND} undo` takes it back" if self.step in steps.BEFORE_THE_MAP else finishes
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether it does not go on by itself."""
+        return not self.has_run or self.waits_for_promotion or self.seconds > LONG_SECONDS
+
+    @property
+    def fences(self) -> bool:
+        """Whether the source may be fenced: it takes no writes then, also for topics that stay.
+
+        A whole cell that moved is its new server by the time that the map has changed, and takes writes there.
+        """
+        is_whole = self.source_id == self.target_id
+        return self.step in (steps.BEFORE_THE_MAP if is_whole else steps.BEHIND_A_FENCE)
+
+    @property
+    def sentence(self) -> str:
+        """The move, its step, the reason, and the command that ends it."""
+        return f"the move {self.named} is at the step {self.step}, because {self.reason}; {self.mend}"
+
+
+READ_MOVE = Statement(__file__, "read_move", Standing)
+ASKED = {"mover": fences.MOVER}
+
+
+def read() -> Standing | None:
+    """The move that is not ended, if there is one."""
+    return next(iter(sync.read_of("default", READ_MOVE, ASKED)), None)
+
+
+async def explain(session: Connection, cell: Runtime) -> str:
+    """Why a fenced cell takes no writes, as a refusal says it; `session` is one there. Empty where no move is known."""
+    with contextlib.suppress(SystemBusy, TimeoutError, psycopg.OperationalError):
+        async with asyncio.timeout(CONTROL_SECONDS):
+            # The pool of the control may be opening just this session.
+            if cell.cell == CONTROL:
+                found = await connections.execute(session, READ_MOVE, ASKED)
+            else:
+                found = await connections.read_control(READ_MOVE, ASKED)
+        for move in found:
+            if move.source_id == cell.cell:
+                return f"The cell {cell.name} takes no writes: {move.sentence}. Nothing was stored."
+    return ""

@@ -1,0 +1,240 @@
+"""What needs an operator's attention: each a sentence, the thing that it is about, and what mends it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from django.conf import settings
+
+from console.monitoring import around, consumers, counts, system
+from console.monitoring.counts import COUNT_LIMIT, GROUP_LIMIT
+from console.monitoring.senders import outboxes
+from console.monitoring.senders.schedules import overdue_seconds
+from console.monitoring.system import System
+from delivery import stats as delivery_stats
+from delivery.dead_letters import lists as dead_letter_lists
+from delivery.models import Subscription
+from delivery.push import health as subscription_health
+from delivery.stats import GroupStats
+from scheduling import stats as scheduling_stats
+from scheduling.cron.models import Schedule
+from scheduling.stats import Outermost
+from store import stats as store_stats
+from transactions import stats as transaction_stats
+from transactions.models import Endpoint
+from transactions.reads import health, summary
+from transactions.reads.summary import Pending
+from transactions.rows import AllUndecided
+
+# Of one kind; the list that a line leads to has the others.
+SHOWN = 5
+# A release is late when its message was due for so long: pollers do it in 5 s.
+LATE = timedelta(seconds=10)
+MEND_SERVER = "mend the server at its URL, then enable it in the console"
+
+About = Literal[
+    "discarded",
+    "dead_letters_of",
+    "pending",
+    "producer_group",
+    "subscription",
+    "delays",
+    "consumer_group",
+    "outboxes",
+    "schedules",
+    "topic",
+    "system",
+    "cells",
+]
+
+
+@dataclass(frozen=True)
+class Attention:
+    """One thing that needs attention: `urgent` when it does not mend itself. `since` is None where no row says it.
+
+    `about` is the page of the console that shows it, and `name` the group or subscription, where it is one's.
+    `mend` is a command, or what to do.
+    """
+
+    urgent: bool
+    what: str
+    detail: str
+    about: About
+    mend: str
+    name: str = ""
+    since: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What attention is found in, as it was read."""
+
+    now: datetime
+    undecided: AllUndecided
+    pending: Sequence[Pending]
+    waits: Sequence[Outermost]
+    groups: Sequence[GroupStats]
+    system: System
+
+
+def read() -> Facts:
+    """All of it now."""
+    return Facts(
+        now=store_stats.now(),
+        undecided=transaction_stats.undecided(COUNT_LIMIT + 1),
+        pending=summary.pending(GROUP_LIMIT + 1),
+        waits=waits(),
+        groups=delivery_stats.by_urgency(),
+        system=system.read(),
+    )
+
+
+def waits() -> list[Outermost]:
+    """The first message that waits at each delay level, and the first timer."""
+    return [*scheduling_stats.level_ends().values(), scheduling_stats.timer_ends()]
+
+
+def found(facts: Facts) -> list[Attention]:
+    """What needs attention, the urgent first."""
+    needs = [
+        *discarded(facts.undecided),
+        *dead_letters(),
+        *checks(facts.pending, facts.now),
+        *ailing_endpoints(),
+        *ailing_subscriptions(),
+        *ailing_outboxes(facts.now),
+        *ailing_schedules(),
+        *late_releases(facts.waits),
+        *paused_groups(facts.groups),
+        *waiting_groups(facts.groups, facts.now),
+        *(Attention(True, *one) for one in consumers.failing(facts.groups, facts.now, SHOWN)),
+        *(Attention(False, *one) for one in system.closed_topics(SHOWN)),
+        *(Attention(**one._asdict()) for one in around.found(facts.system)),
+    ]
+    return sorted(needs, key=lambda one: not one.urgent)
+
+
+def discarded(found: AllUndecided) -> Iterator[Attention]:
+    """Transactions that the checks gave up: only an operator decides them."""
+    if found.discarded:
+        count = counts.up_to(COUNT_LIMIT, found.discarded)
+        what = f"{count} discarded transaction{'' if found.discarded == 1 else 's'}"
+        why = "the checks brought no decision: resume or decide them"
+        yield Attention(True, what, why, "discarded", "mqb discarded, then mqb resume or mqb resolve")
+
+
+def dead_letters() -> Iterator[Attention]:
+    """Messages that consumer groups gave up."""
+    for group in dead_letter_lists.groups()[:SHOWN]:
+        name = group.group_name
+        what = f"{group.letters:,} dead letter{'' if group.letters == 1 else 's'} of {name}"
+        why = "given up after all retries: redrive them"
+        yield Attention(True, what, why, "dead_letters_of", f"mqb redrive {name}", name, group.last_dead_at)
+
+
+def checks(groups: Sequence[Pending], now: datetime) -> Iterator[Attention]:
+    """Producer groups whose pending transactions cannot be asked about, and are not ended by their producers either."""
+    unasked = timedelta(seconds=settings.ATTENTION_UNASKED_SECONDS)
+    old = [group for group in groups if group.oldest_pending_at < now - unasked]
+    for group in [group for group in old if group.checking.obstacle or group.checking.paused][:SHOWN]:
+        name = group.producer_group
+        what = f"{counts.up_to(GROUP_LIMIT, group.pending)} pending of {name} cannot be asked about"
+        why = group.checking.obstacle or "its checks are paused"
+        mend = "register an endpoint, or start a producer that polls"
+        if group.checking.paused:
+            mend = f"mqb resume-group {name} --checks"
+        yield Attention(True, what, why, "pending", mend, name, group.oldest_pending_at)
+
+
+def ailing_endpoints() -> Iterator[Attention]:
+    """Endpoints that are not called, or answer what decides nothing."""
+    for endpoint in health.ailing(SHOWN):
+        name = endpoint.group.name
+        if endpoint.state == "healthy":
+            what = f"An endpoint of {name} answers, and decides nothing"
+            why = f"{endpoint.void_answers:,} void answers in a row; the last: {endpoint.last_answer}"
+            mend = "compare its answer with docs/check-back.md"
+            yield Attention(True, what, why, "producer_group", mend, name, endpoint.void_since)
+        else:
+            what, why = f"An endpoint of {name} is {endpoint.state}", failure(endpoint)
+            is_disabled = endpoint.state == "disabled"
+            yield Attention(is_disabled, what, why, "producer_group", MEND_SERVER, name, endpoint.last_failure_at)
+
+
+def ailing_subscriptions() -> Iterator[Attention]:
+    """Subscriptions whose servers are not called."""
+    for subscription in subscription_health.ailing(SHOWN):
+        what = f"The subscription {subscription.name} is {subscription.state}"
+        since = subscription.failing_since or subscription.last_failure_at
+        is_disabled = subscription.state == "disabled"
+        why = failure(subscription)
+        yield Attention(is_disabled, what, why, "subscription", MEND_SERVER, subscription.name, since)
+
+
+def ailing_outboxes(now: datetime) -> Iterator[Attention]:
+    """Outboxes that fail, are stuck, or set rows apart: what producers commit is not sent."""
+    for one in outboxes.ailing(now, SHOWN):
+        yield Attention(one.urgent, one.what, one.why, "outboxes", one.mend, since=one.since)
+
+
+def ailing_schedules() -> Iterator[Attention]:
+    """Schedules whose messages are refused, and times that are due while no process fires them."""
+    for schedule in Schedule.objects.filter(failure__isnull=False).order_by("failed_at")[:SHOWN]:
+        what = f"The messages of the schedule {schedule.name} are not sent"
+        mend = f"mend its topic, or PUT /v1/schedules/{schedule.name} with another message"
+        yield Attention(True, what, str(schedule.failure), "schedules", mend, since=schedule.failed_at)
+    if (seconds := overdue_seconds()) > LATE.total_seconds():
+        what = f"Times of schedules have been due for {seconds:,.0f} s"
+        why = "no beat, worker or web process fires them"
+        yield Attention(True, what, why, "schedules", "start beat and a worker, or a web process")
+
+
+def failure(called: Endpoint | Subscription) -> str:
+    """Where is called, and the last failure."""
+    return f"{called.url}: {called.last_failure or 'no reason kept'}"
+
+
+def late_releases(waits: Sequence[Outermost]) -> Iterator[Attention]:
+    """Delays that are over and not released: beat, workers and pollers are all away."""
+    overdue = [one.next_due_at for one in waits if one.next_due_at and one.next_due_at < one.now - LATE]
+    if overdue:
+        what = "Delayed messages are due and not released"
+        why = "no beat, worker or poller releases them"
+        yield Attention(True, what, why, "delays", "start beat and a worker, or a web process", since=min(overdue))
+
+
+def paused_groups(groups: Sequence[GroupStats]) -> Iterator[Attention]:
+    """Consumer groups that are paused while messages wait for them."""
+    waiting = [group for group in groups if group.lag > 0 or group.oldest_unacked_at is not None]
+    for group in [group for group in waiting if group.group.paused][:SHOWN]:
+        name = group.group.name
+        why = f"{_behind(group)}: resume it, or leave it to those who paused it"
+        mend, since = f"mqb resume-group {name}", group.oldest_unacked_at
+        yield Attention(True, f"{name} is paused", why, "consumer_group", mend, name, since)
+
+
+def waiting_groups(groups: Sequence[GroupStats], now: datetime) -> Iterator[Attention]:
+    """Consumer groups whose oldest message waits for long, or that are far behind."""
+    since = now - timedelta(seconds=settings.ATTENTION_UNACKED_SECONDS)
+    running = [group for group in groups if not group.group.paused]
+    for group in [group for group in running if _is_late(group, since) or group.lag > settings.ATTENTION_LAG][:SHOWN]:
+        name = group.group.name
+        what = f"{name} is behind" if group.lag else f"{name} does not ack"
+        # Whether consumers are there: where none is, nothing is handed out to be acked.
+        moved = "" if group.moved_at is None else f"; last handed out {group.moved_at:%Y-%m-%d %H:%M:%S} UTC"
+        why = f"{_behind(group)}, {group.in_flight:,} in flight{moved}"
+        mend = "start more consumers, or see what theirs wait for"
+        yield Attention(True, what, why, "consumer_group", mend, name, group.oldest_unacked_at)
+
+
+def _waiting(group: GroupStats) -> bool:
+    return group.lag > 0 or group.oldest_unacked_at is not None
+
+
+def _is_late(group: GroupStats, since: datetime) -> bool:
+    return group.oldest_unacked_at is not None and group.oldest_unacked_at < since
+
+
+def _behind(group: GroupStats) -> str:
+    return f"{group.lag:,} message{'' if group.lag == 1 else 's'} not handed out"

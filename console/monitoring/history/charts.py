@@ -1,0 +1,186 @@
+"""The charts over time: which series each has, and its points, read from the history."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple
+
+from console.monitoring.requests import BOUNDS
+from store.db import sync
+from store.db.statements import Statement
+from transactions.stats import OUTCOMES
+
+
+class Step(NamedTuple):
+    """A figure within one step of time, counted back from the latest, 0."""
+
+    figure: str
+    name: str
+    step: int
+    minutes: int
+    total: float
+    highest: float
+
+
+class Name(NamedTuple):
+    """A topic or a group that has a history."""
+
+    name: str
+
+
+READ_HISTORY = Statement(__file__, "read_history", Step)
+NAMES_IN_HISTORY = Statement(__file__, "names_in_history", Name)
+
+MAX_NAMES = 500
+Of = Literal["broker", "topic", "group"]
+
+
+class Span(NamedTuple):
+    """A stretch of time that ends now, and the seconds between two points."""
+
+    label: str
+    steps: int
+    step_seconds: int
+
+
+SPANS: Mapping[str, Span] = {
+    "1h": Span("1 hour", 60, 60),
+    "24h": Span("24 hours", 96, 900),
+    "7d": Span("7 days", 168, 3600),
+}
+
+
+class Series(NamedTuple):
+    """A line of a chart. The points of a figure are means of its step, or, of a `peak`, the highest value in it."""
+
+    label: str
+    figure: str
+    name: str | None = None
+    peak: bool = False
+
+
+class Kind(NamedTuple):
+    """A chart: its title, the unit of its values, and its lines."""
+
+    title: str
+    unit: str
+    series: tuple[Series, ...]
+
+
+KINDS: Mapping[Of, tuple[Kind, ...]] = {
+    "broker": (
+        Kind("Messages", "per second", (Series("became visible", "in"), Series("handed out", "out"))),
+        Kind(
+            "Transactions",
+            "per second",
+            (Series("begun", "halves"), Series("committed", "commits"), Series("rolled back", "rollbacks")),
+        ),
+        Kind("Lag of all consumer groups", "entries", (Series("lag", "lag", peak=True),)),
+        Kind("Oldest unacked message", "seconds", (Series("age", "oldest", peak=True),)),
+        Kind("Time of a send", "ms", (Series("p50", "send_seconds"), Series("p99", "send_seconds"))),
+        Kind(
+            "Checks", "per minute", tuple(Series(outcome.replace("_", " "), "checks", outcome) for outcome in OUTCOMES)
+        ),
+        Kind("Undecided transactions", "transactions", (Series("undecided", "undecided", peak=True),)),
+        Kind("Lateness of releases", "ms, p99 of a minute", (Series("late", "late_ms", peak=True),)),
+    ),
+    "topic": (
+        Kind("Messages", "per second", (Series("became visible", "topic_in"), Series("handed out", "topic_out"))),
+    ),
+    "group": (
+        Kind("Messages", "per second", (Series("handed out", "group_out"),)),
+        Kind("Lag", "entries", (Series("lag", "group_lag", peak=True),)),
+        Kind("Oldest unacked message", "seconds", (Series("age", "group_oldest", peak=True),)),
+    ),
+}
+QUANTILES = {"p50": 0.50, "p99": 0.99}
+# Figures that have a row for each outcome, or for each bucket of time.
+OF_SEVERAL = ("checks", "send_seconds")
+# Has a row for each minute that was recorded.
+RECORDED = "stored"
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart with its points, the oldest first. None stands where nothing was recorded."""
+
+    kind: Kind
+    times: Sequence[datetime]
+    lines: Mapping[str, Sequence[float | None]]
+
+
+def read(of: Of, name: str, span: Span, now: datetime) -> list[Chart]:
+    """The charts of the broker, or of one topic or group, up to `now`, the time of the database."""
+    asked = {
+        "name": name,
+        "figures": [series.figure for kind in KINDS[of] for series in kind.series],
+        "all_names": [RECORDED, *(OF_SEVERAL if of == "broker" else ())],
+        "step_seconds": span.step_seconds,
+        "steps": span.steps,
+    }
+    found: dict[tuple[str, str], dict[int, Step]] = {}
+    for row in sync.read(READ_HISTORY, asked):
+        found.setdefault((row.figure, row.name), {})[row.step] = row
+    times = _times(span, now)
+    return [Chart(kind, times, dict(_lines(kind, name, span, found))) for kind in KINDS[of]]
+
+
+def names(of: Of, span: Span) -> list[str]:
+    """The topics or groups that have a history within the span, MAX_NAMES at most."""
+    asked = {
+        "figures": [series.figure for kind in KINDS[of] for series in kind.series],
+        "seconds": span.steps * span.step_seconds,
+        "max_names": MAX_NAMES,
+    }
+    return [row.name for row in sync.read(NAMES_IN_HISTORY, asked)]
+
+
+def _times(span: Span, now: datetime) -> list[datetime]:
+    """The end of each step."""
+    last = now.replace(second=0, microsecond=0)
+    return [last - timedelta(seconds=span.step_seconds * ago) for ago in reversed(range(span.steps))]
+
+
+def _lines(
+    kind: Kind, name: str, span: Span, found: Mapping[tuple[str, str], Mapping[int, Step]]
+) -> Iterator[tuple[str, list[float | None]]]:
+    recorded = found.get((RECORDED, ""), {})
+    for series in kind.series:
+        if series.figure == "send_seconds":
+            yield series.label, _send_times(QUANTILES[series.label], span, found)
+            continue
+        of_name = found.get((series.figure, name if series.name is None else series.name), {})
+        yield series.label, [_value(series, of_name.get(ago), recorded.get(ago)) for ago in reversed(range(span.steps))]
+
+
+def _value(series: Series, step: Step | None, recorded: Step | None) -> float | None:
+    """The mean over the minutes that were recorded, of which a figure of 0 has no row; or the highest value."""
+    if step is None:
+        return None if recorded is None else 0.0
+    if series.peak:
+        return step.highest
+    return step.total / max(step.minutes, recorded.minutes if recorded else 0)
+
+
+def _send_times(share: float, span: Span, found: Mapping[tuple[str, str], Mapping[int, Step]]) -> list[float | None]:
+    """The time in ms that this share of the sends of each step did not exceed; None without sends."""
+    buckets = [found.get(("send_seconds", str(number)), {}) for number in range(len(BOUNDS) + 1)]
+    counts = (
+        [step.total if (step := of_bucket.get(ago)) else 0.0 for of_bucket in buckets]
+        for ago in reversed(range(span.steps))
+    )
+    return [quantile_ms(share, of_step) for of_step in counts]
+
+
+def quantile_ms(share: float, counts: Sequence[float]) -> float | None:
+    """The time in ms that this share of what was counted did not exceed, interpolated in its bucket of BOUNDS."""
+    wanted, below = share * sum(counts), 0.0
+    if not wanted:
+        return None
+    edges = (0.0, *BOUNDS, BOUNDS[-1])
+    for bucket, count in enumerate(counts):
+        if count and below + count >= wanted:
+            low, high = edges[bucket], edges[bucket + 1]
+            return round((low + (high - low) * (wanted - below) / count) * 1000, 3)
+        below += count
+    return round(BOUNDS[-1] * 1000, 3)

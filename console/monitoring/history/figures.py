@@ -1,0 +1,125 @@
+"""The figures of the history, and how they are read: counts become rates by the counters of the minute before."""
+
+from collections.abc import Iterator, Mapping
+from heapq import nlargest
+from typing import NamedTuple
+
+from console.monitoring import stats
+from delivery import stats as delivery_stats
+from scheduling import lateness
+from store import stats as store_stats
+from store.naming import cells
+from store.naming.topics import is_system
+from transactions import stats as transaction_stats
+
+# Of each figure by name: the names with the highest values of a minute. 5 figures of 50 names take 67 MB a day.
+MAX_NAMES = 50
+MINUTE = 60
+# Beyond it a number only says "very many".
+MAX_UNDECIDED = 100_000
+
+# What was counted ever, by figure and name.
+Counters = dict[str, dict[str, int]]
+
+
+class Figure(NamedTuple):
+    """The value of a figure in a minute; `name` is empty for the whole broker's."""
+
+    figure: str
+    name: str
+    value: float
+
+
+class Reading(NamedTuple):
+    """What one look at the broker found: counters, and figures that are no differences of counters."""
+
+    counters: Counters
+    figures: list[Figure]
+
+
+def read() -> Reading:
+    """The broker now: all cells together."""
+    counters, figures = _of_consumers()
+    entries = _entries_by_topic()
+    counters["stored"] = {"": store_stats.ever_stored()}
+    counters["topic_in"] = entries
+    counters["in"] = {"": sum(entries.values())}
+    return Reading(counters, [*figures, *_of_transactions(), *_of_releases()])
+
+
+def rates(now: Counters, before: Mapping[str, Mapping[str, int]], seconds: float) -> Iterator[Figure]:
+    """The counters' differences by the second, over the seconds between two readings.
+
+    `stored` is there of each minute that was recorded, others only where they are not 0. What was not counted before
+    has no rate yet, and what was counted down (a topic was deleted and made again) begins anew.
+    """
+    for figure, counted in now.items():
+        known = before.get(figure, {})
+        found = [
+            Figure(figure, name, max(0, count - known[name]) / seconds)
+            for name, count in counted.items()
+            if name in known
+        ]
+        yield from highest(one for one in found if one.value or figure == "stored")
+
+
+def highest(figures: Iterator[Figure]) -> list[Figure]:
+    """The MAX_NAMES figures with the highest values."""
+    return nlargest(MAX_NAMES, figures, key=lambda one: one.value)
+
+
+def _entries_by_topic() -> dict[str, int]:
+    """The entries that each topic of users ever had; it has them in one cell, or, moved, as many in another."""
+    found: dict[str, int] = {}
+    for of_cell in cells.ask(store_stats.entries_by_topic).values():
+        for topic, entries in of_cell.items():
+            if not is_system(topic):
+                found[topic] = max(found.get(topic, 0), entries)
+    return found
+
+
+def _of_consumers() -> tuple[Counters, list[Figure]]:
+    """What groups were handed, by group and by topic, and how far they are behind."""
+    by_topic: dict[str, int] = {}
+    by_group: dict[str, int] = {}
+    lag: list[Figure] = []
+    oldest: list[Figure] = []
+    now = store_stats.now()
+    for group in delivery_stats.by_urgency():
+        name = group.group.name
+        by_group[name] = sum(queue.next_offset for queue in group.queues)
+        for queue in group.queues:
+            if not is_system(queue.topic):
+                by_topic[queue.topic] = by_topic.get(queue.topic, 0) + queue.next_offset
+        lag.append(Figure("group_lag", name, group.lag))
+        if (since := group.oldest_unacked_at) is not None:
+            oldest.append(Figure("group_oldest", name, max(0.0, (now - since).total_seconds())))
+    whole = [
+        Figure("lag", "", sum(one.value for one in lag)),
+        Figure("oldest", "", max((one.value for one in oldest), default=0.0)),
+    ]
+    counters = {"out": {"": sum(by_group.values())}, "topic_out": by_topic, "group_out": by_group}
+    return counters, [*_set(whole), *highest(_set(lag)), *highest(_set(oldest))]
+
+
+def _of_transactions() -> Iterator[Figure]:
+    """Transactions begun and decided by the second, undecided ones, and checks of a minute by outcome."""
+    rates_now = dict(stats.now().last_minute.rates())
+    for figure in ("halves", "commits", "rollbacks"):
+        yield from _set([Figure(figure, "", rates_now[figure])])
+    undecided = transaction_stats.undecided(MAX_UNDECIDED)
+    yield from _set([Figure("undecided", "", undecided.pending + undecided.discarded)])
+    # Of the minute before the last one: what is asked now has no outcome yet.
+    asked, latest = transaction_stats.checks(2 * MINUTE), transaction_stats.checks(MINUTE)
+    yield from _set(Figure("checks", outcome, number - latest[outcome]) for outcome, number in asked.items())
+
+
+def _of_releases() -> Iterator[Figure]:
+    """How late what was released in the last minute was, at the 99th percentile, in ms."""
+    late_ms = lateness.of_all(MINUTE).p99_ms
+    yield from _set([Figure("late_ms", "", late_ms or 0.0)])
+
+
+def _set(figures: Iterator[Figure] | list[Figure]) -> Iterator[Figure]:
+    """Those that are not 0."""
+    return (one for one in figures if one.value)

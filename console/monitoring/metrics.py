@@ -1,0 +1,249 @@
+"""The broker's metrics for Prometheus: every name once, with its meaning and its source.
+
+Each scrape reads them from the database, so that they are the same at every web process and outlive a restart; but for
+the metrics of `requests`, which the processes of one port count in memory that they share.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from access import keys
+from console.monitoring import around, consumers, requests, stats
+from console.monitoring.scrape import TIMER, Metric, ReadOnce, Sample, Scrape, Shared
+from console.monitoring.senders import outboxes, schedules
+from delivery.push import registry as subscription_registry
+from scheduling import stats as scheduling_stats
+from store import stats as store_stats
+from transactions import stats as transaction_stats
+from transactions.operations import totals
+
+QUANTILES = {"0.5": "p50_ms", "0.99": "p99_ms"}
+
+
+def _last_minute(_: ReadOnce) -> Iterator[Sample]:
+    yield from (((figure,), per_second) for figure, per_second in stats.now().last_minute.rates())
+
+
+def _lateness(reading: ReadOnce) -> Iterator[Sample]:
+    for level, summary in reading.late.items():
+        for quantile, name in QUANTILES.items():
+            if (late_ms := getattr(summary, name)) is not None:
+                yield (level, quantile), late_ms / 1000
+
+
+def _ends(name: str, reading: ReadOnce) -> Iterator[Sample]:
+    for level, ends in reading.delays.items():
+        if (seconds := getattr(ends, name)) is not None:
+            yield (level,), seconds
+
+
+def _forecast(_: ReadOnce) -> Iterator[Sample]:
+    coming = {str(level): minutes for level, minutes in scheduling_stats.level_forecast().items()}
+    for level, minutes in (coming | {TIMER: scheduling_stats.timer_forecast()[0]}).items():
+        yield (level, "minute"), minutes[0]
+        yield (level, "hour"), sum(minutes)
+
+
+def _key_limits(reading: ReadOnce) -> Iterator[Sample]:
+    for key in reading.limited_keys:
+        for name in keys.LIMIT_NAMES:
+            limit = getattr(key, name)
+            if limit is not None:
+                yield (key.name, name), limit
+
+
+def _nightly(reading: ReadOnce) -> Iterator[Sample]:
+    if (nights := reading.nights) is not None:
+        yield from ((("succeeded",), nights.succeeded), (("failed",), nights.failed))
+
+
+METRICS = (
+    Metric(
+        "mqbroker_messages_stored_total",
+        "Messages that the commit log ever took, half messages among them.",
+        lambda _: [((), store_stats.ever_stored())],
+        counter=True,
+    ),
+    Metric(
+        "mqbroker_entries_total",
+        "Entries that ever became visible in a topic; in the schedule topic: that ever waited at a delay level.",
+        lambda _: [((topic,), entries) for topic, entries in store_stats.entries_by_topic().items()],
+        labels=("topic",),
+        counter=True,
+    ),
+    Metric(
+        "mqbroker_operations_total",
+        "What was ever said of transactions: commits, rollbacks, unknowns, discards and resumes.",
+        lambda _: [((), transaction_stats.operations_ever())],
+        counter=True,
+    ),
+    Shared(
+        "mqbroker_per_second",
+        "Rates of the last minute, as in /v1/stats: messages, entries, halves, commits, rollbacks, discarded, checks.",
+        _last_minute,
+        labels=("figure",),
+    ),
+    Metric(
+        "mqbroker_half_messages",
+        "Undecided transactions of a producer group; DISCARDED ones wait for an operator.",
+        lambda reading: [((row.producer_group, row.state), row.halves) for row in reading.waiting],
+        labels=("producer_group", "state"),
+    ),
+    Metric(
+        "mqbroker_half_messages_by_topic",
+        "Half messages of undecided transactions, each at its topic: RocketMQ's TransactionMetrics.",
+        lambda _: [((row.topic, row.state), row.messages) for row in transaction_stats.by_topic()],
+        labels=("topic", "state"),
+    ),
+    Metric(
+        "mqbroker_transactions_total",
+        "Transactions that ever ended so, at each of their topics: RocketMQ's rocketmq_commit_messages_total.",
+        lambda _: totals.by_end(),
+        labels=("topic", "producer_group", "end"),
+        counter=True,
+    ),
+    Metric(
+        "mqbroker_oldest_half_message_seconds",
+        "Age of the oldest undecided transaction of a producer group. It grows while the producer answers no checks.",
+        lambda reading: [((row.producer_group, row.state), row.oldest_seconds) for row in reading.waiting],
+        labels=("producer_group", "state"),
+    ),
+    Metric(
+        "mqbroker_checks_last_hour",
+        "Checks of the last hour by outcome: decided, unknown, unanswered, handed_out (to a poll), unreached.",
+        lambda _: [((outcome,), count) for outcome, count in transaction_stats.checks().items()],
+        labels=("outcome",),
+    ),
+    Metric(
+        "mqbroker_half_to_end_seconds",
+        "Time from half to end of the latest decided transactions.",
+        lambda _: [((quantile,), seconds) for quantile, seconds in transaction_stats.seconds_undecided().items()],
+        labels=("quantile",),
+    ),
+    Metric(
+        "mqbroker_endpoints",
+        "Endpoints of a producer group; open and disabled ones are not called.",
+        lambda _: [((group, state), count) for group, state, count in transaction_stats.endpoints()],
+        labels=("producer_group", "state"),
+    ),
+    *consumers.METRICS,
+    Metric(
+        "mqbroker_subscriptions",
+        "Push subscriptions; open and disabled ones are not called.",
+        lambda _: [((state,), count) for state, count in subscription_registry.states().items()],
+        labels=("state",),
+    ),
+    Metric(
+        "mqbroker_delay_backlog",
+        "Messages that wait at a delay level.",
+        lambda _: [((str(level),), backlog) for level, backlog in scheduling_stats.backlogs().items()],
+        labels=("level",),
+    ),
+    Metric(
+        "mqbroker_timers",
+        "Messages that wait for a time of their own, counted to a million.",
+        lambda _: [((), scheduling_stats.timers())],
+    ),
+    Metric(
+        "mqbroker_delay_oldest_seconds",
+        "Time for which the message has waited that has waited longest, at a delay level or as a timer.",
+        partial(_ends, "oldest_seconds"),
+        labels=("level",),
+    ),
+    Metric(
+        "mqbroker_delay_next_due_seconds",
+        "Time until the next message is due at a delay level or as a timer; below zero it is overdue.",
+        partial(_ends, "next_due_seconds"),
+        labels=("level",),
+    ),
+    Metric(
+        "mqbroker_delay_lateness_seconds",
+        "How late the releases of the last hour were, at a delay level or as timers: from due to visible.",
+        _lateness,
+        labels=("level", "quantile"),
+    ),
+    Metric(
+        "mqbroker_delay_released_last_hour",
+        "Releases of the last hour, at a delay level or as timers.",
+        lambda reading: [((level,), summary.released) for level, summary in reading.late.items()],
+        labels=("level",),
+    ),
+    Metric(
+        "mqbroker_delay_forecast",
+        "Messages that become due within the coming minute, or hour, at a delay level or as timers.",
+        _forecast,
+        labels=("level", "within"),
+    ),
+    Shared(
+        "mqbroker_key_refused_total",
+        "Requests that the limits of an API key refused.",
+        lambda reading: [((key.name,), key.refused) for key in reading.limited_keys],
+        labels=("api_key",),
+        counter=True,
+    ),
+    Shared(
+        "mqbroker_key_limit",
+        "Limits of an API key: messages_per_second and bytes_per_second in each web process, max_undecided in all.",
+        _key_limits,
+        labels=("api_key", "limit"),
+    ),
+    Metric(
+        "mqbroker_segments",
+        "Segments of the log; the ready one is what the next roll opens.",
+        lambda _: [((state,), count) for state, count in store_stats.segments().items()],
+        labels=("state",),
+    ),
+    Metric(
+        "mqbroker_export_rows",
+        "Rows that the latest export to a folder holds, by its tables.",
+        lambda reading: [((one.target, table), rows) for one in reading.exported for table, rows in one.rows.items()],
+        labels=("folder", "table"),
+    ),
+    Metric(
+        "mqbroker_export_lag_messages",
+        "Log offsets that were given since the latest export to a folder.",
+        lambda reading: [((one.target,), one.messages_behind) for one in reading.exported],
+        labels=("folder",),
+    ),
+    Metric(
+        "mqbroker_export_lag_seconds",
+        "Time since the moment that the latest export to a folder shows.",
+        lambda reading: [((one.target,), one.seconds_behind) for one in reading.exported],
+        labels=("folder",),
+    ),
+    Metric(
+        "mqbroker_export_last_success_timestamp_seconds",
+        "When the latest export to a folder was complete, as Unix time.",
+        lambda reading: [((one.target,), one.finished_at.timestamp()) for one in reading.exported],
+        labels=("folder",),
+    ),
+    Shared(
+        "mqbroker_nightly_exports_total",
+        "Nightly exports that ended well, and tries that failed. No sample where none is set.",
+        _nightly,
+        labels=("outcome",),
+        counter=True,
+    ),
+    Metric(
+        *("mqbroker_segments_awaiting_export", "Closed segments that no export holds whole."),
+        lambda reading: [((), reading.awaited.waiting)],
+    ),
+    Metric(
+        "mqbroker_segments_dropped_unexported_total",
+        "Segments that retention dropped before an export held them, for want of room.",
+        lambda reading: [((), reading.awaited.dropped)],
+        counter=True,
+    ),
+    *(*outboxes.METRICS, *schedules.METRICS, *around.METRICS),
+    requests.REQUESTS,
+)
+
+
+def exposition() -> bytes:
+    """All metrics now, in Prometheus' text format."""
+    registry = CollectorRegistry()
+    for collector in (Scrape(METRICS), requests.Histogram()):
+        registry.register(collector)
+    return generate_latest(registry)

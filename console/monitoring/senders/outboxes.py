@@ -1,0 +1,116 @@
+"""The metrics of outboxes, and what is out of order of them, as the processes that drain them note it."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from django.db.models import Q
+
+from console.monitoring.scrape import ReadOnce, Sample, Shared
+from store import stats as store_stats
+from transactions.outboxes.models import Outbox
+from transactions.outboxes.registry import MAX_OUTBOXES
+
+
+def _of_each(number: Callable[[Outbox], float]) -> Callable[[ReadOnce], list[Sample]]:
+    def read(_: ReadOnce) -> list[Sample]:
+        return [((row.name,), number(row)) for row in Outbox.objects.order_by("name")[:MAX_OUTBOXES]]
+
+    return read
+
+
+class Ailing(NamedTuple):
+    """An outbox that is out of order: what is wrong, why, and what mends it."""
+
+    urgent: bool
+    what: str
+    why: str
+    mend: str
+    since: datetime | None
+
+
+# A process looks every few seconds.
+UNSEEN = timedelta(minutes=1)
+# Rows that wait for so long wait for more than their turn.
+STUCK = timedelta(minutes=2)
+# So long rows that were set apart need attention.
+REFUSED = timedelta(hours=1)
+
+
+def ailing(now: datetime, count: int) -> Iterator[Ailing]:
+    """Outboxes that fail, that are stuck, and that set rows apart, so many of each at most."""
+    running = Outbox.objects.filter(paused=False)
+    for row in running.filter(failure__isnull=False).order_by("failed_at")[:count]:
+        mend = f"mend its source as it says, or PUT /v1/outboxes/{row.name} with another url"
+        yield Ailing(True, f"The outbox {row.name} is not drained", f"{row.place}: {row.failure}", mend, row.failed_at)
+    well = running.filter(failure__isnull=True)
+    for row in well.filter(_unseen(now)).order_by("name")[:count]:
+        why = f"no process has looked into {row.place} for a minute"
+        mend = "start a web process; if one runs, its log says what it waits for"
+        yield Ailing(True, f"The outbox {row.name} is not drained", why, mend, row.looked_at)
+    for row in well.filter(oldest_at__lt=now - STUCK).exclude(_unseen(now)).order_by("oldest_at")[:count]:
+        why = f"{row.waiting:,} rows wait in {row.place}, the first for more than two minutes"
+        mend = "if the number falls, let it; else see the log of the web processes"
+        yield Ailing(True, f"The outbox {row.name} is behind", why, mend, row.oldest_at)
+    for row in running.filter(refused_at__gt=now - REFUSED).order_by("-refused_at")[:count]:
+        why = f"{row.refused:,} rows so far, that no message could be made of: each has its reason beside it"
+        mend = f"look into {row.schema}.mqbroker_outbox_refused of {row.place}; insert again what is mended"
+        yield Ailing(False, f"The outbox {row.name} sets rows apart", why, mend, row.refused_at)
+
+
+def _unseen(now: datetime) -> Q:
+    return Q(looked_at__lt=now - UNSEEN) | Q(looked_at__isnull=True, created_at__lt=now - UNSEEN)
+
+
+def _oldest_seconds(row: Outbox) -> float:
+    return 0.0 if row.paused else _seconds_since(row.oldest_at)
+
+
+def _looked_seconds(row: Outbox) -> float:
+    return 0.0 if row.paused else _seconds_since(row.looked_at or row.created_at)
+
+
+def _seconds_since(moment: datetime | None) -> float:
+    return 0.0 if moment is None else max(0.0, (store_stats.now() - moment).total_seconds())
+
+
+METRICS = (
+    Shared(
+        "mqbroker_outbox_rows_waiting",
+        "Rows of an outbox that were not drained at the latest look, counted to 100,000.",
+        _of_each(lambda row: row.waiting),
+        labels=("outbox",),
+    ),
+    Shared(
+        "mqbroker_outbox_oldest_seconds",
+        "For how long the oldest of them has waited; 0 without one, and of an outbox that is paused.",
+        _of_each(_oldest_seconds),
+        labels=("outbox",),
+    ),
+    Shared(
+        "mqbroker_outbox_looked_seconds",
+        "Since when no process has looked into an outbox that could; 0 of one that is paused.",
+        _of_each(_looked_seconds),
+        labels=("outbox",),
+    ),
+    Shared(
+        "mqbroker_outbox_rows_drained_total",
+        "Rows of an outbox whose messages were stored.",
+        _of_each(lambda row: row.drained),
+        labels=("outbox",),
+        counter=True,
+    ),
+    Shared(
+        "mqbroker_outbox_rows_refused_total",
+        "Rows of an outbox that no message could be made of.",
+        _of_each(lambda row: row.refused),
+        labels=("outbox",),
+        counter=True,
+    ),
+    Shared(
+        "mqbroker_outbox_fails",
+        "1 while an outbox cannot be drained, else 0, also of one that is paused.",
+        _of_each(lambda row: row.failure is not None and not row.paused),
+        labels=("outbox",),
+    ),
+)

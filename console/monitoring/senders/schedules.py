@@ -1,0 +1,33 @@
+"""The metrics of schedules."""
+
+from django.db.models import Min
+
+from console.monitoring.scrape import ReadOnce, Sample, Shared
+from scheduling.cron.models import Firing, Schedule
+from store import stats as store_stats
+
+
+def _failing(_: ReadOnce) -> list[Sample]:
+    return [((), Schedule.objects.filter(failure__isnull=False).count())]
+
+
+def overdue_seconds() -> float:
+    """For how long the oldest time has been due for which no message is stored; 0 without one.
+
+    Without schedules that fail: their messages wait for something else than a process.
+    """
+    failing = Schedule.objects.filter(failure__isnull=False)
+    waiting = Schedule.objects.filter(paused=False, failure__isnull=True).aggregate(at=Min("next_at"))["at"]
+    decided = Firing.objects.exclude(schedule_id__in=failing.values("id")).aggregate(at=Min("fire_at"))["at"]
+    now = store_stats.now()
+    return max((max(0.0, (now - at).total_seconds()) for at in (waiting, decided) if at is not None), default=0.0)
+
+
+METRICS = (
+    Shared("mqbroker_schedules_failing", "Schedules whose latest message was refused, or waits.", _failing),
+    Shared(
+        "mqbroker_schedules_overdue_seconds",
+        "For how long the oldest time of a schedule that does not fail has been due without its message; 0: none.",
+        lambda _: [((), overdue_seconds())],
+    ),
+)

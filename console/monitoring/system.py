@@ -1,0 +1,203 @@
+"""Is it the broker? Its database, Redis and processes, with a sentence for each thing that is out of order."""
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple
+
+from django.conf import settings
+
+from analytics.nightly import runs
+from analytics.nightly.runs import Nights
+from console.monitoring import health
+from store import stats as store_stats
+from store.db import health as database_health
+from store.db.health import Connections, HotTable, SegmentSize, Snapshot
+from store.naming import cells
+from store.notices import heartbeats
+from store.notices.heartbeats import Alive
+from store.process import runtime
+from store.segments import exports
+from store.segments.exports import Exported, ExportWait
+
+# A snapshot that is pinned for longer keeps dead rows of the hot tables, and receives and checks get slower.
+PINNED_SECONDS = 60.0
+# Dead rows that a hot table may have beside as many live ones before its scans are slow.
+MANY_DEAD = 100_000
+CONNECTIONS_SHARE = 0.9
+# A worker starts the nightly export within a tick of beat.
+NIGHTLY_LATE_SECONDS = 600.0
+# For so long it is said that retention dropped what no export held.
+DROPPED_HOURS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Exports:
+    """The latest exports of a cell, what waits for one there, and what all its segments take on disk."""
+
+    latest: Sequence[Exported]
+    wait: ExportWait
+    bytes: int
+
+    def problems(self, now: datetime) -> Iterator[str]:
+        """What is out of order, a sentence each."""
+        dropped_at = self.wait.last_dropped_at
+        if dropped_at is not None and now - dropped_at < timedelta(hours=DROPPED_HOURS):
+            yield (
+                f"Retention dropped segments before their export ({self.wait.dropped} so far, the last one at "
+                f"{dropped_at:%Y-%m-%d %H:%M} UTC): all segments took more than RETAIN_UNTIL_EXPORTED_MAX_BYTES."
+            )
+
+
+def _of_nights(nights: Nights) -> Iterator[str]:
+    if nights.failure is not None:
+        yield f"The nightly export of {nights.day} failed {nights.tries} times, at last: {nights.failure}."
+    if nights.day != nights.due_day and NIGHTLY_LATE_SECONDS < nights.since < runs.HOURS * 3600:
+        yield (
+            f"No worker started the nightly export of {nights.due_day}: each needs the extra `analytics`, and its log "
+            "says when it is missing."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """The disk that holds the embedded PostgreSQL's data, in bytes."""
+
+    free: int
+    total: int
+
+
+def _of_disk(disk: Disk | None) -> Iterator[str]:
+    if disk is not None and disk.free < disk.total * settings.ATTENTION_FREE_PERCENT / 100:
+        free = f"{disk.free / 1024**3:.1f} GiB of {disk.total / 1024**3:.0f} are free"
+        yield f"The disk of PostgreSQL's data fills: {free}; retention drops segments by MQBROKER_RESERVED_HOURS only."
+
+
+def read_disk() -> Disk | None:
+    """The disk of the embedded servers' data folder; None without one."""
+    if not settings.DATA_DIR:
+        return None
+    usage = shutil.disk_usage(settings.DATA_DIR)
+    return Disk(usage.free, usage.total)
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """One reading of a cell's database."""
+
+    snapshots: Sequence[Snapshot]
+    connections: Sequence[Connections]
+    hot_tables: Sequence[HotTable]
+    segments: Sequence[SegmentSize]
+    exports: Exports
+
+    @property
+    def connected(self) -> int:
+        """The connections of the server."""
+        return sum(row.connections for row in self.connections)
+
+    def problems(self, now: datetime) -> Iterator[str]:
+        """What is out of order, a sentence each."""
+        yield from self.exports.problems(now)
+        for snapshot in self.snapshots[:1]:
+            if snapshot.seconds is None or snapshot.seconds > PINNED_SECONDS:
+                since = "" if snapshot.seconds is None else f" for {snapshot.seconds:.0f} s"
+                who = f"A {snapshot.kind} ({snapshot.name})"
+                yield f"{who} pins a snapshot{since}: dead rows stay, and scans get slower."
+        for table in self.hot_tables:
+            if table.dead > MANY_DEAD and table.dead > table.live:
+                yield f"The table {table.name} has {table.dead:,} dead rows: VACUUM does not keep up."
+        if self.connections and self.connected > CONNECTIONS_SHARE * self.connections[0].max_connections:
+            most = self.connections[0].max_connections
+            yield f"{self.connected} of {most} connections of the server are used: the next process may find none."
+
+
+def read_database() -> Database:
+    """The database of the cell that this work has entered, or else of the control."""
+    return Database(
+        snapshots=database_health.snapshots(),
+        connections=database_health.connections(),
+        hot_tables=database_health.hot_tables(),
+        segments=database_health.segments(),
+        exports=Exports(latest=exports.latest(), wait=exports.wait(), bytes=exports.taken_bytes()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """One reading of the broker's surroundings. `problems` is empty when all of it is in order.
+
+    `databases` are those of the cells by their names, without those that did not answer, which are `missing`; the
+    control's first. `disk` is None where the database's disk is another machine's, `nights` without a nightly export.
+    """
+
+    now: datetime
+    databases: Mapping[str, Database]
+    redis: str | None
+    processes: Sequence[Alive]
+    nights: Nights | None
+    disk: Disk | None = None
+    missing: Sequence[str] = ()
+
+    @property
+    def problems(self) -> list[str]:
+        """What is out of order, a sentence each."""
+        away = [f"The cell {cell} does not answer: its topics are answered by 503 cell_away." for cell in self.missing]
+        return [*away, *(f"{cell}{problem}" for cell, problem in self.of_servers), *self._of_processes()]
+
+    @property
+    def of_servers(self) -> list[tuple[str, str]]:
+        """What is out of order in the databases, the disk, Redis and the exports, a sentence each, behind its cell."""
+        around = [*_of_disk(self.disk), *([self.redis] if self.redis else [])]
+        around += _of_nights(self.nights) if self.nights is not None else ()
+        return [*self._of_databases(), *(("", problem) for problem in around)]
+
+    def is_away(self, process: Alive) -> bool:
+        """Whether a process has not noted itself for AWAY_SECONDS."""
+        return self.now - process.beaten_at > timedelta(seconds=heartbeats.AWAY_SECONDS)
+
+    def _of_databases(self) -> Iterator[tuple[str, str]]:
+        for cell, database in self.databases.items():
+            for problem in database.problems(self.now):
+                yield f"Cell {cell}: " if runtime.several else "", problem
+
+    def _of_processes(self) -> Iterator[str]:
+        here = {process.kind for process in self.processes if not self.is_away(process)}
+        if "worker" not in here:
+            yield "No worker was reached by a tick of beat: web processes do its work, seconds later."
+        if "web" not in here:
+            yield "No web process polls: without a worker nothing is released or checked."
+
+
+def read() -> System:
+    """The surroundings as they are now."""
+    with cells.leaving_out() as missing:
+        found = cells.ask(read_database)
+    return System(
+        now=store_stats.now(),
+        databases={runtime.of(cell).name: database for cell, database in found.items()},
+        missing=missing,
+        redis=health.redis_warning(),
+        processes=heartbeats.alive(),
+        nights=runs.latest(),
+        disk=read_disk(),
+    )
+
+
+class ClosedTopic(NamedTuple):
+    """A topic that takes no messages yet; the fields of an `Attention` behind its first one."""
+
+    what: str
+    detail: str
+    about: Literal["topic"]
+    mend: str
+    name: str
+
+
+def closed_topics(count: int) -> Iterator[ClosedTopic]:
+    """The first `count` topics that take no messages before their time, the first to open first."""
+    for topic in store_stats.closed_topics(count):
+        what = f"{topic.name} takes no messages until {topic.sends_from:%Y-%m-%d %H:%M:%S} UTC"
+        mend = f"PUT /v1/topics/{topic.name} with another sends_from"
+        yield ClosedTopic(what, "its sends and half messages are refused", "topic", mend, topic.name)
