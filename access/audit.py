@@ -17,13 +17,13 @@ from django.db import transaction
 from django.db.models import Count, Model
 
 from access.models import AuditEntry
+from store.cells import copies
 from store.commit.batch import Batch
 from store.commit.operation import Note, Operation
 from store.db.statements import Statement
 from store.errors import Refusal
 from store.messages.texts import legible
 from store.messages.times import written
-from store.naming import copies
 
 INSERT_ENTRIES = Statement(__file__, "insert_entries")
 

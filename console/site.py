@@ -17,7 +17,7 @@ from access import roles
 from console.pages import overview
 from console.pages.routes import ROUTES
 from console.users import sign_in
-from store.naming import cells
+from store.cells import cells
 
 
 def refuse_nul(request: HttpRequest) -> None:

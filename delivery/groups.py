@@ -6,12 +6,13 @@ from typing import NamedTuple, Self
 
 from delivery.models import ConsumerGroup, RetryQueue
 from delivery.rows import GroupFacts
+from store.cells import copies
 from store.commit.batch import Batch
 from store.db import connections
 from store.db.statements import Statement
 from store.db.ttl_cache import TtlCache
 from store.errors import GroupNotExist
-from store.naming import copies, topics
+from store.naming import topics
 from store.naming.cached_groups import Groups
 from store.naming.names import MAX_CHARACTERS
 from store.naming.topics import RETRY_PREFIX, TopicFacts

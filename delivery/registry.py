@@ -11,12 +11,13 @@ from delivery.models import ConsumerGroup, Receipt, RetryQueue, Waiting
 from delivery.receive import turns
 from delivery.retries import policies
 from store import registry
+from store.cells import cells, copies
 from store.db import connections, fields
 from store.db.statements import Statement
 from store.errors import MessageIllegal
 from store.messages import rules
 from store.models import Topic
-from store.naming import cells, copies, namespaces, topics
+from store.naming import namespaces, topics
 from store.notices import caches
 from store.reading import progress
 

@@ -14,9 +14,9 @@ from delivery.receive.positions import FIND_LAGS_ANEW
 from delivery.receive.turns import COUNT_WAITING, Waiting
 from delivery.retries import retrying
 from delivery.retries.retrying import ByTopic, Retrying
+from store.cells import cells
 from store.db import databases, sync
 from store.db.statements import Statement
-from store.naming import cells
 from store.queues import Queue
 from store.reading import progress
 from store.rows import Lag

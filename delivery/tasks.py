@@ -6,8 +6,8 @@ from delivery import reappend as reappends
 from delivery import registry
 from delivery.push import pusher
 from delivery.retries import expiry
+from store.cells import cells
 from store.db import event_loop
-from store.naming import cells
 
 
 @shared_task(name="delivery.expire")

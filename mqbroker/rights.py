@@ -10,10 +10,10 @@ from rest_framework.request import Request
 
 from access import key_limits, keys, roles
 from access.callers import Caller
+from store.cells import cells
 from store.db import connections
 from store.db.ttl_cache import TtlCache
 from store.errors import Unauthenticated
-from store.naming import cells
 from store.notices.caches import LONGEST_CACHED_SECONDS
 
 # A revoked key must be refused within 5 s by every process: no answer about a key is believed for longer than this.

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from scheduling import delays
+from store.cells import cells
 from store.db import connections, sync
 from store.db.arrays import literal
 from store.db.statements import Statement
 from store.messages.ids import new_id
-from store.naming import cells
 from store.process import runtime
 
 

@@ -13,10 +13,11 @@ from django.conf import settings
 from scheduling import delays
 from scheduling.models import Timer
 from scheduling.release import DELAY_LEVEL_HEADS, QUEUES_OF_LEVELS
+from store.cells import cells
 from store.db import sync
 from store.db.statements import Statement
 from store.models import Topic
-from store.naming import cells, topic_names
+from store.naming import topic_names
 from store.reading import merging
 from store.reading.merging import Part
 

@@ -4,8 +4,8 @@ from celery import shared_task
 
 from scheduling import reappend as reappends
 from scheduling import release as releases
+from store.cells import cells
 from store.db import event_loop
-from store.naming import cells
 
 
 @shared_task(name="scheduling.release")

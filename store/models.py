@@ -5,9 +5,9 @@ from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models.functions import Now
 
-from store.db.cell_models import Cell as Cell
-from store.db.cell_models import CellIdentity as CellIdentity
-from store.db.cell_models import CellMap as CellMap
+from store.cells.models import Cell as Cell
+from store.cells.models import CellIdentity as CellIdentity
+from store.cells.models import CellMap as CellMap
 from store.db.columns import CText
 from store.process.models import Heartbeat as Heartbeat
 from store.process.models import Presence as Presence

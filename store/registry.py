@@ -8,10 +8,11 @@ from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 
 from store import stats
+from store.cells import cells, copies
 from store.db import fields
 from store.errors import QueueIllegal, TopicForbidden
 from store.models import Cell, QueueFloor, Topic
-from store.naming import cells, copies, namespaces, topics
+from store.naming import namespaces, topics
 from store.notices import caches
 from store.process.runtime import CONTROL
 from store.queues import of_topic

@@ -9,10 +9,11 @@ from django.db.models import Count
 from django.db.models.functions import Now
 
 from store import queues
+from store.cells import cells
 from store.db import sync
 from store.db.statements import Statement
 from store.models import Segment, Topic
-from store.naming import cells, topics
+from store.naming import topics
 from store.rows import QueueBounds
 
 

@@ -2,8 +2,8 @@
 
 from celery import shared_task
 
+from store.cells import cells
 from store.db import event_loop
-from store.naming import cells
 from store.notices import heartbeats
 from store.segments import lifecycle
 

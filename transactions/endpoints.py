@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
+from store.cells import copies
 from store.db import connections, fields
 from store.db.statements import Statement
 from store.errors import GroupNotExist, MessageIllegal, SystemBusy
-from store.naming import copies
 from transactions.errors import EndpointNotExist
 from transactions.models import Endpoint, ProducerGroup
 from transactions.reads import health as endpoint_health

@@ -7,11 +7,12 @@ from django.conf import settings
 from django.db import OperationalError
 
 from store import registry
+from store.cells import cells, copies
 from store.db import databases, fields, sync
 from store.db.statements import Statement
 from store.errors import MessageIllegal, SystemBusy
 from store.models import Topic
-from store.naming import cells, copies, namespaces
+from store.naming import namespaces
 from store.notices import caches
 from transactions import groups, stats
 from transactions.models import ProducerGroup

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
+from store.cells import cells
 from store.db import databases, sync
 from store.db.statements import Statement
 from store.messages.ids import first_id_of
-from store.naming import cells
 from transactions.models import Endpoint, HalfMessage
 from transactions.rows import AllUndecided, HalfMessagesOfTopic, PendingOfGroup, WaitingHalves
 

@@ -2,8 +2,8 @@
 
 from celery import shared_task
 
+from store.cells import cells
 from store.db import event_loop
-from store.naming import cells
 from transactions import discards
 from transactions.checks import checker
 from transactions.operations import totals

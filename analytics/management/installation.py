@@ -25,10 +25,10 @@ from analytics.files.place import Local, Place
 from analytics.readers import address, opening
 from analytics.readers.failures import failures_as_ours
 from analytics.readers.opening import Target, Wishes
+from store.cells.cells import LIST_CELLS
 from store.db import sealing
 from store.db.server_url import database
 from store.db.statements import Statement
-from store.naming.cells import LIST_CELLS
 from store.process.runtime import CONTROL
 
 # Announces the tables of a cell, by its name; the one cell of an installation has none.

@@ -18,10 +18,10 @@ from delivery.receive import offsets
 from delivery.receive.offsets import ResetOffsets
 from scheduling import recalls
 from store import registry as topics
+from store.cells import cells
 from store.db import sync
 from store.db.fields import Text, Time, Whole
 from store.errors import Refusal
-from store.naming import cells
 from store.reading import cursors, merging
 from store.reading.merging import Page
 

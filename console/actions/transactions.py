@@ -9,9 +9,9 @@ from typing import Any
 from access.audit import Signature
 from console.actions import shapes
 from console.actions.shapes import COUNT_LIMIT, Call, Counted, Filter, Matching, Parameters, Run, Stepwise
+from store.cells import cells
 from store.db.fields import Choice, Text, Whole
 from store.errors import Refusal
-from store.naming import cells
 from store.reading import cursors, merging
 from store.stats import now
 from transactions import discards

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from console.cells import plans, purging
 from console.cells.models import Move
 from store import registry as topic_registry
+from store.cells.sides import BECOME_CELL, NOTE_FIRST_NUMBERS, PLACE_TOPICS, SKIP_NUMBERS, Side
 from store.db import fences
-from store.db.sides import BECOME_CELL, NOTE_FIRST_NUMBERS, PLACE_TOPICS, SKIP_NUMBERS, Side
 from store.errors import CellAway
 
 # What the source numbers behind the fence collides with nothing in the new database for as many numbers.

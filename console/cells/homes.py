@@ -8,8 +8,9 @@ from access import audit
 from access.audit import Signature
 from console.cells.errors import CellIllegal
 from store import registry as topic_registry
+from store.cells import copies
 from store.models import Cell, Topic
-from store.naming import copies, topics
+from store.naming import topics
 
 
 def topics_of(homes: Sequence[str]) -> Sequence[Topic]:

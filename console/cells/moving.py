@@ -18,18 +18,11 @@ from access.audit import Signature
 from console.cells import dividing, moves, plans, purging, registry, steps
 from console.cells.errors import CellIllegal
 from console.cells.models import Move
+from store.cells import copies
+from store.cells.sides import LOOK_SECONDS, OUST_SECONDS, PROMOTE, READ_POSITION, READ_REPLAY, Side
 from store.db import fences
-from store.db.sides import (
-    LOOK_SECONDS,
-    OUST_SECONDS,
-    PROMOTE,
-    READ_POSITION,
-    READ_REPLAY,
-    Side,
-)
 from store.errors import CellAway, Refusal
 from store.models import Cell, Topic
-from store.naming import copies
 from store.process.runtime import CONTROL
 
 # Behind it any process ends the fence, unless the promotion has begun.

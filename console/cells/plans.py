@@ -13,9 +13,9 @@ from console.cells.models import Move
 from delivery.receipts.purges import COUNT_RECEIPTS_OF, FIND_RETRY_QUEUES
 from scheduling.purges import COUNT_TIMERS_OF
 from store import registry as topic_registry
+from store.cells.sides import READ_POSITION, READ_REPLAY, TAKE_CELL_ID, Side, SideFacts
 from store.db import guards, patience, sync
 from store.db.server_url import database
-from store.db.sides import READ_POSITION, READ_REPLAY, TAKE_CELL_ID, Side, SideFacts
 from store.models import Cell, Topic
 from store.process.departed import packed
 from store.process.runtime import CONTROL

@@ -15,8 +15,8 @@ from console.cells.models import Move
 from delivery.receipts.purges import PURGE_RECEIPTS
 from scheduling.purges import PURGE_TIMERS
 from store import registry as topic_registry
+from store.cells.sides import Side
 from store.db import fences
-from store.db.sides import Side
 from store.models import Cell, Topic
 from transactions.operations.purges import PURGE_HALVES
 

@@ -17,11 +17,11 @@ from console.cells import joining
 from console.cells.errors import CellIllegal, CellNotExist
 from delivery.models import ConsumerGroup, RetryQueue, Subscription
 from store import registry as topic_registry
+from store.cells import copies, repairs
+from store.cells.cells import CellFacts
 from store.db import databases, patience, sync
 from store.errors import CellAway
 from store.models import Cell, CellIdentity, CellMap, Topic
-from store.naming import copies, repairs
-from store.naming.cells import CellFacts
 from store.notices import caches
 from store.process.runtime import CONTROL
 from transactions.models import Endpoint, ProducerGroup

@@ -14,11 +14,11 @@ from django.db.models import Count
 from console.cells import registry, standing
 from console.cells.standing import Standing
 from store import registry as topic_registry
+from store.cells import copies, repairs
+from store.cells.cells import CellFacts
 from store.db import health
 from store.errors import CellAway
 from store.models import CellIdentity, CellMap
-from store.naming import copies, repairs
-from store.naming.cells import CellFacts
 from store.process.runtime import CONTROL
 
 Asked = TypeVar("Asked")

@@ -18,9 +18,9 @@ from django.db import DatabaseError
 from console.cells import stats
 from console.monitoring import attention, health, system
 from store import stats as store_stats
+from store.cells import cells as naming_cells
 from store.db import databases as store_databases
 from store.db import disk, guards, server_settings
-from store.naming import cells as naming_cells
 from store.notices.heartbeats import AWAY_SECONDS
 from store.process import runtime
 from store.process.runtime import Runtime

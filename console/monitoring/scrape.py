@@ -17,7 +17,7 @@ from delivery.retries.retrying import OfTopic
 from scheduling import lateness
 from scheduling import stats as scheduling_stats
 from scheduling.stats import Outermost
-from store.naming import cells
+from store.cells import cells
 from store.naming.topics import RETRY_PREFIX
 from store.process import runtime
 from store.segments import exports

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from store import stats as store_stats
-from store.naming import cells
+from store.cells import cells
 from store.process import runtime
 from transactions import stats as transaction_stats
 

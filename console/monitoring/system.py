@@ -12,9 +12,9 @@ from analytics.nightly import runs
 from analytics.nightly.runs import Nights
 from console.monitoring import health
 from store import stats as store_stats
+from store.cells import cells
 from store.db import health as database_health
 from store.db.health import Connections, HotTable, SegmentSize, Snapshot
-from store.naming import cells
 from store.notices import heartbeats
 from store.notices.heartbeats import Alive
 from store.process import runtime

@@ -7,8 +7,8 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
 from access import namespaces
+from store.cells import cells
 from store.errors import MessageIllegal
-from store.naming import cells
 from store.reading import cursors
 
 Cursor = TypeVar("Cursor")

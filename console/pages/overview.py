@@ -18,7 +18,7 @@ from delivery.stats import GroupStats
 from scheduling import lateness
 from scheduling import stats as scheduling_stats
 from store import stats as store_stats
-from store.naming import cells
+from store.cells import cells
 from transactions import stats as transaction_stats
 from transactions.reads import last_hour
 from transactions.reads.last_hour import LastHour

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 
-from store.naming import cells
+from store.cells import cells
 from store.process import runtime
 
 Read = TypeVar("Read")

@@ -8,9 +8,9 @@ from console.pages import counts, frame
 from scheduling import lateness
 from scheduling import stats as scheduling_stats
 from store import registry, stats
+from store.cells import cells
 from store.messages import counted
 from store.models import Topic
-from store.naming import cells
 from store.naming.topics import is_system
 from store.reading import previews
 from transactions.operations import totals

@@ -11,10 +11,11 @@ from delivery import registry
 from delivery.models import ConsumerGroup
 from delivery.rows import SharedByDeadLetters
 from store import stats
+from store.cells import cells
 from store.db import sync
 from store.db.statements import Statement
 from store.models import Topic
-from store.naming import cells, topics
+from store.naming import topics
 from store.process import runtime
 from store.reading import merging
 from store.reading.merging import Page, Part

@@ -7,9 +7,9 @@ from django.db.models import Q
 
 from delivery.models import Subscription
 from store import registry as topic_registry
+from store.cells import cells
 from store.db import databases
 from store.models import Topic
-from store.naming import cells
 from store.process import runtime
 from store.process.runtime import CONTROL
 

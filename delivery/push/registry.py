@@ -15,10 +15,11 @@ from delivery.models import ConsumerGroup, RetryQueue, Subscription
 from delivery.push import health
 from delivery.stats import QueueLag
 from store import registry as topic_registry
+from store.cells import cells, copies
 from store.db import databases, fields
 from store.errors import FilterIllegal, MessageIllegal
 from store.models import Topic
-from store.naming import cells, copies, names, namespaces, topics
+from store.naming import names, namespaces, topics
 from webhooks import registration, signing
 
 MAX_SUBSCRIPTIONS = 1000

@@ -5,11 +5,11 @@ from typing import Self
 
 from delivery.receipts.handles import Handle, columns
 from delivery.rows import SettledHandle
+from store.cells import cells
 from store.commit import writer
 from store.commit.batch import Batch
 from store.commit.operation import Operation
 from store.db.statements import Statement
-from store.naming import cells
 from store.process import runtime
 from store.process.runtime import Runtime
 

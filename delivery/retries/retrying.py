@@ -15,9 +15,10 @@ from django.db.models.functions import Now
 
 from delivery.models import ConsumerGroup
 from scheduling.release import QUEUES_OF_LEVELS
+from store.cells import cells
 from store.db import databases, sync
 from store.db.statements import Statement
-from store.naming import cells, topic_names
+from store.naming import topic_names
 from store.queues import Queue
 
 

@@ -22,13 +22,13 @@ from mqbroker.errors import refusal_of
 from scheduling import lateness, release
 from scheduling.alarms import Alarms
 from scheduling.cron import firing
+from store.cells import cells
 from store.commit import stalled
 from store.commit.stalled import Watch
 from store.commit.writer import Writers
 from store.db import connections, databases, event_loop, patience
 from store.db.connections import Reads
 from store.db.statements import Statement
-from store.naming import cells
 from store.notices import heartbeats, notifier
 from store.notices.notifier import Wakeups
 from store.notices.presence import Present

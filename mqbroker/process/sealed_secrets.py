@@ -10,10 +10,10 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from delivery.models import Subscription
+from store.cells import copies
 from store.db import patience, sealing
 from store.db.guards import Unfit
 from store.models import Cell
-from store.naming import copies
 from transactions.models import Endpoint
 from transactions.outboxes.models import Outbox
 from webhooks.signing import make_secret

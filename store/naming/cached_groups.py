@@ -7,11 +7,12 @@ from urllib.parse import quote
 from django.conf import settings
 from django.db.models import Model
 
+from store.cells import cells, copies
 from store.db import connections
 from store.db.statements import NoRow, Statement
 from store.db.ttl_cache import CONFIGURATION_SECONDS, TtlCache
 from store.errors import GroupNotExist, MessageIllegal
-from store.naming import cells, copies, names
+from store.naming import names
 
 Facts = TypeVar("Facts")
 

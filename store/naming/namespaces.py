@@ -13,11 +13,12 @@ from typing import NamedTuple, TypeVar
 
 from django.db.models import Q
 
+from store.cells import cells
 from store.db import connections, sync
 from store.db.statements import Statement
 from store.db.ttl_cache import CONFIGURATION_SECONDS, TtlCache
 from store.errors import NoPermission, RateLimited
-from store.naming import cells, documents, names
+from store.naming import documents, names
 from store.process import runtime
 
 SEPARATOR = "%"

@@ -5,11 +5,12 @@ from urllib.parse import quote
 from django.conf import settings
 
 from store import errors
+from store.cells import cells, copies
 from store.db import connections
 from store.db.statements import Statement
 from store.db.ttl_cache import CONFIGURATION_SECONDS, TtlCache
 from store.models import Topic
-from store.naming import cells, copies, names, namespaces
+from store.naming import names, namespaces
 from store.naming.names import is_name, rule
 from store.naming.permissions import TopicFacts as TopicFacts
 from store.naming.permissions import require_readable as require_readable

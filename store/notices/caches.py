@@ -14,9 +14,9 @@ from itertools import count
 
 from django.db import DatabaseError, transaction
 
+from store.cells import cells
 from store.db import connections, patience, sync
 from store.errors import Refusal
-from store.naming import cells
 from store.notices.peers import NOT_LISTENING, NOTIFY, Peers
 from store.process import runtime
 

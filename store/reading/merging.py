@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from store.naming import cells
+from store.cells import cells
 from store.process import runtime
 
 Row = TypeVar("Row")

@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
+from store.cells import cells
 from store.db import sync
 from store.db.statements import Statement
-from store.naming import cells, topic_names
+from store.naming import topic_names
 from store.process import runtime
 from store.reading import merging
 from store.reading.merging import Part

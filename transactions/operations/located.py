@@ -3,12 +3,13 @@
 import uuid
 from typing import TypeVar
 
+from store.cells import cells
 from store.commit.operation import Operation
 from store.db import routing
 from store.db.routing import Known
 from store.errors import Refusal, SystemBusy, TopicMoved
 from store.messages import ids
-from store.naming import cells, topics
+from store.naming import topics
 from store.naming.topics import TopicFacts
 from store.process import runtime
 from store.process.runtime import CONTROL

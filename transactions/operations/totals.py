@@ -7,9 +7,9 @@ adds those that the task has not counted yet.
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from store.cells import cells
 from store.db import connections, sync
 from store.db.statements import Statement
-from store.naming import cells
 
 # 100,000 operations take some 100 ms to count.
 MAX_OPERATIONS = 100_000

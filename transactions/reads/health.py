@@ -8,8 +8,8 @@ from typing import Any
 
 from django.db.models import Q
 
+from store.cells import cells
 from store.db import databases
-from store.naming import cells
 from store.notices import presence
 from store.notices.presence import Asking
 from store.process import runtime

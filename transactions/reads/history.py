@@ -7,9 +7,10 @@ from typing import Literal
 
 from django.db.models import OuterRef, Subquery
 
+from store.cells import cells
 from store.db import connections, databases, sync
 from store.db.statements import Statement
-from store.naming import cells, topic_names
+from store.naming import topic_names
 from transactions import groups, results
 from transactions.models import Endpoint, HalfMessage, ProducerGroup
 from transactions.reads import states

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from store.cells import cells
 from store.db import sync
 from store.db.statements import Statement
-from store.naming import cells
 from transactions.stats import MAX_COUNTED_OPERATIONS, OPERATIONS_SINCE
 
 SECONDS_PER_HOUR = 3600

@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
+from store.cells import cells
 from store.db import sync
 from store.db.statements import Statement
 from store.models import Topic
-from store.naming import cells, namespaces, topic_names
+from store.naming import namespaces, topic_names
 from store.process import runtime
 from store.reading import merging
 from store.reading.merging import Part

@@ -4,11 +4,11 @@ import contextlib
 import uuid
 from collections.abc import Iterable
 
+from store.cells import cells
 from store.commit.batch import Overtaken
 from store.db import connections, sync
 from store.db.statements import Statement
 from store.errors import Refusal
-from store.naming import cells
 from store.reading import holders
 from transactions.errors import NotDiscarded, TransactionDiscarded, TransactionEnded, TransactionNotFound
 from transactions.rows import State, TransactionRow

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from store.cells import cells
 from store.db import sync
 from store.db.statements import Statement
-from store.naming import cells
 from transactions.reads import health
 from transactions.reads.health import Checking
 

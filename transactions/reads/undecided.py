@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from store.cells import cells
 from store.db import sync
 from store.db.statements import Statement
-from store.naming import cells
 from store.reading import merging
 from store.reading.merging import Part
 from transactions.reads import listing

@@ -8,7 +8,7 @@ from console.monitoring import stats
 from delivery import stats as delivery_stats
 from scheduling import lateness
 from store import stats as store_stats
-from store.naming import cells
+from store.cells import cells
 from store.naming.topics import is_system
 from transactions import stats as transaction_stats
 

@@ -17,9 +17,9 @@ from django.db import connection
 from console.monitoring import requests
 from console.monitoring.history import figures
 from console.monitoring.history.figures import Counters
+from store.cells import cells
 from store.db import patience, sync
 from store.db.statements import Statement
-from store.naming import cells
 from store.process import runtime
 from store.process.runtime import CONTROL
 

@@ -9,7 +9,7 @@ from mqbroker.api.control.fields import Number, Switch, Text, Time, Whole, Words
 from mqbroker.api.control.resource import Resource
 from mqbroker.api.control.shapes import Shape
 from scheduling import lateness, stats
-from store.naming import cells
+from store.cells import cells
 
 NO_RELEASES = lateness.Summary()
 

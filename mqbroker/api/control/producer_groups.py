@@ -13,7 +13,7 @@ from mqbroker.api.control.fields import Text, Time, Whole, Words
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
 from mqbroker.api.control.shapes import Given, Registered, Shape
-from store.naming import cells
+from store.cells import cells
 from transactions import models as transactions
 from transactions import registry, stats
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from django.db import DEFAULT_DB_ALIAS, transaction
 from django.db.models import Model
 
-from store.naming import copies
-from store.naming.cells import CellFacts
+from store.cells import copies
+from store.cells.cells import CellFacts
 
 # Rows that a repair compares and writes at a time.
 MAX_ROWS = 1000

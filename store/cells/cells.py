@@ -11,11 +11,11 @@ from typing import NamedTuple, TypeVar
 
 import structlog
 
+from store.cells.asking import Asking
 from store.db import connections, databases, guards, sealing, sync
 from store.db.statements import Statement
 from store.db.ttl_cache import Key, TtlCache, Value
 from store.errors import CellAway, SystemBusy
-from store.naming.asking import Asking
 from store.process import runtime
 from store.process.runtime import CONTROL, Runtime
 
