@@ -39,7 +39,7 @@ def breaches(source: Source) -> list[str]:
 
 def texts() -> Iterator[Source]:
     """Code, statements and pages; not the glossary, which has the words, nor the changelog."""
-    yield from modules(*APPS, "client", "examples", "bench")
+    yield from modules(*APPS, "client", "examples")
     yield from sources("*.sql", *APPS)
     yield from (page for page in sources("*.md", "docs", "client") if page.path.name != GLOSSARY.name)
     for name in ("README.md", "CONTRIBUTING.md"):

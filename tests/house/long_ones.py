@@ -3,7 +3,7 @@
 FILES = {
     "mqbroker/wire/connection.py": 290,
     "store/db/pipeline.py": 293,
-    "bench/export.py": 295,
+    "tools/bench/export.py": 295,
     "transactions/checks/checker.py": 279,
     "delivery/push/pusher.py": 268,
     "delivery/trace.py": 259,

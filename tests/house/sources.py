@@ -18,7 +18,7 @@ WITHIN = {
     "scheduling": (("schedules",), ("scheduling",)),
 }
 LABEL = re.compile(r"^    (?:label = \"(\w+)\"|name = \"(?:\w+\.)*(\w+)\")$", re.MULTILINE)
-OURS = (*APPS, "client", "examples", "bench", "tests")
+OURS = (*APPS, "client", "examples", "tests")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from bench.rocketmq import PREFACE, SETTINGS, frame
 from mqbroker.embedded import commands
 from tests.broker.burdens import WITHOUT_A_KEY_BYTES, hold
 from tests.broker.polling import eventually
@@ -18,6 +17,7 @@ from tests.broker.running import RunningBroker
 from tests.rocketmq.burdens import burden_of
 from tests.rocketmq.conftest import SERVERS, Gateway, running
 from tests.rocketmq.stub import Client, message
+from tools.bench.rocketmq import PREFACE, SETTINGS, frame
 
 OF_PORT, OF_ADDRESS = 24, 8
 OK = 20000

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 
-from bench.rocketmq import (
+from tools.bench.rocketmq import (
     ACK,
     DATA,
     END_HEADERS,

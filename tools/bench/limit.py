@@ -16,10 +16,10 @@ from itertools import chain
 import psycopg
 from psycopg import pq
 
-from bench import broker
-from bench.figures import Figures
-from bench.machine import Database
-from bench.report import Report
+from tools.bench import broker
+from tools.bench.figures import Figures
+from tools.bench.machine import Database
+from tools.bench.report import Report
 
 PER_BATCH = 200
 QUEUES = 4

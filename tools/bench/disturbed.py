@@ -18,12 +18,12 @@ from typing import Any
 import msgspec
 import psycopg
 
-from bench import broker, load, throughput
-from bench.broker import KEY, Broker
-from bench.load import Connection, Measured
-from bench.machine import Database
-from bench.report import Report
 from mqbroker.embedded.folder import free_port
+from tools.bench import broker, load, throughput
+from tools.bench.broker import KEY, Broker
+from tools.bench.load import Connection, Measured
+from tools.bench.machine import Database
+from tools.bench.report import Report
 
 POLLERS = 300
 POLL_SECONDS = 30

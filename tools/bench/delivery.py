@@ -4,10 +4,10 @@ import asyncio
 import time
 import uuid
 
-from bench import broker, load
-from bench.broker import Broker
-from bench.load import Connection
-from bench.report import Report
+from tools.bench import broker, load
+from tools.bench.broker import Broker
+from tools.bench.load import Connection
+from tools.bench.report import Report
 
 PER_SECOND = 500
 SECONDS = 15

@@ -12,4 +12,4 @@ def main(words: list[str]) -> int:
         argparse.ArgumentParser("mq bench", usage="mq bench [name ...]", description=__doc__, epilog=names).print_help()
         return 0
     with private.servers() as environment:
-        return foreground.run(commands.python("-m", "bench", *words), environment)
+        return foreground.run(commands.python("-m", "tools.bench", *words), environment)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.figures import Figures, medians
+from tools.bench.figures import Figures, medians
 
 RESULTS = Path(__file__).parent / "results"
 HEADINGS = {

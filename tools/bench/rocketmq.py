@@ -10,15 +10,15 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Self, cast
 
-from bench import broker, load
-from bench.broker import KEY, Broker
-from bench.load import Connection, Measured
-from bench.report import Report
 from mqbroker.embedded import commands
 from mqbroker.embedded.folder import free_port, why_taken
 from mqbroker.rocketmq.protocol.definition_pb2 import Code, Encoding, Message, MessageType, Resource, SystemProperties
 from mqbroker.rocketmq.protocol.service_pb2 import SendMessageRequest, SendMessageResponse
 from store.messages.ids import new_id
+from tools.bench import broker, load
+from tools.bench.broker import KEY, Broker
+from tools.bench.load import Connection, Measured
+from tools.bench.report import Report
 
 CALLERS = 64
 SECONDS = 5

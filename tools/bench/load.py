@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 import uvloop
 
-from bench.broker import KEY
+from tools.bench.broker import KEY
 
 HEAD = f"Host: bench\r\nAuthorization: Bearer {KEY}\r\nContent-Length: "
 END = b"\r\n\r\n"

@@ -21,14 +21,14 @@ from mqbroker_client import Admin
 from mqbroker_client import Broker as Client
 from mqbroker_client.ids import uuid7
 
-from bench import broker, load, machine, throughput
-from bench.broker import KEY, Broker
-from bench.figures import Figures
-from bench.load import Connection
-from bench.machine import Database, Used
-from bench.report import Report
 from mqbroker.embedded import commands
 from mqbroker.embedded.servers.postgres import Server
+from tools.bench import broker, load, machine, throughput
+from tools.bench.broker import KEY, Broker
+from tools.bench.figures import Figures
+from tools.bench.load import Connection
+from tools.bench.machine import Database, Used
+from tools.bench.report import Report
 
 MOST = 4
 # How many cells each load has in turns; the first is that which the others are set beside.

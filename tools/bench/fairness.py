@@ -6,10 +6,10 @@ import time
 import uuid
 from collections.abc import Callable
 
-from bench import broker, load
-from bench.broker import Broker
-from bench.load import Connection, Measured
-from bench.report import Report
+from tools.bench import broker, load
+from tools.bench.broker import Broker
+from tools.bench.load import Connection, Measured
+from tools.bench.report import Report
 
 NOISY = int(os.environ.get("MQ_NOISY", "500000"))
 QUIET = 50

@@ -6,10 +6,10 @@ import time
 
 import psycopg
 
-from bench import broker, load
-from bench.broker import Broker
-from bench.load import Connection
-from bench.report import Report
+from tools.bench import broker, load
+from tools.bench.broker import Broker
+from tools.bench.load import Connection
+from tools.bench.report import Report
 
 PER_SECOND = 1000
 SECONDS = 20

@@ -12,7 +12,7 @@ import msgspec
 from mqbroker_client import Broker, CheckPoller, Consumer, Delivery, HalfMessage, LocalTransactionState, Producer
 from mqbroker_client.ids import uuid7
 
-from bench.load import Connection
+from tools.bench.load import Connection
 
 STAYING = "staying"
 QUEUES = 4

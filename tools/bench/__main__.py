@@ -6,7 +6,7 @@ import signal
 import sys
 from pathlib import Path
 
-from bench import (
+from tools.bench import (
     cells,
     checks,
     client,
@@ -22,7 +22,7 @@ from bench import (
     throughput,
     wal,
 )
-from bench.report import Options, Report
+from tools.bench.report import Options, Report
 
 BENCHMARKS = {
     "limit": limit.main,

@@ -21,14 +21,14 @@ import psycopg
 from mqbroker_client import Admin, Consumer, Producer
 from mqbroker_client import Broker as Client
 
-from bench import broker, load, split_load
-from bench.broker import KEY, Broker
-from bench.load import Connection
-from bench.report import Report
-from bench.split_load import CALLERS, GROUP, PER_SECOND, QUEUES, STAYING, Ledger
 from mqbroker.embedded import commands
 from mqbroker.embedded.servers.postgres import Server
 from mqbroker.embedded.servers.standby import Standby, let_promote
+from tools.bench import broker, load, split_load
+from tools.bench.broker import KEY, Broker
+from tools.bench.load import Connection
+from tools.bench.report import Report
+from tools.bench.split_load import CALLERS, GROUP, PER_SECOND, QUEUES, STAYING, Ledger
 
 # The half messages and the timers of each size.
 SIZES = {"small": (10_000, 100_000), "large": (100_000, 1_000_000)}

@@ -7,12 +7,12 @@ import uuid
 import msgspec
 import psycopg
 
-from bench import broker, load
-from bench.broker import Broker
-from bench.load import Connection
-from bench.report import Report
 from mqbroker.embedded import commands
 from mqbroker.embedded.folder import free_port
+from tools.bench import broker, load
+from tools.bench.broker import Broker
+from tools.bench.load import Connection
+from tools.bench.report import Report
 
 HALVES = {100: 100_000, 1: 20_000}
 PER_BULK = 500
@@ -75,7 +75,7 @@ def seconds_to_end(running: Broker, group: str, halves: int, max_batch: int, end
 def without_http(running: Broker, group: str) -> float:
     """Ends per second when each claimed half message is answered in the process itself."""
     done = subprocess.run(
-        commands.python("-m", "bench.programs.checks", group),
+        commands.python("-m", "tools.bench.programs.checks", group),
         env=running.environment,
         cwd=commands.ROOT,
         stdout=subprocess.PIPE,
@@ -88,7 +88,7 @@ def main(report: Report) -> None:
     """Prints checks per second for an endpoint that takes 100 at a time and one that takes them one by one."""
     with broker.running(TRANSACTION_TIMEOUT_SECONDS=0) as running:
         port = free_port()
-        running.start("endpoint", commands.python("-m", "bench.programs.endpoint", str(port)))
+        running.start("endpoint", commands.python("-m", "tools.bench.programs.endpoint", str(port)))
         store_halves(running, "alone", HALVES[1])
         alone = without_http(running, "alone")
         for max_batch, halves in HALVES.items():

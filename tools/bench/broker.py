@@ -15,10 +15,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
-from bench.checkout import Checkout
-from bench.machine import cpu_of_group
 from mqbroker.embedded.folder import free_port
 from mqbroker.embedded.processes import launch
+from tools.bench.checkout import Checkout
+from tools.bench.machine import cpu_of_group
 
 KEY = "mq_bench"
 START_SECONDS = 30

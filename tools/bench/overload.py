@@ -16,10 +16,10 @@ from typing import cast
 import msgspec
 import psycopg
 
-from bench import broker, load, machine, throughput
-from bench.broker import KEY, Broker
-from bench.load import Connection, Measured
-from bench.report import Report
+from tools.bench import broker, load, machine, throughput
+from tools.bench.broker import KEY, Broker
+from tools.bench.load import Connection, Measured
+from tools.bench.report import Report
 
 TIMES = 2.0
 # As many as wait for an answer when the first one has waited as long as it may, and a crowd of which a part is refused.

@@ -9,14 +9,14 @@ import msgspec
 import psycopg
 from mqbroker_client.ids import uuid7
 
-from bench import broker, delivery, limit, load
-from bench.broker import Broker
-from bench.checkout import OURS, Checkout
-from bench.figures import Figures
-from bench.limit import Limit
-from bench.load import Connection, Measured
-from bench.machine import Database, require_durability
-from bench.report import Report
+from tools.bench import broker, delivery, limit, load
+from tools.bench.broker import Broker
+from tools.bench.checkout import OURS, Checkout
+from tools.bench.figures import Figures
+from tools.bench.limit import Limit
+from tools.bench.load import Connection, Measured
+from tools.bench.machine import Database, require_durability
+from tools.bench.report import Report
 
 BODY = "x" * 1000
 GROUP = "bench"

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-OURS = Path(__file__).resolve().parents[1]
+OURS = Path(__file__).resolve().parents[2]
 # The checkout prints its own command lines: other versions may start other programs.
 ASK = """
 import importlib, json, pathlib, sys

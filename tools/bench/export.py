@@ -20,12 +20,12 @@ from statistics import mean, median
 import msgspec
 import psycopg
 
-from bench import broker, load, processes, throughput
-from bench.broker import Broker
-from bench.load import Connection, Measured
-from bench.machine import cpu_of_server
-from bench.report import Report
 from mqbroker.embedded import commands
+from tools.bench import broker, load, processes, throughput
+from tools.bench.broker import Broker
+from tools.bench.load import Connection, Measured
+from tools.bench.machine import cpu_of_server
+from tools.bench.report import Report
 
 SIDES = ("limit", "source", "jdbc")
 TURNS = 3
@@ -105,7 +105,7 @@ def readers(report: Report, running: Broker, connection: psycopg.Connection) -> 
 
 def _turn(side: str, report: Report, running: Broker, connection: psycopg.Connection) -> Turn:
     with _scratch() as folder:
-        words = commands.python("-m", "bench.programs.exports", side, str(folder))
+        words = commands.python("-m", "tools.bench.programs.exports", side, str(folder))
         before = cpu_of_server(connection)
         printed, use = processes.watched(words, running.environment, commands.ROOT)
         server = cpu_of_server(connection) - before

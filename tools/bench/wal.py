@@ -8,12 +8,12 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
-from bench import broker, load
-from bench.broker import Broker
-from bench.checkout import OURS, Checkout
-from bench.machine import WAL_POSITION
-from bench.report import Report
-from bench.throughput import OTHER, WARM_UP_SECONDS, transact
+from tools.bench import broker, load
+from tools.bench.broker import Broker
+from tools.bench.checkout import OURS, Checkout
+from tools.bench.machine import WAL_POSITION
+from tools.bench.report import Report
+from tools.bench.throughput import OTHER, WARM_UP_SECONDS, transact
 
 CONNECTIONS = 64
 # Below it a record is none of a transaction.

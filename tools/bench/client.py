@@ -10,12 +10,12 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import broker
-from bench.broker import KEY, Broker
-from bench.checkout import OURS, Checkout
-from bench.figures import Figures
-from bench.report import Report
 from mqbroker.embedded import commands
+from tools.bench import broker
+from tools.bench.broker import KEY, Broker
+from tools.bench.checkout import OURS, Checkout
+from tools.bench.figures import Figures
+from tools.bench.report import Report
 
 CALLERS = (1, 32)
 
@@ -73,7 +73,7 @@ def _round(report: Report, brokers: Brokers, callers: int, sides: list[Side]) ->
 def _measured(running: Broker, callers: int, seconds: float, side: Side) -> Figures:
     words = (running.url, KEY, str(callers), str(seconds), side.options)
     done = subprocess.run(
-        commands.python("-m", "bench.programs.callers", *words),
+        commands.python("-m", "tools.bench.programs.callers", *words),
         env=running.environment | {"PYTHONPATH": str(side.root / "client")},
         cwd=commands.ROOT,
         stdout=subprocess.PIPE,

@@ -1,1 +1,0 @@
-"""Measures the broker, as ratios within one run: machines differ and are shared, their ratios hold."""
