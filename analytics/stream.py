@@ -95,7 +95,7 @@ class BrokerSource(DataSource):
 
 def _sink(options: MutableMapping[str, str]) -> DataSource:
     try:
-        from mqbroker_client import spark  # the client is installed by itself, and reading does without it
+        from mqbroker_client.contrib import spark  # the client is installed by itself, and reading does without it
     except ImportError as missing:
         raise OptionRefused("Writing needs the client: pip install mqbroker-client.") from missing
     return spark.MessageSink(options)

@@ -16,6 +16,8 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent / "mqbroker_client"
 ROOT = PACKAGE.parents[1]
+# Where a synchronous module lies; by default in core/.
+PLACED = {"transactional": "barrier"}
 MODULES = ("administration", "checking", "consumers", "producers", "receipts", "transactional")
 
 # Dropped, with the space behind it.
@@ -30,7 +32,7 @@ NAMES = {
 # In comments and docstrings.
 WORDS = {"task": "thread", "tasks": "threads"}
 # Of a whole text: modules, which are several tokens.
-PLACES = {"mqbroker_client.aio.tasks": "mqbroker_client.threads", "mqbroker_client.aio": "mqbroker_client"}
+PLACES = {"mqbroker_client.aio.tasks": "mqbroker_client.core.threads", "mqbroker_client.aio": "mqbroker_client.core"}
 
 PREFIX = re.compile(r"\bAsync(?=[A-Z])")
 WORD = re.compile(r"\w+")
@@ -59,7 +61,7 @@ def origin_of(module: str) -> Path:
 
 
 def path_of(module: str) -> Path:
-    return PACKAGE / f"{module}.py"
+    return PACKAGE / PLACED.get(module, "core") / f"{module}.py"
 
 
 def shown(path: Path) -> str:

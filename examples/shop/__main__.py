@@ -18,7 +18,7 @@ from pathlib import Path
 from uuid import UUID
 
 from mqbroker_client import Admin, Broker, BrokerError, Producer, Retry
-from mqbroker_client.ids import uuid7
+from mqbroker_client.core.ids import uuid7
 
 from examples.shop.coupons import CouponBook
 from examples.shop.orders import OrderBook

@@ -13,8 +13,8 @@ from uuid import UUID
 
 from mqbroker_client import Broker, BrokerError, CheckPoller, HalfMessage, LocalTransactionState, Message, Producer
 from mqbroker_client.barrier import Barrier
-from mqbroker_client.errors import Unreachable
-from mqbroker_client.transactional import TransactionProducer
+from mqbroker_client.barrier.transactional import TransactionProducer
+from mqbroker_client.core.errors import Unreachable
 
 from examples.shop import accidents
 

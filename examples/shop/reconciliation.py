@@ -4,7 +4,7 @@ from collections.abc import Mapping, Set
 from uuid import UUID
 
 from mqbroker_client import Producer
-from mqbroker_client.errors import TransactionNotFound
+from mqbroker_client.core.errors import TransactionNotFound
 
 
 def reconcile(paid: Set[str], deliveries: Mapping[str, int], decided_by_check_back: int) -> dict[str, int]:

@@ -12,7 +12,7 @@ TREE = Path(__file__).resolve().parent / "tree"
 
 
 def main() -> None:
-    """Runs `python -m mqbroker.embedded.cli` in the tree; paths and the data folder are relative to the caller's folder.
+    """Runs `python -m mqbroker.embedded.cli` in the tree; paths are relative to the caller's folder.
 
     A `PYTHONPATH` of the caller's is left out, as `./mq` does: its modules would hide those of the tree.
     """

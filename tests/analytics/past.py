@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 from backports import zstd
 from django.apps import apps
-from mqbroker_client.ids import uuid7
+from mqbroker_client.core.ids import uuid7
 from psycopg import sql
 
 from tests.broker.ids import id_of

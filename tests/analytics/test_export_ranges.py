@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from mqbroker_client.ids import uuid7
+from mqbroker_client.core.ids import uuid7
 from pyspark.sql import SparkSession
 
 from analytics import closed, connections

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
-from mqbroker_client.ids import uuid7
+from mqbroker_client.core.ids import uuid7
 
 from store.segments.log import APPENDERS_LOCK
 

@@ -16,11 +16,11 @@ from django.db import IntegrityError, OperationalError, connection, transaction
 from django.test import Client, TestCase
 from mqbroker_client import BrokerError, Delivery, HalfMessage
 from mqbroker_client.barrier.errors import OutsideTransaction
-from mqbroker_client.django import answer_checks, exactly_once, send
-from mqbroker_client.django.apps import config
-from mqbroker_client.django.outbox import Staged
-from mqbroker_client.ids import uuid7
-from mqbroker_client.messages import StoredMessage
+from mqbroker_client.contrib.django import answer_checks, exactly_once, send
+from mqbroker_client.contrib.django.apps import config
+from mqbroker_client.contrib.django.outbox import Staged
+from mqbroker_client.core.ids import uuid7
+from mqbroker_client.core.messages import StoredMessage
 
 from tests.barrier import site
 from tests.barrier.never_taken import NEVER_TAKEN

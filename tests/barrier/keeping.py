@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from mqbroker_client import Broker, Producer
-from mqbroker_client.sqlalchemy import Outbox
+from mqbroker_client.contrib.sqlalchemy import Outbox
 from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
 from sqlalchemy.orm import sessionmaker
 from sqlalchemy.pool import NullPool

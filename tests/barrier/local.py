@@ -25,7 +25,7 @@ from mqbroker_client.barrier import Barrier
 from tests.barrier.places import connect
 
 if TYPE_CHECKING:
-    from mqbroker_client.sqlalchemy import EngineBarrier
+    from mqbroker_client.contrib.sqlalchemy import EngineBarrier
     from sqlalchemy.ext.asyncio import AsyncEngine
 
 Run = Callable[[str, str | None], None]
@@ -124,8 +124,8 @@ def with_django(place: dict[str, Any], broker: Broker) -> Run:
 
     site.set_up(json.dumps(place), broker.url)
     from django.db import connection, transaction
-    from mqbroker_client.django import send
-    from mqbroker_client.django.apps import config
+    from mqbroker_client.contrib.django import send
+    from mqbroker_client.contrib.django.apps import config
 
     config().__dict__["producer"] = PausingProducer(broker, place["group"])
 
@@ -140,7 +140,7 @@ def with_django(place: dict[str, Any], broker: Broker) -> Run:
 
 def with_sqlalchemy(place: dict[str, Any], broker: Broker) -> Run:
     import sqlalchemy as sa
-    from mqbroker_client.sqlalchemy import Outbox
+    from mqbroker_client.contrib.sqlalchemy import Outbox
     from sqlalchemy.orm import sessionmaker
 
     engine = sa.create_engine(engine_url(place["url"]), **isolation_of(place))
@@ -158,7 +158,7 @@ def with_sqlalchemy(place: dict[str, Any], broker: Broker) -> Run:
 
 def with_asyncio(place: dict[str, Any], broker: Broker) -> Run:
     import sqlalchemy as sa
-    from mqbroker_client.sqlalchemy import Outbox
+    from mqbroker_client.contrib.sqlalchemy import Outbox
     from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
 
     engine = create_async_engine(engine_url(place["url"], "aiosqlite"), **isolation_of(place))
@@ -206,7 +206,7 @@ class AsyncOrders:
 
 
 def with_async_producer(place: dict[str, Any], broker: Broker) -> Run:
-    from mqbroker_client.sqlalchemy import EngineBarrier
+    from mqbroker_client.contrib.sqlalchemy import EngineBarrier
     from sqlalchemy.ext.asyncio import create_async_engine
 
     engine = create_async_engine(engine_url(place["url"], "aiosqlite"), **isolation_of(place))

@@ -13,7 +13,7 @@ import psycopg
 import pymysql
 from mqbroker_client import HalfMessage
 from mqbroker_client.barrier import Barrier
-from mqbroker_client.ids import uuid7
+from mqbroker_client.core.ids import uuid7
 
 from tests.barrier import mariadb
 from tests.broker import databases

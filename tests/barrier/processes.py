@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 from uuid import UUID
 
-from mqbroker_client.ids import uuid7
+from mqbroker_client.core.ids import uuid7
 
 from mqbroker.embedded.commands import ROOT
 from tests.barrier.places import Place

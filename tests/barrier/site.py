@@ -52,7 +52,7 @@ def set_up(words: str, broker_url: str, **more: Any) -> None:
     key = os.environ["API_KEY"]
     settings.configure(
         DATABASES={"default": default},
-        INSTALLED_APPS=["mqbroker_client.django"],
+        INSTALLED_APPS=["mqbroker_client.contrib.django"],
         MQBROKER={"URL": broker_url, "API_KEY": key, "PRODUCER_GROUP": place["group"], **more},
         USE_TZ=True,
         ROOT_URLCONF=urls,

@@ -3,7 +3,7 @@
 from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.urls import include, path
-from mqbroker_client.django import send
+from mqbroker_client.contrib.django import send
 
 
 def order(request: HttpRequest, topic: str, order_id: str) -> HttpResponse:
@@ -16,4 +16,7 @@ def order(request: HttpRequest, topic: str, order_id: str) -> HttpResponse:
     return HttpResponse("paid")
 
 
-urlpatterns = [path("orders/<topic>/<order_id>", order), path("mqbroker/", include("mqbroker_client.django.urls"))]
+urlpatterns = [
+    path("orders/<topic>/<order_id>", order),
+    path("mqbroker/", include("mqbroker_client.contrib.django.urls")),
+]

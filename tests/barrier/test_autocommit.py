@@ -14,10 +14,10 @@ import pytest
 import sqlalchemy as sa
 from mqbroker_client import Broker, Delivery, Producer
 from mqbroker_client.barrier.errors import OutsideTransaction
-from mqbroker_client.ids import uuid7
-from mqbroker_client.inbox import Inbox
-from mqbroker_client.messages import StoredMessage
-from mqbroker_client.sqlalchemy import EngineBarrier, Outbox, exactly_once, exactly_once_async
+from mqbroker_client.barrier.inbox import Inbox
+from mqbroker_client.contrib.sqlalchemy import EngineBarrier, Outbox, exactly_once, exactly_once_async
+from mqbroker_client.core.ids import uuid7
+from mqbroker_client.core.messages import StoredMessage
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session, sessionmaker
 

@@ -5,7 +5,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from mqbroker_client.states import LocalTransactionState, Outcome
+from mqbroker_client.core.states import LocalTransactionState, Outcome
 
 from tests.barrier.conftest import Shop
 from tests.barrier.places import half

@@ -10,8 +10,8 @@ from mqbroker_client import HalfMessage, Producer
 from mqbroker_client.barrier import Barrier
 from mqbroker_client.barrier.sessions import Connection, DriverSessions, OwnSession
 from mqbroker_client.barrier.table import Table
-from mqbroker_client.sqlalchemy import Outbox, following
-from mqbroker_client.states import LocalTransactionState, Outcome
+from mqbroker_client.contrib.sqlalchemy import Outbox, following
+from mqbroker_client.core.states import LocalTransactionState, Outcome
 from sqlalchemy import Connection as SessionConnection
 from sqlalchemy.orm import Session
 

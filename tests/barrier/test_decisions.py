@@ -18,8 +18,8 @@ from mqbroker_client import HalfMessage
 from mqbroker_client.barrier import AlreadyCommitted, Barrier, TransactionAbandoned
 from mqbroker_client.barrier.dialects import Dialect
 from mqbroker_client.barrier.sessions import DriverSessions, Parameters, Row, Session
-from mqbroker_client.ids import uuid7
-from mqbroker_client.states import LocalTransactionState
+from mqbroker_client.core.ids import uuid7
+from mqbroker_client.core.states import LocalTransactionState
 
 from mqbroker.embedded.servers import postgres
 from tests.barrier import mariadb

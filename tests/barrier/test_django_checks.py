@@ -64,7 +64,7 @@ def test_a_wrong_setting_is_an_error(migrated: Place) -> None:
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        ({"URLS": NO_URLS}, "no URL leads to the view of mqbroker_client.django.urls"),
+        ({"URLS": NO_URLS}, "no URL leads to the view of mqbroker_client.contrib.django.urls"),
         ({}, "refuses all checks, for MQBROKER has no CHECK_SECRETS"),
         ({"URLS": NO_URLS, "CHECK_SECRETS": ["whsec_c2VjcmV0"]}, "MQBROKER has CHECK_SECRETS, and no URL leads"),
     ],

@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 from mqbroker_client import HalfMessage
 from mqbroker_client.barrier import AlreadyCommitted, TransactionAbandoned
-from mqbroker_client.sqlalchemy import EngineBarrier
+from mqbroker_client.contrib.sqlalchemy import EngineBarrier
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 

@@ -9,8 +9,8 @@ import pytest
 import sqlalchemy as sa
 from mqbroker_client import Broker, Consumer, Producer
 from mqbroker_client.barrier.errors import BarrierError
-from mqbroker_client.errors import Unreachable
-from mqbroker_client.sqlalchemy import Outbox
+from mqbroker_client.contrib.sqlalchemy import Outbox
+from mqbroker_client.core.errors import Unreachable
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session, sessionmaker

@@ -15,8 +15,8 @@ import sqlalchemy as sa
 from mqbroker_client import Broker, Consumer, Producer
 from mqbroker_client.barrier.answering import RegularWork
 from mqbroker_client.barrier.kept import KeptMessages
-from mqbroker_client.errors import Unreachable
-from mqbroker_client.sqlalchemy import Outbox
+from mqbroker_client.contrib.sqlalchemy import Outbox
+from mqbroker_client.core.errors import Unreachable
 from opentelemetry import trace
 from sqlalchemy.orm import Session, sessionmaker
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mqbroker_client import Broker, BrokerError
 from mqbroker_client.barrier.outage import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, PROBE_RETRY, Outage
-from mqbroker_client.retries import HALF_RETRY
+from mqbroker_client.core.retries import HALF_RETRY
 
 from tests.barrier import keeping
 from tests.barrier.keeping import BINDINGS, PAIRS

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 import sqlalchemy as sa
 from mqbroker_client import Consumer, Producer
-from mqbroker_client.sqlalchemy import Outbox
-from mqbroker_client.testing import MemoryBroker
+from mqbroker_client.contrib.sqlalchemy import Outbox
+from mqbroker_client.contrib.testing import MemoryBroker
 from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
 from sqlalchemy.orm import sessionmaker
 
@@ -14,7 +14,7 @@ from tests.barrier.local import engine_url
 from tests.barrier.places import Place
 from tests.broker.characters import bodies, name
 
-pytest_plugins = ["mqbroker_client.testing.fixtures"]
+pytest_plugins = ["mqbroker_client.contrib.testing.fixtures"]
 pytestmark = pytest.mark.parametrize("place", ["read committed", "mariadb", "sqlite"], indirect=True)
 
 

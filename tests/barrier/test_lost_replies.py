@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 from mqbroker_client import Producer
-from mqbroker_client.sqlalchemy import Outbox
+from mqbroker_client.contrib.sqlalchemy import Outbox
 from sqlalchemy.orm import sessionmaker
 
 from tests.barrier import places

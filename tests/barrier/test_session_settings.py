@@ -6,10 +6,10 @@ from urllib.parse import urlsplit
 
 import pytest
 from mqbroker_client import Delivery, Message
+from mqbroker_client.barrier.inbox import Inbox
 from mqbroker_client.barrier.sessions import Connection
 from mqbroker_client.barrier.table import Table
-from mqbroker_client.inbox import Inbox
-from mqbroker_client.states import LocalTransactionState
+from mqbroker_client.core.states import LocalTransactionState
 
 from tests.barrier import places
 from tests.barrier.places import half

@@ -11,8 +11,8 @@ import pytest
 import sqlalchemy as sa
 from mqbroker_client import Broker, Consumer, Producer
 from mqbroker_client.barrier.errors import BarrierError, OutsideTransaction
-from mqbroker_client.errors import TopicIllegal, Unreachable
-from mqbroker_client.sqlalchemy import Outbox
+from mqbroker_client.contrib.sqlalchemy import Outbox
+from mqbroker_client.core.errors import TopicIllegal, Unreachable
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import (
     AsyncSession,

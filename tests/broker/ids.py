@@ -3,7 +3,7 @@
 from datetime import datetime
 from uuid import UUID
 
-from mqbroker_client.ids import uuid7
+from mqbroker_client.core.ids import uuid7
 
 BITS_BELOW_THE_TIME = 80
 

@@ -11,9 +11,9 @@ from typing import Any
 import psycopg
 import sqlalchemy as sa
 from mqbroker_client import Broker, CheckPoller, Consumer, Delivery, Producer
-from mqbroker_client.ids import uuid7
-from mqbroker_client.inbox import Inbox
-from mqbroker_client.sqlalchemy import Outbox
+from mqbroker_client.barrier.inbox import Inbox
+from mqbroker_client.contrib.sqlalchemy import Outbox
+from mqbroker_client.core.ids import uuid7
 from sqlalchemy.orm import Session, sessionmaker
 
 ACCOUNTS = 3

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from mqbroker_client import Consumer
-from mqbroker_client.sqlalchemy import Outbox
+from mqbroker_client.contrib.sqlalchemy import Outbox
 from sqlalchemy.orm import Session, sessionmaker
 
 from tests.barrier import places

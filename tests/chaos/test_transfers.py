@@ -16,7 +16,7 @@ from functools import partial
 import psycopg
 import pytest
 from mqbroker_client.barrier import Barrier
-from mqbroker_client.inbox import Inbox
+from mqbroker_client.barrier.inbox import Inbox
 
 from mqbroker.embedded.commands import ROOT
 from tests.broker import databases

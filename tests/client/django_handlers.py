@@ -4,7 +4,7 @@ import os
 
 from django.db import connection
 from mqbroker_client import Delivery
-from mqbroker_client.django import exactly_once, send
+from mqbroker_client.contrib.django import exactly_once, send
 
 
 @exactly_once("payments")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mqbroker_client import Broker, Consumer, Delivery
-from mqbroker_client.inbox import Inbox
+from mqbroker_client.barrier.inbox import Inbox
 
 from tests.barrier.places import connect
 

@@ -32,7 +32,7 @@ print(transaction.transaction_id)
 LOSE_IN_DJANGO = """
 import os
 from django.db import connection, transaction
-from mqbroker_client.django.apps import config
+from mqbroker_client.contrib.django.apps import config
 
 begun = config().producer.begin("orders", b"order 3")
 if "PAID" in os.environ:

@@ -15,7 +15,7 @@ from uuid import UUID
 
 import pytest
 from aiohttp import ClientSession
-from mqbroker_client import HalfMessage, LocalTransactionState, Message, Retry, errors
+from mqbroker_client import HalfMessage, LocalTransactionState, Message, Retry
 from mqbroker_client.aio import (
     AsyncAdmin,
     AsyncBroker,
@@ -25,8 +25,9 @@ from mqbroker_client.aio import (
     AsyncTransactionProducer,
 )
 from mqbroker_client.barrier import Barrier
-from mqbroker_client.ids import uuid7
-from mqbroker_client.states import Outcome
+from mqbroker_client.core import errors
+from mqbroker_client.core.ids import uuid7
+from mqbroker_client.core.states import Outcome
 
 from tests.broker.polling import at_this_load
 from tests.broker.running import API_KEY, RunningBroker

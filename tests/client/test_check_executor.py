@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 from mqbroker_client import CheckExecutor, CheckPoller, HalfMessage, LocalTransactionState, Producer
 from mqbroker_client.aio import AsyncBroker, AsyncCheckExecutor, AsyncCheckPoller, AsyncProducer
-from mqbroker_client.checks import CheckListener
+from mqbroker_client.core.checks import CheckListener
 
 from tests.barrier.places import half
 from tests.broker.polling import eventually

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import urllib3
 from mqbroker_client import CheckListener, HalfMessage, LocalTransactionState
-from mqbroker_client.checks import MAX_CALL_BYTES
+from mqbroker_client.core.checks import MAX_CALL_BYTES
 from standardwebhooks import Webhook
 
 from tests.client.answers import CHECK, TRANSACTION_ID

@@ -10,7 +10,8 @@ from typing import Any, cast
 from uuid import UUID, uuid4
 
 import pytest
-from mqbroker_client import Broker, Consumer, LocalTransactionState, Message, Producer, Retry, Sent, errors
+from mqbroker_client import Broker, Consumer, LocalTransactionState, Message, Producer, Retry, Sent
+from mqbroker_client.core import errors
 
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker

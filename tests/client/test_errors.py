@@ -3,7 +3,8 @@
 import traceback
 
 import pytest
-from mqbroker_client import Broker, Producer, errors
+from mqbroker_client import Broker, Producer
+from mqbroker_client.core import errors
 
 from tests.client.answers import problem
 from tests.client.servers import Answer, scripted

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from mqbroker_client import Consumer, Delivery, Producer
 from mqbroker_client.barrier.errors import OutsideTransaction
-from mqbroker_client.inbox import Inbox
-from mqbroker_client.sqlalchemy import create_inbox, exactly_once, exactly_once_async
+from mqbroker_client.barrier.inbox import Inbox
+from mqbroker_client.contrib.sqlalchemy import create_inbox, exactly_once, exactly_once_async
 from sqlalchemy import create_engine, text
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session, sessionmaker

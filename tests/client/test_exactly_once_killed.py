@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from mqbroker_client import Admin, Message, Producer
-from mqbroker_client.inbox import Inbox
+from mqbroker_client.barrier.inbox import Inbox
 
 from mqbroker.embedded.commands import ROOT
 from tests.barrier import mariadb, places, processes

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import urllib3
 from mqbroker_client import Consumer
-from mqbroker_client.administration import new_secret
+from mqbroker_client.core.administration import new_secret
 
 from mqbroker.embedded.processes import launch
 from tests.broker.characters import bodies, name

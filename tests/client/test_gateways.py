@@ -3,7 +3,7 @@
 import pytest
 from mqbroker_client import Broker, BrokerError, Producer, Retry
 from mqbroker_client.aio import AsyncBroker, AsyncProducer
-from mqbroker_client.errors import Unreachable
+from mqbroker_client.core.errors import Unreachable
 
 from tests.client.servers import Answer, scripted
 

@@ -28,7 +28,7 @@ from mqbroker_client import (
     PushListener,
 )
 from mqbroker_client.aio import AsyncBroker, AsyncCheckPoller, AsyncConsumer, AsyncProducer
-from mqbroker_client.testing import MemoryBroker
+from mqbroker_client.contrib.testing import MemoryBroker
 
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mqbroker_client import Broker, Message, Producer, Retry, errors
+from mqbroker_client import Broker, Message, Producer, Retry
+from mqbroker_client.core import errors
 
 from tests.broker.polling import eventually
 from tests.client.servers import ADDRESS, on_a_free_port
@@ -145,7 +146,8 @@ def test_a_target_that_is_not_quoted_is_refused(target: str) -> None:
 
 ASK_BY_TLS = """
 import sys
-from mqbroker_client import Broker, Retry, errors
+from mqbroker_client import Broker, Retry
+from mqbroker_client.core import errors
 try:
     print(Broker(sys.argv[1], "mq_key", retry=Retry(tries=1)).call("GET", "/v1/x"))
 except errors.Unreachable as error:

@@ -5,11 +5,12 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mqbroker_client import Broker, BrokerError, Message, limits
-from mqbroker_client.calls import producer as calls
-from mqbroker_client.errors import SystemBusy
-from mqbroker_client.ids import uuid7
-from mqbroker_client.reserved import FIELD_INSTEAD, RESERVED_PROPERTIES, SYSTEM_PREFIXES, SYSTEM_TOPICS
+from mqbroker_client import Broker, BrokerError, Message
+from mqbroker_client.core import limits
+from mqbroker_client.core.calls import producer as calls
+from mqbroker_client.core.errors import SystemBusy
+from mqbroker_client.core.ids import uuid7
+from mqbroker_client.core.reserved import FIELD_INSTEAD, RESERVED_PROPERTIES, SYSTEM_PREFIXES, SYSTEM_TOPICS
 
 from store.messages import properties
 from store.naming import topics

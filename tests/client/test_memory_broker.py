@@ -1,4 +1,4 @@
-"""The broker of `mqbroker_client.testing` does what the real one does: the same tests run on both."""
+"""The broker of `mqbroker_client.contrib.testing` does what the real one does: the same tests run on both."""
 
 import queue
 import threading
@@ -16,17 +16,17 @@ from mqbroker_client import (
     LocalTransactionState,
     Message,
     Producer,
-    errors,
 )
-from mqbroker_client.sqlalchemy import Outbox
-from mqbroker_client.testing import MemoryBroker
+from mqbroker_client.contrib.sqlalchemy import Outbox
+from mqbroker_client.contrib.testing import MemoryBroker
+from mqbroker_client.core import errors
 from sqlalchemy import create_engine
 from sqlalchemy.orm import sessionmaker
 
 from tests.broker.characters import bodies
 from tests.broker.running import RunningBroker
 
-pytest_plugins = ["mqbroker_client.testing.fixtures"]
+pytest_plugins = ["mqbroker_client.contrib.testing.fixtures"]
 
 
 @pytest.fixture(params=["memory", "real"])

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mqbroker_client import Message
-from mqbroker_client.compression import body_of
-from mqbroker_client.ids import uuid7
+from mqbroker_client.core.compression import body_of
+from mqbroker_client.core.ids import uuid7
 
 
 @given(st.binary())

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 import pytest
 from mqbroker_client import Admin, Consumer, Producer
-from mqbroker_client.cli import main
+from mqbroker_client.contrib.cli import main
 
 from tests.broker.running import API_KEY, RunningBroker
 from tests.client.pages import environment
@@ -32,7 +32,7 @@ class Mqb:
         self.environment = environment() | self.given
 
     def command(self, *words: str) -> list[str]:
-        return [sys.executable, "-m", "mqbroker_client.cli", *words]
+        return [sys.executable, "-m", "mqbroker_client.contrib.cli", *words]
 
     def starts(self, *words: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
         """What became of it as a process of its own."""

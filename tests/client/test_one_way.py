@@ -8,7 +8,7 @@ import sys
 import pytest
 from mqbroker_client import Broker, Consumer, Producer, Retry
 from mqbroker_client.aio import AsyncBroker, AsyncProducer
-from mqbroker_client.later import MOST_WAITING
+from mqbroker_client.core.later import MOST_WAITING
 
 from tests.broker.characters import bodies
 from tests.broker.running import API_KEY, RunningBroker
@@ -60,7 +60,7 @@ def test_a_message_that_is_refused_is_counted_and_logged(caplog: pytest.LogCaptu
 
 
 def test_a_message_without_room_is_lost_and_its_caller_does_not_wait(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL, "mqbroker_client.later")
+    caplog.set_level(logging.CRITICAL, "mqbroker_client.core.later")
     with scripted(lambda asked: Silence()) as server:
         producer = Producer(Broker(server.url, "mq_key", retry=Retry(tries=1, seconds=60)), "shop")
         producer.send("orders", "first", wait=False)

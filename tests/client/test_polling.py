@@ -7,7 +7,7 @@ import time
 import pytest
 from mqbroker_client import Broker, CheckPoller, HalfMessage, LocalTransactionState, Producer, Retry
 from mqbroker_client.aio import AsyncBroker, AsyncCheckPoller, AsyncProducer
-from mqbroker_client.ids import uuid7
+from mqbroker_client.core.ids import uuid7
 
 from tests.broker.polling import at_this_load
 from tests.client.answers import CHECK, COMMITTED, STILL_PREPARED, TRANSACTION_ID, problem

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 from mqbroker_client import Admin, Delivery, Producer, PushListener, Redeliver
-from mqbroker_client.administration import new_secret
+from mqbroker_client.core.administration import new_secret
 from standardwebhooks import Webhook
 
 from tests.broker.polling import eventually

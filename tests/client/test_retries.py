@@ -7,16 +7,8 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from mqbroker_client import (
-    Broker,
-    HalfMessage,
-    LocalTransactionState,
-    Message,
-    Producer,
-    Retry,
-    TransactionProducer,
-    errors,
-)
+from mqbroker_client import Broker, HalfMessage, LocalTransactionState, Message, Producer, Retry, TransactionProducer
+from mqbroker_client.core import errors
 
 from tests.broker.polling import at_this_load
 from tests.client.answers import COMMITTED, PREPARED, SENT, TRANSACTION_ID, problem

@@ -12,8 +12,9 @@ from functools import partial
 from typing import Any
 
 import pytest
-from mqbroker_client import Admin, Broker, Consumer, Delivery, Producer, Redeliver, errors
+from mqbroker_client import Admin, Broker, Consumer, Delivery, Producer, Redeliver
 from mqbroker_client.aio import AsyncBroker, AsyncConsumer
+from mqbroker_client.core import errors
 
 from tests.broker.polling import at_this_load, eventually
 from tests.broker.running import API_KEY, RunningBroker

@@ -8,9 +8,9 @@ from dataclasses import Field, fields, is_dataclass
 import mqbroker_client
 import pytest
 from mqbroker_client import CheckListener, Consumer, Producer, PushListener
-from mqbroker_client.administration import Endpoint, new_secret
-from mqbroker_client.calls.administration import register_endpoint
-from mqbroker_client.requests import Requests
+from mqbroker_client.core.administration import Endpoint, new_secret
+from mqbroker_client.core.calls.administration import register_endpoint
+from mqbroker_client.core.requests import Requests
 
 from tests.broker.running import API_KEY, RunningBroker
 

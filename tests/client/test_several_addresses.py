@@ -4,8 +4,9 @@ import logging
 import re
 
 import pytest
-from mqbroker_client import Admin, Broker, CheckPoller, HalfMessage, LocalTransactionState, Producer, errors
+from mqbroker_client import Admin, Broker, CheckPoller, HalfMessage, LocalTransactionState, Producer
 from mqbroker_client.aio import AsyncBroker, AsyncProducer
+from mqbroker_client.core import errors
 
 from tests.broker.endpoints import ProducerEndpoint
 from tests.broker.polling import eventually
@@ -135,7 +136,7 @@ def test_a_poller_may_start_before_its_group_is_there(
 
     producer = Producer(broker.client(), orders)
     poller = CheckPoller(producer, check)
-    with caplog.at_level(logging.INFO, "mqbroker_client.polling"):
+    with caplog.at_level(logging.INFO, "mqbroker_client.core.polling"):
         poller.start()
         eventually(lambda: caplog.messages)
         transaction = producer.begin(orders, b"1")

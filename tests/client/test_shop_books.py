@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 from mqbroker_client import Broker, Delivery, Producer
-from mqbroker_client.ids import uuid7
+from mqbroker_client.core.ids import uuid7
 
 from examples.shop.coupons import CouponBook
 from examples.shop.reconciliation import decider, holds, reconcile

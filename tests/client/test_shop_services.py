@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from mqbroker_client import HalfMessage
 from mqbroker_client.barrier import Barrier
-from mqbroker_client.ids import uuid7
+from mqbroker_client.core.ids import uuid7
 
 from examples.shop.orders import OrderBook
 from examples.shop.processes import OrderProcesses, Service

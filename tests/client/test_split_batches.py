@@ -1,7 +1,8 @@
 """A list of messages is sent as batches, and bodies may be bytes, a text, or JSON."""
 
 import pytest
-from mqbroker_client import BatchesUnfinished, Consumer, Message, Producer, errors
+from mqbroker_client import BatchesUnfinished, Consumer, Message, Producer
+from mqbroker_client.core import errors
 
 from tests.broker.running import RunningBroker
 from tests.client.servers import Answer, Asked, busy, scripted

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 ORIGIN = "client/mqbroker_client/aio/producers.py"
-MADE = "client/mqbroker_client/producers.py"
+MADE = "client/mqbroker_client/core/producers.py"
 
 
 @pytest.fixture

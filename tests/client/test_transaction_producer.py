@@ -16,9 +16,9 @@ from mqbroker_client import (
     Producer,
     Retry,
     TransactionProducer,
-    errors,
 )
-from mqbroker_client.ids import uuid7
+from mqbroker_client.core import errors
+from mqbroker_client.core.ids import uuid7
 
 from tests.broker.characters import name
 from tests.broker.polling import at_this_load

@@ -5,8 +5,8 @@ import inspect
 import pytest
 from mqbroker_client import Broker
 from mqbroker_client.aio import AsyncBroker
-from mqbroker_client.calls import administration
-from mqbroker_client.requests import Options
+from mqbroker_client.core.calls import administration
+from mqbroker_client.core.requests import Options
 from rest_framework.serializers import Serializer
 
 from mqbroker.api.control import consumer_groups, endpoints, producer_groups, topics

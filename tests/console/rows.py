@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
-from mqbroker_client.ids import uuid7
+from mqbroker_client.core.ids import uuid7
 from psycopg import sql
 from psycopg.types.json import Jsonb
 

@@ -1,8 +1,9 @@
 """A receive may bring the receipts of what its consumer is done with: they are acked before it begins."""
 
 import pytest
-from mqbroker_client import Consumer, Producer, errors
+from mqbroker_client import Consumer, Producer
 from mqbroker_client.aio import AsyncBroker, AsyncConsumer
+from mqbroker_client.core import errors
 
 from tests.broker.characters import bodies
 from tests.broker.running import API_KEY, RunningBroker

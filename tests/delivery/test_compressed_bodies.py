@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 from backports import zstd
 from mqbroker_client import Broker, Compression, Consumer, Message, Producer
-from mqbroker_client.compression import MAX_UNPACKED_BYTES, unpacked
+from mqbroker_client.core.compression import MAX_UNPACKED_BYTES, unpacked
 
 from tests.broker import characters
 from tests.broker.burdens import WITH_A_KEY_BYTES, burden_of, hold

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mqbroker_client import Admin, Consumer, Delivery, Message, Producer, errors
+from mqbroker_client import Admin, Consumer, Delivery, Message, Producer
+from mqbroker_client.core import errors
 
 from tests.broker import characters
 from tests.broker.polling import eventually

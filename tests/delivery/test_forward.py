@@ -4,9 +4,10 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from mqbroker_client import Admin, Broker, Consumer, Delivery, Message, Producer, errors
-from mqbroker_client.ids import uuid7
-from mqbroker_client.testing import MemoryBroker
+from mqbroker_client import Admin, Broker, Consumer, Delivery, Message, Producer
+from mqbroker_client.contrib.testing import MemoryBroker
+from mqbroker_client.core import errors
+from mqbroker_client.core.ids import uuid7
 
 from tests.broker import characters
 from tests.broker.characters import bodies

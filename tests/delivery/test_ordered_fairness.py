@@ -6,7 +6,8 @@ from functools import partial
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mqbroker_client import Admin, Consumer, Message, Producer, errors
+from mqbroker_client import Admin, Consumer, Message, Producer
+from mqbroker_client.core import errors
 
 from tests.broker import characters
 from tests.broker.polling import eventually

@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 from mqbroker_client import Admin, Consumer, Delivery, Message, Producer
 from mqbroker_client.aio import AsyncBroker, AsyncConsumer
-from mqbroker_client.handlers import messages_of
+from mqbroker_client.core.handlers import messages_of
 
 from tests.broker import characters
 from tests.broker.characters import bodies

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from mqbroker_client.relay import configuration
+from mqbroker_client.contrib.relay import configuration
 
 from tests.broker.running import API_KEY, RunningBroker
 from tests.control.operators import Operator

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from mqbroker_client.faststream import MqBroker
+from mqbroker_client.contrib.faststream import MqBroker
 
 from tests.broker import characters
 from tests.broker.polling import at_this_load

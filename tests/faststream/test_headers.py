@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import pytest
 from faststream.params import Context
 from mqbroker_client import Consumer, Message, Producer
-from mqbroker_client.faststream import MqBroker, MqMessage
+from mqbroker_client.contrib.faststream import MqBroker, MqMessage
 
 from tests.broker import characters
 from tests.broker.running import RunningBroker

@@ -9,8 +9,8 @@ from faststream.exceptions import FeatureNotSupportedException, IncorrectState, 
 from faststream.params import Context
 from faststream.specification import AsyncAPI
 from mqbroker_client import Consumer, Producer, Redeliver
-from mqbroker_client.faststream import AckPolicy, MqBroker, MqMessage, MqResponse, MqRouter
-from mqbroker_client.sqlalchemy import Outbox
+from mqbroker_client.contrib.faststream import AckPolicy, MqBroker, MqMessage, MqResponse, MqRouter
+from mqbroker_client.contrib.sqlalchemy import Outbox
 from pydantic import BaseModel
 from sqlalchemy import create_engine
 from sqlalchemy.orm import Session, sessionmaker

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import pytest
 from faststream.params import Context
 from mqbroker_client import Consumer
-from mqbroker_client.faststream import MqBroker
+from mqbroker_client.contrib.faststream import MqBroker
 
 from tests.broker import characters
 from tests.broker.polling import eventually

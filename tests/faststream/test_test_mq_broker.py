@@ -4,8 +4,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from mqbroker_client import errors
-from mqbroker_client.faststream import MqBroker, TestMqBroker
+from mqbroker_client.contrib.faststream import MqBroker, TestMqBroker
+from mqbroker_client.core import errors
 
 ORDERS, COUPONS = "orders", "coupons"
 

@@ -7,7 +7,7 @@ FILES = {
     "transactions/checks/checker.py": 279,
     "delivery/push/pusher.py": 268,
     "delivery/trace.py": 259,
-    "client/mqbroker_client/limits.py": 252,
+    "client/mqbroker_client/core/limits.py": 252,
 }
 
 CLASSES = {

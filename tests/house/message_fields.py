@@ -15,7 +15,7 @@ CARRIES = re.compile(r"(?s)(?=.*\bbody_form\b)(?=.*\btraceparent\b)")
 # The heads of messages for pages, with the form of the body whose beginning they show.
 PREVIEWS = ("store/rows.py", "store/sql/preview_messages.sql")
 # The client shows the fields without the broker's columns.
-SHOWS = ("client/mqbroker_client/messages.py",)
+SHOWS = ("client/mqbroker_client/core/messages.py",)
 # What is sent at once has no transaction.
 OF_TRANSACTIONS = ("transaction_id", "producer_group_id")
 SENDS = "store/sql/send_messages.sql"

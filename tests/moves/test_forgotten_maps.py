@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from mqbroker_client import Admin, Broker, Message, Producer
-from mqbroker_client.errors import BrokerError
-from mqbroker_client.retries import Retry
+from mqbroker_client.core.errors import BrokerError
+from mqbroker_client.core.retries import Retry
 
 from tests.broker import characters
 from tests.broker.database_proxy import DatabaseProxy

@@ -17,7 +17,7 @@ from mqbroker_client import (
     LocalTransactionState,
     Producer,
 )
-from mqbroker_client.errors import TransactionEnded
+from mqbroker_client.core.errors import TransactionEnded
 
 from tests.broker import characters
 from tests.broker.polling import at_this_load

@@ -28,7 +28,7 @@ def test_a_client_names_its_namespace(broker: RunningBroker, ours: Team, monkeyp
     with Broker.from_env() as client:
         assert Producer(client, "shop").send(TOPIC, b"named").topic == TOPIC
         assert [one["name"] for one in client.call("GET", "/v1/topics")["results"]] == [TOPIC]
-    words = [sys.executable, "-m", "mqbroker_client.cli", "topics"]
+    words = [sys.executable, "-m", "mqbroker_client.contrib.cli", "topics"]
     listed = subprocess.run(words, capture_output=True, text=True, timeout=300, check=True).stdout
     assert TOPIC in listed.split()
     assert "%" not in listed

@@ -6,8 +6,9 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from mqbroker_client import Broker, CheckPoller, LocalTransactionState, Producer, errors
-from mqbroker_client.calls import producer as calls
+from mqbroker_client import Broker, CheckPoller, LocalTransactionState, Producer
+from mqbroker_client.core import errors
+from mqbroker_client.core.calls import producer as calls
 
 from tests.broker import characters
 from tests.broker.cells import Cells

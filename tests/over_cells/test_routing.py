@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 
 import pytest
-from mqbroker_client import Consumer, LocalTransactionState, Message, Producer, errors
+from mqbroker_client import Consumer, LocalTransactionState, Message, Producer
+from mqbroker_client.core import errors
 
 from tests.broker import characters
 from tests.broker.cells import Cells

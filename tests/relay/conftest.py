@@ -203,5 +203,5 @@ def relay(broker: RunningBroker, folder: Path, lines: str) -> Child:
     file = folder / "relay.toml"
     file.write_text(lines)
     environment = processes.environment() | {"MQBROKER_URL": broker.url, "MQBROKER_API_KEY": API_KEY}
-    words = [sys.executable, "-m", "mqbroker_client.relay", str(file)]
+    words = [sys.executable, "-m", "mqbroker_client.contrib.relay", str(file)]
     return Child("relay", words, environment, folder / "relay.log", ROOT, stop_seconds=40)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from mqbroker_client import Message
-from mqbroker_client.relay import configuration
-from mqbroker_client.relay.__main__ import main
+from mqbroker_client.contrib.relay import configuration
+from mqbroker_client.contrib.relay.__main__ import main
 
 from mqbroker.embedded.commands import ROOT
 from tests.broker.polling import eventually

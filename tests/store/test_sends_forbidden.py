@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from mqbroker_client import Admin, Broker, Consumer, Producer, Retry
-from mqbroker_client.errors import SendsForbidden
+from mqbroker_client.core.errors import SendsForbidden
 
 from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.wire import Wire

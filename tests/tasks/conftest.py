@@ -14,9 +14,9 @@ import redis
 import sqlalchemy as sa
 from celery import Celery
 from mqbroker_client import Consumer, Producer
-from mqbroker_client.celery import Relay, in_session
-from mqbroker_client.celery.tasks import AlwaysTransactional
-from mqbroker_client.sqlalchemy import Outbox
+from mqbroker_client.contrib.celery import Relay, in_session
+from mqbroker_client.contrib.celery.tasks import AlwaysTransactional
+from mqbroker_client.contrib.sqlalchemy import Outbox
 from sqlalchemy.orm import Session, sessionmaker
 
 from tests.broker import characters

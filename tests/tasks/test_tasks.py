@@ -7,7 +7,7 @@ import pytest
 from celery import chain
 from mqbroker_client import Consumer, Message
 from mqbroker_client.barrier.errors import OutsideTransaction
-from mqbroker_client.celery import TransactionalTask
+from mqbroker_client.contrib.celery import TransactionalTask
 
 from tests.broker.polling import eventually
 from tests.broker.ports import free_port

@@ -12,7 +12,7 @@ from celery import chain, chord, group
 from celery.contrib.testing.worker import start_worker
 from mqbroker_client import Consumer
 from mqbroker_client.barrier.errors import OutsideTransaction
-from mqbroker_client.celery.tasks import AlwaysTransactional
+from mqbroker_client.contrib.celery.tasks import AlwaysTransactional
 
 from tests.broker.polling import eventually
 from tests.broker.tellings import received_until_empty

@@ -20,7 +20,7 @@ from mqbroker_client import (
     Retry,
     TransactionProducer,
 )
-from mqbroker_client.ids import uuid7
+from mqbroker_client.core.ids import uuid7
 
 from tests.broker import characters
 from tests.broker.characters import bodies, register

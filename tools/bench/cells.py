@@ -19,7 +19,7 @@ import msgspec
 import psycopg
 from mqbroker_client import Admin
 from mqbroker_client import Broker as Client
-from mqbroker_client.ids import uuid7
+from mqbroker_client.core.ids import uuid7
 
 from mqbroker.embedded import commands
 from mqbroker.embedded.servers.postgres import Server

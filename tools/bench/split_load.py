@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 from mqbroker_client import Broker, CheckPoller, Consumer, Delivery, HalfMessage, LocalTransactionState, Producer
-from mqbroker_client.ids import uuid7
+from mqbroker_client.core.ids import uuid7
 
 from tools.bench.load import Connection
 

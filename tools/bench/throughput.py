@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 import psycopg
-from mqbroker_client.ids import uuid7
+from mqbroker_client.core.ids import uuid7
 
 from tools.bench import broker, delivery, limit, load
 from tools.bench.broker import Broker

@@ -4,16 +4,16 @@ from dataclasses import dataclass
 from typing import Unpack
 
 from mqbroker_client.aio.connection import AsyncBroker
-from mqbroker_client.calls import administration as calls
-from mqbroker_client.calls.administration import (
+from mqbroker_client.core.calls import administration as calls
+from mqbroker_client.core.calls.administration import (
     ConsumerGroupSettings,
     EndpointSettings,
     ProducerGroupSettings,
     TopicSettings,
 )
-from mqbroker_client.documents import Document
-from mqbroker_client.endpoints import Endpoint, new_secret
-from mqbroker_client.errors import GroupNotExist
+from mqbroker_client.core.documents import Document
+from mqbroker_client.core.endpoints import Endpoint, new_secret
+from mqbroker_client.core.errors import GroupNotExist
 
 __all__ = ["AsyncAdmin", "Endpoint", "new_secret"]
 

@@ -4,16 +4,16 @@ import asyncio
 import logging
 from contextlib import aclosing
 
-from mqbroker_client import errors
 from mqbroker_client.aio.checks import AsyncCheck, outcomes_of
 from mqbroker_client.aio.executor import AsyncCheckExecutor, Work, ended
 from mqbroker_client.aio.producers import AsyncProducer
 from mqbroker_client.aio.tasks import apart, pause
-from mqbroker_client.calls import producer as calls
-from mqbroker_client.checks import BatchCheck
-from mqbroker_client.halves import HalfMessage
-from mqbroker_client.retries import PASSING, Retry, round_pause_seconds
-from mqbroker_client.states import Outcome
+from mqbroker_client.core import errors
+from mqbroker_client.core.calls import producer as calls
+from mqbroker_client.core.checks import BatchCheck
+from mqbroker_client.core.halves import HalfMessage
+from mqbroker_client.core.retries import PASSING, Retry, round_pause_seconds
+from mqbroker_client.core.states import Outcome
 
 # By the module of the poller, which is what a program knows.
 log = logging.getLogger("mqbroker_client.aio.polling")

@@ -5,10 +5,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
 
 from mqbroker_client.aio.hooks import AsyncHook, entered
-from mqbroker_client.checks import BatchCheck
-from mqbroker_client.halves import HalfMessage
-from mqbroker_client.hooks import checked
-from mqbroker_client.states import LocalTransactionState, Outcome, in_thread, outcome_awaited
+from mqbroker_client.core.checks import BatchCheck
+from mqbroker_client.core.halves import HalfMessage
+from mqbroker_client.core.hooks import checked
+from mqbroker_client.core.states import LocalTransactionState, Outcome, in_thread, outcome_awaited
 
 #: A coroutine function, or a plain one, which runs in a thread because it may block.
 AsyncCheck = Callable[[HalfMessage], Awaitable[LocalTransactionState | None] | LocalTransactionState | None]

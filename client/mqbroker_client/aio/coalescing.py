@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from mqbroker_client import errors
-from mqbroker_client.calls import Call, Result
-from mqbroker_client.parts import Part, taken
-from mqbroker_client.retries import PASSING
+from mqbroker_client.core import errors
+from mqbroker_client.core.calls import Call, Result
+from mqbroker_client.core.parts import Part, taken
+from mqbroker_client.core.retries import PASSING
 
 #: Turns of the event loop in which the tasks that were just answered bring their next calls.
 TURNS = 3
@@ -31,7 +31,7 @@ class Waiting(Part):
 
 
 class AsyncLane:
-    """The calls of the tasks of one event loop; as `mqbroker_client.coalescing.Lane`.
+    """The calls of the tasks of one event loop; as `mqbroker_client.core.coalescing.Lane`.
 
     What goes together is sent by a task of its own: a caller that is cancelled takes no other call with it.
     """

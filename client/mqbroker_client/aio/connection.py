@@ -9,15 +9,15 @@ from weakref import WeakKeyDictionary, WeakSet
 import aiohttp
 from yarl import URL
 
-from mqbroker_client import calls, environment, errors, forks, requests, tracing
 from mqbroker_client.aio.coalescing import AsyncLane
 from mqbroker_client.aio.hooks import AsyncHook, entered
-from mqbroker_client.calls import Call, Result
-from mqbroker_client.compression import DEFAULT, Compression
-from mqbroker_client.documents import Document
-from mqbroker_client.later import MOST_WAITING
-from mqbroker_client.requests import Answer, Options, OwnRequest, Request, Requests
-from mqbroker_client.retries import DEFAULT_RETRY, PASSING, Retry, Tries
+from mqbroker_client.core import calls, environment, errors, forks, requests, tracing
+from mqbroker_client.core.calls import Call, Result
+from mqbroker_client.core.compression import DEFAULT, Compression
+from mqbroker_client.core.documents import Document
+from mqbroker_client.core.later import MOST_WAITING
+from mqbroker_client.core.requests import Answer, Options, OwnRequest, Request, Requests
+from mqbroker_client.core.retries import DEFAULT_RETRY, PASSING, Retry, Tries
 
 # What a parent had opened. A session that is collected takes its sockets out of an epoll that the parent shares.
 _of_parent: list[object] = []

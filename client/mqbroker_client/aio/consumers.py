@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from mqbroker_client.aio.handlers import AsyncHandler
 from mqbroker_client.aio.receipts import AsyncReceipts
 from mqbroker_client.aio.running import AsyncRunner, stopped_by_signals
-from mqbroker_client.calls import consumer as calls
-from mqbroker_client.errors import Forbidden, GroupNotExist
-from mqbroker_client.handlers import Redeliver
-from mqbroker_client.messages import Delivery, handles_of
-from mqbroker_client.results import Page, Received, Settled
-from mqbroker_client.runs import MAY_NOT_READ, Limits
+from mqbroker_client.core.calls import consumer as calls
+from mqbroker_client.core.errors import Forbidden, GroupNotExist
+from mqbroker_client.core.handlers import Redeliver
+from mqbroker_client.core.messages import Delivery, handles_of
+from mqbroker_client.core.results import Page, Received, Settled
+from mqbroker_client.core.runs import MAY_NOT_READ, Limits
 
 __all__ = ["AsyncConsumer", "Page", "Received", "Redeliver", "Settled"]
 

@@ -1,4 +1,4 @@
-"""The tasks that answer checks, beside the one that fetches them; `mqbroker_client.executor` has it for threads."""
+"""The tasks that answer checks, beside the task that fetches them; `mqbroker_client.core.executor` has threads."""
 
 import asyncio
 import logging

@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 
-from mqbroker_client import hooks
-from mqbroker_client.hooks import HookContext, log
+from mqbroker_client.core import hooks
+from mqbroker_client.core.hooks import HookContext, log
 
-#: As `mqbroker_client.hooks.Hook`; what it gives may be an asynchronous context manager, too.
+#: As `mqbroker_client.core.hooks.Hook`; what it gives may be an asynchronous context manager, too.
 AsyncHook = Callable[[HookContext], "AbstractContextManager[object] | AbstractAsyncContextManager[object] | None"]
 Around = AbstractContextManager[object] | AbstractAsyncContextManager[object]
 

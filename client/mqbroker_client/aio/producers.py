@@ -5,19 +5,19 @@ from dataclasses import dataclass, field
 from typing import Literal, Self, Unpack, overload
 from uuid import UUID
 
-from mqbroker_client import batches
 from mqbroker_client.aio.connection import AsyncBroker
 from mqbroker_client.aio.tasks import send_later
-from mqbroker_client.batches import SentList
-from mqbroker_client.calls import producer as calls
-from mqbroker_client.calls.producer import EndFields
-from mqbroker_client.documents import Document
-from mqbroker_client.errors import BrokerError
-from mqbroker_client.ids import uuid7
-from mqbroker_client.messages import Message, MessageFields
-from mqbroker_client.results import Begun, Ended, Placed, Sent
-from mqbroker_client.retries import Retry
-from mqbroker_client.states import LocalTransactionState
+from mqbroker_client.core import batches
+from mqbroker_client.core.batches import SentList
+from mqbroker_client.core.calls import producer as calls
+from mqbroker_client.core.calls.producer import EndFields
+from mqbroker_client.core.documents import Document
+from mqbroker_client.core.errors import BrokerError
+from mqbroker_client.core.ids import uuid7
+from mqbroker_client.core.messages import Message, MessageFields
+from mqbroker_client.core.results import Begun, Ended, Placed, Sent
+from mqbroker_client.core.retries import Retry
+from mqbroker_client.core.states import LocalTransactionState
 
 __all__ = ["AsyncProducer", "AsyncTransaction", "Ended", "Placed", "Sent"]
 

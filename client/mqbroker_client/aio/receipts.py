@@ -5,14 +5,14 @@ import logging
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from mqbroker_client import errors
 from mqbroker_client.aio.connection import AsyncBroker
 from mqbroker_client.aio.tasks import pause
-from mqbroker_client.calls import consumer as calls
-from mqbroker_client.handlers import delay_seconds, reason_of
-from mqbroker_client.messages import Delivery, Message, handles_of
-from mqbroker_client.results import Sent, Settled
-from mqbroker_client.retries import PASSING
+from mqbroker_client.core import errors
+from mqbroker_client.core.calls import consumer as calls
+from mqbroker_client.core.handlers import delay_seconds, reason_of
+from mqbroker_client.core.messages import Delivery, Message, handles_of
+from mqbroker_client.core.results import Sent, Settled
+from mqbroker_client.core.retries import PASSING
 
 # By the module of what runs, which is what a program knows.
 log = logging.getLogger("mqbroker_client.aio.running")

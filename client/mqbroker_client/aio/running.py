@@ -1,4 +1,4 @@
-"""Consumers that run in an event loop; as `mqbroker_client.running`."""
+"""Consumers that run in an event loop; as `mqbroker_client.core.running`."""
 
 import asyncio
 import inspect
@@ -6,15 +6,15 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from mqbroker_client import errors, signals
 from mqbroker_client.aio.handlers import AsyncHandler
 from mqbroker_client.aio.hooks import entered
 from mqbroker_client.aio.receipts import AsyncReceipts, give_back, keep, settle
-from mqbroker_client.handlers import messages_of
-from mqbroker_client.hooks import handled
-from mqbroker_client.messages import Delivery, Message
-from mqbroker_client.retries import Retry, round_pause_seconds
-from mqbroker_client.runs import Limits, is_final
+from mqbroker_client.core import errors, signals
+from mqbroker_client.core.handlers import messages_of
+from mqbroker_client.core.hooks import handled
+from mqbroker_client.core.messages import Delivery, Message
+from mqbroker_client.core.retries import Retry, round_pause_seconds
+from mqbroker_client.core.runs import Limits, is_final
 
 log = logging.getLogger(__name__)
 

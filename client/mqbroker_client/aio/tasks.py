@@ -1,4 +1,4 @@
-"""What a task does otherwise than a thread. `mqbroker_client.threads` has the same names, for threads."""
+"""What a task does otherwise than a thread. `mqbroker_client.core.threads` has the same names, for threads."""
 
 import asyncio
 import logging
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 from mqbroker_client.aio.connection import AsyncBroker
-from mqbroker_client.calls import Call
-from mqbroker_client.later import MOST_WAITING, fate
+from mqbroker_client.core.calls import Call
+from mqbroker_client.core.later import MOST_WAITING, fate
 
 # By the module of the producer, which is what a program knows.
 log = logging.getLogger("mqbroker_client.aio.producers")

@@ -7,13 +7,13 @@ from uuid import UUID
 
 from mqbroker_client.aio.producers import AsyncProducer
 from mqbroker_client.aio.tasks import blocking
-from mqbroker_client.errors import BrokerError, OutcomeUnknown, Unreachable
-from mqbroker_client.halves import HalfMessage
-from mqbroker_client.ids import uuid7
-from mqbroker_client.messages import Message
-from mqbroker_client.results import Begun, Ended, TransactionSent, half_of, require_undecided
-from mqbroker_client.retries import HALF_RETRY, Retry
-from mqbroker_client.states import LocalTransactionState, Outcome, outcome_awaited
+from mqbroker_client.core.errors import BrokerError, OutcomeUnknown, Unreachable
+from mqbroker_client.core.halves import HalfMessage
+from mqbroker_client.core.ids import uuid7
+from mqbroker_client.core.messages import Message
+from mqbroker_client.core.results import Begun, Ended, TransactionSent, half_of, require_undecided
+from mqbroker_client.core.retries import HALF_RETRY, Retry
+from mqbroker_client.core.states import LocalTransactionState, Outcome, outcome_awaited
 
 if TYPE_CHECKING:
     from mqbroker_client.barrier import Barrier

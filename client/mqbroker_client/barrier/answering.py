@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from mqbroker_client.barrier.decisions import Barrier
 from mqbroker_client.barrier.kept import KeptMessages
-from mqbroker_client.errors import GroupNotExist
-from mqbroker_client.polling import CheckPoller
-from mqbroker_client.producers import Producer
+from mqbroker_client.core.errors import GroupNotExist
+from mqbroker_client.core.polling import CheckPoller
+from mqbroker_client.core.producers import Producer
 
 log = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ from mqbroker_client.barrier.dialects import KEPT_DAYS, LOCK_WAIT_SECONDS, PURGE
 from mqbroker_client.barrier.errors import AlreadyCommitted, TransactionAbandoned
 from mqbroker_client.barrier.sessions import Connection, DriverSessions, OwnSession, Sessions
 from mqbroker_client.barrier.table import Table
-from mqbroker_client.halves import HalfMessage
-from mqbroker_client.messages import Message
-from mqbroker_client.states import LocalTransactionState, Outcome, unknown
+from mqbroker_client.core.halves import HalfMessage
+from mqbroker_client.core.messages import Message
+from mqbroker_client.core.states import LocalTransactionState, Outcome, unknown
 
 Found = TypeVar("Found")
 

@@ -13,9 +13,9 @@ from mqbroker_client.barrier.decisions import Barrier
 from mqbroker_client.barrier.outage import Outage
 from mqbroker_client.barrier.sending import Sending
 from mqbroker_client.barrier.table import KeptTransaction, Table
-from mqbroker_client.errors import BrokerError
-from mqbroker_client.meanings import Meaning, meaning_of
-from mqbroker_client.producers import Producer
+from mqbroker_client.core.errors import BrokerError
+from mqbroker_client.core.meanings import Meaning, meaning_of
+from mqbroker_client.core.producers import Producer
 
 log = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mqbroker_client import forks
-from mqbroker_client.retries import HALF_RETRY, Retry
+from mqbroker_client.core import forks
+from mqbroker_client.core.retries import HALF_RETRY, Retry
 
 #: Between two transactions that ask a broker that is away: the first pause, which doubles, and the longest.
 FIRST_PAUSE_SECONDS = 1.0

@@ -6,13 +6,13 @@ from typing import Any
 from uuid import UUID
 
 from mqbroker_client.barrier.table import UNREADABLE, messages_of
-from mqbroker_client.calls import Call
-from mqbroker_client.calls import producer as calls
-from mqbroker_client.errors import BrokerError
-from mqbroker_client.meanings import Meaning, meaning_of
-from mqbroker_client.producers import Producer
-from mqbroker_client.retries import Retry
-from mqbroker_client.states import LocalTransactionState
+from mqbroker_client.core.calls import Call
+from mqbroker_client.core.calls import producer as calls
+from mqbroker_client.core.errors import BrokerError
+from mqbroker_client.core.meanings import Meaning, meaning_of
+from mqbroker_client.core.producers import Producer
+from mqbroker_client.core.retries import Retry
+from mqbroker_client.core.states import LocalTransactionState
 
 # The next round tries again.
 ONCE = Retry(tries=1, seconds=5.0)

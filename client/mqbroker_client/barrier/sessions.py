@@ -120,7 +120,7 @@ class DriverSessions:
         if driver not in DRIVERS:
             raise ValueError(
                 f"the barrier does not know connections of {driver}: give one of {', '.join(DRIVERS)}, "
-                "or use mqbroker_client.django or mqbroker_client.sqlalchemy"
+                "or use mqbroker_client.contrib.django or mqbroker_client.contrib.sqlalchemy"
             )
         dialect = dialect_of(DRIVERS[driver])
         return CursorSession(connection, dialect, percent=dialect.name != "sqlite")

@@ -6,21 +6,21 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 from uuid import UUID
 
-from mqbroker_client import tracing
 from mqbroker_client.barrier.decisions import Aside, Barrier, at_once
 from mqbroker_client.barrier.kept import KeptMessages
 from mqbroker_client.barrier.outage import Outage
 from mqbroker_client.barrier.sessions import Connection
-from mqbroker_client.errors import BrokerError
-from mqbroker_client.halves import HalfMessage
-from mqbroker_client.ids import uuid7
-from mqbroker_client.limits import DEFAULTS, Limits, validate
-from mqbroker_client.meanings import Meaning, meaning_of
-from mqbroker_client.messages import Message
-from mqbroker_client.producers import Producer
-from mqbroker_client.results import Begun
-from mqbroker_client.retries import HALF_RETRY, Retry
-from mqbroker_client.states import LocalTransactionState
+from mqbroker_client.core import tracing
+from mqbroker_client.core.errors import BrokerError
+from mqbroker_client.core.halves import HalfMessage
+from mqbroker_client.core.ids import uuid7
+from mqbroker_client.core.limits import DEFAULTS, Limits, validate
+from mqbroker_client.core.meanings import Meaning, meaning_of
+from mqbroker_client.core.messages import Message
+from mqbroker_client.core.producers import Producer
+from mqbroker_client.core.results import Begun
+from mqbroker_client.core.retries import HALF_RETRY, Retry
+from mqbroker_client.core.states import LocalTransactionState
 
 log = logging.getLogger(__name__)
 

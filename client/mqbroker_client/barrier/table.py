@@ -9,9 +9,9 @@ from uuid import UUID
 
 from mqbroker_client.barrier.dialects import Dialect, create_statements
 from mqbroker_client.barrier.sessions import Parameters, Row
-from mqbroker_client.documents import encoded, given, in_utf8
-from mqbroker_client.messages import Message, message_fields
-from mqbroker_client.states import LocalTransactionState
+from mqbroker_client.core.documents import encoded, given, in_utf8
+from mqbroker_client.core.messages import Message, message_fields
+from mqbroker_client.core.states import LocalTransactionState
 
 KEPT_PAGE = 100
 # Ids of one statement.

@@ -17,5 +17,5 @@ def main(words: list[str]) -> int:
     if found is None:
         raise CannotStart(f"No broker runs on {given.folder.path}: ./mq up starts one, --broker names another.")
     url, key = found
-    command = commands.python("-m", "mqbroker_client.relay", str(given.file.absolute()))
+    command = commands.python("-m", "mqbroker_client.contrib.relay", str(given.file.absolute()))
     return foreground.run(command, environment.common() | {"MQBROKER_URL": url, "MQBROKER_API_KEY": key})

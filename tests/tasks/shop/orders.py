@@ -8,7 +8,7 @@ from functools import partial
 
 from django.db import DatabaseError, close_old_connections, transaction
 from kombu.exceptions import KombuError
-from mqbroker_client.errors import BrokerError
+from mqbroker_client.core.errors import BrokerError
 
 from tests.tasks.shop.models import Order
 from tests.tasks.shop.tasks import give_coupon, give_coupon_behind

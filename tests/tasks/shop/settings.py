@@ -17,7 +17,7 @@ DATABASES = {
 SECRET_KEY = "of the tests"
 USE_TZ = True
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-INSTALLED_APPS = ["mqbroker_client.django", "tests.tasks.shop"]
+INSTALLED_APPS = ["mqbroker_client.contrib.django", "tests.tasks.shop"]
 MQBROKER = {
     "URL": os.environ["MQBROKER_URL"],
     "API_KEY": os.environ["MQBROKER_API_KEY"],

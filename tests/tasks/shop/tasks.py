@@ -1,8 +1,8 @@
 """The task, called in the transaction; and beside it the same as it is called behind the commit."""
 
 from celery import shared_task
-from mqbroker_client.celery import transactional_task
-from mqbroker_client.celery.inbox import exactly_once
+from mqbroker_client.contrib.celery import transactional_task
+from mqbroker_client.contrib.celery.inbox import exactly_once
 
 from tests.tasks.shop.models import Coupon
 

@@ -1,7 +1,0 @@
-"""Celery: calls of tasks that belong to a database transaction, and the relay that publishes them."""
-
-from mqbroker_client.celery.relay import Relay
-from mqbroker_client.celery.tasks import TransactionalTask, transactional_task
-from mqbroker_client.celery.transactions import in_session
-
-__all__ = ["Relay", "TransactionalTask", "in_session", "transactional_task"]

@@ -1,5 +1,0 @@
-"""`mqb`, the broker on the command line: sends and receives, and shows and moves what operators ask about."""
-
-from mqbroker_client.cli.program import main
-
-__all__ = ["main"]

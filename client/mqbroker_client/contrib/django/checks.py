@@ -1,0 +1,94 @@
+"""`manage.py check`: what is missing of the setting MQBROKER and of its tables; with --deploy, what answers checks."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning, register
+from django.core.exceptions import ImproperlyConfigured
+from django.db import DatabaseError, connections
+from django.db.migrations.loader import MigrationLoader
+from django.urls import NoReverseMatch, reverse
+
+from mqbroker_client.contrib.django.apps import LABEL
+from mqbroker_client.contrib.django.options import Options
+
+TAG = "mqbroker"
+VIEW = "mqbroker-checks"
+RUNS = "`manage.py mqbroker checks`"
+
+
+def _options() -> Options | None:
+    """The setting; None where it is wrong, which `options` says."""
+    try:
+        return Options.read(getattr(settings, "MQBROKER", None))
+    except ImproperlyConfigured:
+        return None
+
+
+@register(TAG)
+def options(**_: Any) -> Sequence[CheckMessage]:
+    """A key of MQBROKER that is missing or not known, or a database that there is not."""
+    try:
+        read = Options.read(getattr(settings, "MQBROKER", None))
+    except ImproperlyConfigured as problem:
+        return [Error(str(problem), id="mqbroker.E001")]
+    if read.database not in connections.databases:
+        named = ", ".join(connections.databases)
+        return [Error(f"MQBROKER names the database {read.database}: DATABASES has {named}.", id="mqbroker.E002")]
+    return []
+
+
+@register(TAG)
+def tables(**_: Any) -> Sequence[CheckMessage]:
+    """Migrations that are not applied. A warning, for commands that make and apply migrations run checks first.
+
+    By default, without `--database`: it is one query. A database that does not answer is not this check's matter.
+    """
+    read = _options()
+    if read is None or read.database not in connections.databases:
+        return []
+    try:
+        loader = MigrationLoader(connections[read.database])
+    except DatabaseError:
+        return []
+    known = {name for name in loader.disk_migrations if name[0] == LABEL}
+    missing = sorted(name for _, name in known - set(loader.applied_migrations))
+    if not missing:
+        return []
+    named = f"{', '.join(missing)} of {LABEL} {'is' if len(missing) == 1 else 'are'} not applied"
+    return [
+        Warning(
+            f"The migration {named} in the database {read.database}: no message can be sent in its transactions.",
+            hint=f"manage.py migrate {LABEL} --database {read.database}",
+            id="mqbroker.W001",
+        )
+    ]
+
+
+@register(TAG, deploy=True)
+def answering(**_: Any) -> Sequence[CheckMessage]:
+    """Whether anything answers the broker's checks: the view, or a process that no other process can see."""
+    read = _options()
+    if read is None:
+        return []
+    try:
+        path = reverse(VIEW)
+    except NoReverseMatch:
+        path = ""
+    if path and read.check_secrets:
+        return []
+    if path:
+        reason = f"the view at {path} refuses all checks, for MQBROKER has no CHECK_SECRETS"
+    elif read.check_secrets:
+        reason = "MQBROKER has CHECK_SECRETS, and no URL leads to the view of mqbroker_client.contrib.django.urls"
+    else:
+        reason = "no URL leads to the view of mqbroker_client.contrib.django.urls"
+    return [
+        Warning(
+            f"No process of this project answers checks, unless {RUNS} runs somewhere: {reason}. What a process that "
+            "dies leaves undecided stays so.",
+            hint=f"Run {RUNS}, and name mqbroker.W002 in SILENCED_SYSTEM_CHECKS; or include the view's URLs.",
+            id="mqbroker.W002",
+        )
+    ]

@@ -1,0 +1,90 @@
+"""`send` in a transaction: the messages are stored right before its COMMIT, and become visible right after it."""
+
+from functools import partial
+from typing import Unpack
+
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import Error, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from mqbroker_client.barrier import commits
+from mqbroker_client.barrier.bodies import encoded
+from mqbroker_client.barrier.errors import OutsideTransaction
+from mqbroker_client.contrib.django.apps import config
+from mqbroker_client.core.messages import Message, MessageFields
+
+
+class Staged:
+    """A message of a transaction that has not committed, among the transaction's `on_commit` functions.
+
+    So a savepoint that is rolled back takes its messages along, as it does with every `on_commit`.
+    """
+
+    def __init__(self, message: Message) -> None:
+        self.message = message
+        self.is_prepared = False
+
+    def __call__(self) -> None:
+        # Without a COMMIT it is called by `TestCase.captureOnCommitCallbacks(execute=True)` only.
+        if not self.is_prepared:
+            config().producer.send_message(self.message)
+
+    def __repr__(self) -> str:
+        return f"Staged({self.message!r})"
+
+
+def send(topic: str, body: object, **fields: Unpack[MessageFields]) -> Message:
+    """Sends a message with the transaction that is open: both, or neither.
+
+    `body` is bytes, a text, or what DjangoJSONEncoder turns into JSON. Raises OutsideTransaction where
+    `transaction.atomic()` is not around. At the COMMIT, a broker error rolls back and is raised there.
+    """
+    alias = config().options.database
+    connection = connections[alias]
+    if not connection.in_atomic_block:
+        raise OutsideTransaction(
+            f"no transaction of the database {alias!r} is open: call send within transaction.atomic(using={alias!r}), "
+            "or use Producer.send for a message that belongs to no transaction"
+        )
+    message = Message(topic, encoded(body, DjangoJSONEncoder), **fields)
+    transaction.on_commit(Staged(message), using=alias)
+    # On the connection itself: `Atomic` calls its method, not the one of the proxy `django.db.connection`.
+    connection.__dict__.setdefault("commit", partial(_commit, connection))
+    return message
+
+
+def answer_checks(*, seconds: float = 30.0) -> int:
+    """Answers the checks that are due and sends kept messages, for Celery beat or cron; the number of answers.
+
+    Raises BrokerError when the broker is away.
+    """
+    return config().work.once(seconds=seconds)
+
+
+def _commit(connection: BaseDatabaseWrapper) -> None:
+    """In place of `connection.commit`, once."""
+    del connection.__dict__["commit"]
+    staged = [function for _, function, *_ in connection.run_on_commit if isinstance(function, Staged)]
+    # With autocommit off, those of earlier commits are in the list until it is on again.
+    staged = [one for one in staged if not one.is_prepared]
+    if not staged:
+        connection.commit()
+        return
+    steps = config().steps
+    try:
+        prepared = steps.before_commit(connection, [one.message for one in staged])
+    except BaseException:
+        # `Atomic` rolls back for a DatabaseError only, and the next statement would go on in this transaction.
+        _roll_back(connection)
+        raise
+    for one in staged:
+        one.is_prepared = True
+    ending = commits.Ending(steps, prepared)
+    commits.commit([ending], by=connection.commit, or_roll_back=partial(_roll_back, connection))
+
+
+def _roll_back(connection: BaseDatabaseWrapper) -> None:
+    try:
+        connection.rollback()
+    except Error:
+        connection.close()

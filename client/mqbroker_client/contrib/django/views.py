@@ -1,0 +1,22 @@
+"""The view that answers the broker's checks."""
+
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_POST
+
+from mqbroker_client.contrib.django.apps import config
+from mqbroker_client.core.checks import MAX_CALL_BYTES
+
+
+# The broker has no session to forge: its signature is validated instead. Without a transaction around it: one that
+# holds SQLite's write lock would keep the barrier from its row.
+@csrf_exempt
+@transaction.non_atomic_requests(using=config().options.database)
+@require_POST
+def checks(request: HttpRequest) -> HttpResponse:
+    # `request.body` refuses what is above DATA_UPLOAD_MAX_MEMORY_SIZE, and a message may be larger.
+    reply = config().listener.reply(request.headers, request.read(MAX_CALL_BYTES + 1))
+    if config().options.on_unavailable == "keep":
+        config().steps.kept.send_in_background()
+    return HttpResponse(reply.body, status=reply.status, content_type=reply.content_type)

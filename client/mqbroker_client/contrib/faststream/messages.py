@@ -1,0 +1,155 @@
+"""What handlers get and publish: messages of a group, and commands that become messages of a topic."""
+
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from faststream.message import AckStatus, StreamMessage, decode_message
+from faststream.response import PublishCommand, PublishType, Response
+
+from mqbroker_client.aio import AsyncConsumer
+from mqbroker_client.core.messages import Delivery, Message
+
+# Properties that keep what a message of FastStream has and a message of the broker lacks. A property that another
+# producer calls `reply_to` is a header, and no topic that a handler's result goes to.
+CONTENT_TYPE, CORRELATION_ID = "faststream-content-type", "faststream-correlation-id"
+REPLY_TO = "faststream-reply-to"
+OWN = (CONTENT_TYPE, CORRELATION_ID, REPLY_TO)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What comes of a delivery: how it was settled, why it was not done, and what is sent with its ack."""
+
+    status: AckStatus | None = None
+    error: Exception | None = None
+    messages: list[Message] = field(default_factory=list)
+
+
+# Of the delivery whose handler runs; None where none does.
+outcome: ContextVar[Outcome | None] = ContextVar("outcome", default=None)
+
+
+class MqMessage(StreamMessage[Delivery]):
+    """A delivery. Within a handler an ack or a nack is done when the handler returns, with what it publishes."""
+
+    # Of one that was read by `get_one` or by iteration: settled at once.
+    consumer: AsyncConsumer | None = None
+
+    async def ack(self) -> None:
+        """Done. Does nothing where it is settled."""
+        if self.committed is None and self.consumer is not None:
+            await self.consumer.ack([self.raw_message])
+        await super().ack()
+        self._note()
+
+    async def nack(self) -> None:
+        """Not done: it comes again after the group's delay. Does nothing where it is settled."""
+        if self.committed is None and self.consumer is not None:
+            await self.consumer.nack([self.raw_message])
+        await super().nack()
+        self._note()
+
+    async def reject(self) -> None:
+        """Not done, and not to come again: acked."""
+        if self.committed is None and self.consumer is not None:
+            await self.consumer.ack([self.raw_message])
+        await super().reject()
+        self._note()
+
+    def _note(self) -> None:
+        if (own := outcome.get()) is not None:
+            own.status = self.committed
+
+
+class Parser:
+    """Makes FastStream's message of a delivery, and its body of that."""
+
+    async def parse_message(self, delivery: Delivery) -> MqMessage:
+        """Its headers are the properties; the correlation id is by default the message's own."""
+        message = delivery.message
+        properties = dict(message.properties)
+        content_type, correlation_id, reply_to = (properties.pop(name, None) for name in OWN)
+        return MqMessage(
+            raw_message=delivery,
+            body=delivery.body,
+            headers=properties,
+            content_type=content_type,
+            reply_to=reply_to or "",
+            correlation_id=correlation_id or str(message.message_id),
+            message_id=str(message.message_id),
+        )
+
+    async def decode_message(self, message: StreamMessage[Any]) -> Any:
+        """By its content type, or else as JSON, text or bytes, whichever it is."""
+        return decode_message(message)
+
+
+class MqPublishCommand(PublishCommand):
+    """A message to be published, with `fields` of `mqbroker_client.Message`; with a `session` in its transaction."""
+
+    def __init__(
+        self,
+        body: Any,
+        *,
+        topic: str = "",
+        fields: dict[str, Any] | None = None,
+        headers: dict[str, Any] | None = None,
+        correlation_id: str | None = None,
+        reply_to: str = "",
+        session: Any = None,
+        _publish_type: PublishType = PublishType.PUBLISH,
+    ) -> None:
+        super().__init__(
+            body,
+            destination=topic,
+            headers=headers,
+            correlation_id=correlation_id,
+            reply_to=reply_to,
+            _publish_type=_publish_type,
+        )
+        self.fields = fields or {}
+        self.session = session
+        # Whether it goes with the ack of the delivery whose handler runs.
+        self.goes_with_ack = False
+
+    @classmethod
+    def from_cmd(cls, cmd: PublishCommand) -> Self:
+        """The same, of what a handler returned."""
+        if isinstance(cmd, cls):
+            return cmd
+        return cls(
+            cmd.body,
+            topic=cmd.destination,
+            headers=cmd.headers,
+            correlation_id=cmd.correlation_id,
+            reply_to=cmd.reply_to,
+            _publish_type=cmd.publish_type,
+        )
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """What `properties=` has, the headers, the correlation id and the topic of the reply, as properties.
+
+        Raises ValueError for a name that FastStream's own are kept under.
+        """
+        given = {**self.fields.get("properties", {}), **self.headers}
+        if wrong := next((name for name in OWN if name in given), None):
+            field = wrong.removeprefix("faststream-").replace("-", "_")
+            raise ValueError(f"{wrong} is no header of yours: FastStream keeps {field} there, use another name")
+        own = {CORRELATION_ID: self.correlation_id, REPLY_TO: self.reply_to}
+        return {name: str(value) for name, value in {**given, **own}.items() if value}
+
+
+class MqResponse(Response):
+    """What a handler returns to publish a body with headers, and with `fields` of `mqbroker_client.Message`."""
+
+    def __init__(
+        self, body: Any, *, headers: dict[str, Any] | None = None, correlation_id: str | None = None, **fields: Any
+    ) -> None:
+        super().__init__(body, headers=headers, correlation_id=correlation_id)
+        self.fields = fields
+
+    def as_publish_command(self) -> MqPublishCommand:
+        """As the publishers of the handler take it."""
+        return MqPublishCommand(self.body, fields=self.fields, headers=self.headers, correlation_id=self.correlation_id)

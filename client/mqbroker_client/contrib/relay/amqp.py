@@ -1,0 +1,130 @@
+"""RabbitMQ, by publisher confirms; and whatever else kombu has a transport for, by its URL."""
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+from kombu import Connection, Producer
+
+from mqbroker_client.contrib.relay.absence import is_absence
+from mqbroker_client.contrib.relay.headers import CloudEvents, headers
+from mqbroker_client.contrib.relay.names import Pattern
+from mqbroker_client.contrib.relay.reserved import TABLES
+from mqbroker_client.contrib.relay.targets import TargetAway, TargetRefused
+from mqbroker_client.core.messages import StoredMessage
+
+CONFIRM_SECONDS = 10.0
+CONNECT_SECONDS = 5.0
+#: Of a routing key and of a header's name, in AMQP.
+MAX_NAME_BYTES = 255
+#: Queues that RabbitMQ makes itself, as those of answers.
+KEPT = ("amq.",)
+
+
+class Producers:
+    """A producer for each thread, on a connection of its own; `returning` ones note what the broker returns to them."""
+
+    def __init__(self, connection: Connection, *, returning: bool = False) -> None:
+        self._connection = connection
+        self._returning = returning
+        transport = connection.transport
+        self._name = "RabbitMQ" if transport.driver_type == "amqp" else transport.driver_name
+        self._own = threading.local()
+        self._opened: set[Connection] = set()
+
+    def publish(self, work: Callable[[Producer], object]) -> None:
+        """Has a producer publish. Raises TargetAway or TargetRefused, in the words of what is published to."""
+        try:
+            work(self._current())
+        except Exception as problem:
+            self._drop()
+            words = f"{type(problem).__name__}: {problem}"
+            if is_absence(problem, self._connection):
+                raise TargetAway(words) from problem
+            raise TargetRefused(f"{self._name} refused it: {words}") from problem
+
+    def _current(self) -> Producer:
+        """The producer of this thread, for the next message."""
+        # What an earlier message was returned for is not the next one's, also where its publish failed behind that.
+        self._own.returned = None
+        found: Producer | None = getattr(self._own, "producer", None)
+        if found is None:
+            connection = self._connection.clone()
+            self._opened.add(connection)
+            note = self._note if self._returning else None
+            self._own.producer = found = Producer(connection, auto_declare=False, on_return=note)
+        return found
+
+    def returned(self) -> str | None:
+        """Why the broker returned what this thread published last, if it did."""
+        reason: str | None = getattr(self._own, "returned", None)
+        self._own.returned = None
+        return reason
+
+    def _note(self, problem: Exception, *_: object) -> None:
+        self._own.returned = str(problem)
+
+    def _drop(self) -> None:
+        """Closes the connection of this thread, which may be broken: the next producer opens another."""
+        producer, self._own.producer = getattr(self._own, "producer", None), None
+        if producer is not None:
+            connection = producer.__connection__
+            self._opened.discard(connection)
+            with suppress(Exception):
+                connection.release()
+
+    def close(self) -> None:
+        """Closes the connections of all threads."""
+        for connection in self._opened:
+            with suppress(Exception):
+                connection.release()
+
+
+class Amqp:
+    """An exchange of RabbitMQ, which exists, and its routing key, a pattern of the message's fields."""
+
+    def __init__(
+        self, url: str, routing_key: str, exchange: str = "", *, cloudevents: CloudEvents | None = None
+    ) -> None:
+        self._exchange = exchange
+        self._routing_key = Pattern(routing_key, kept=KEPT)
+        self._event = cloudevents
+        options = {"confirm_publish": True}
+        connection = Connection(url, transport_options=options, connect_timeout=CONNECT_SECONDS)
+        # Other transports of kombu return nothing.
+        self._mandatory = connection.transport.driver_type == "amqp"
+        self._producers = Producers(connection, returning=self._mandatory)
+
+    def publish(self, message: StoredMessage) -> None:
+        routing_key = _fitting("routing key", self._routing_key.of(message))
+        found = headers(message, TABLES["amqp"], self._event, "cloudEvents:")
+        for name in found:
+            _fitting("header", name)
+
+        def work(producer: Producer) -> None:
+            producer.publish(
+                message.body,
+                exchange=self._exchange,
+                routing_key=routing_key,
+                content_type="application/octet-stream",
+                content_encoding="binary",
+                delivery_mode=2,
+                mandatory=self._mandatory,
+                message_id=str(message.message_id),
+                headers=found,
+                confirm_timeout=CONFIRM_SECONDS,
+            )
+
+        self._producers.publish(work)
+        if reason := self._producers.returned():
+            raise TargetRefused(f"RabbitMQ returned it: {reason}, no queue is bound to {routing_key!r}")
+
+    def close(self) -> None:
+        self._producers.close()
+
+
+def _fitting(what: str, name: str) -> str:
+    """Raises TargetRefused for a name that no frame of AMQP can hold."""
+    if (size := len(name.encode())) > MAX_NAME_BYTES:
+        raise TargetRefused(f"AMQP refuses the {what} {name[:40]!r}… of {size} bytes, its limit is {MAX_NAME_BYTES}")
+    return name

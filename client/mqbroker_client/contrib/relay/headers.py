@@ -1,0 +1,49 @@
+"""The headers of a message at a target: its fields, its properties, and attributes of CloudEvents 1.0."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mqbroker_client.contrib.relay.reserved import FIELDS, Reserved
+from mqbroker_client.core.messages import StoredMessage
+
+
+@dataclass(frozen=True, slots=True)
+class CloudEvents:
+    """What an event says besides its message: where it comes from, and its kind."""
+
+    source: str
+    type: str
+
+
+def of_message(message: StoredMessage) -> dict[str, str]:
+    """Id, topic, tags, keys, sharding key, birth and trace of a message."""
+    values = (
+        str(message.message_id),
+        message.topic,
+        message.tags,
+        " ".join(message.keys) or None,
+        message.sharding_key,
+        None if message.born_at is None else message.born_at.isoformat(),
+        message.traceparent,
+    )
+    return {name: value for name, value in zip(FIELDS, values, strict=True) if value is not None}
+
+
+def of_event(message: StoredMessage, event: CloudEvents, prefix: str) -> Mapping[str, str]:
+    """The attributes of the event, each behind the prefix of the target's binding of CloudEvents."""
+    found = {
+        "specversion": "1.0",
+        "id": str(message.message_id),
+        "source": event.source,
+        "type": event.type,
+        "subject": message.sharding_key,
+        "time": None if message.born_at is None else message.born_at.isoformat(),
+        "traceparent": message.traceparent,
+    }
+    return {f"{prefix}{name}": value for name, value in found.items() if value is not None}
+
+
+def headers(message: StoredMessage, reserved: Reserved, event: CloudEvents | None, prefix: str) -> dict[str, str]:
+    """All headers of a message: properties under their own names, but for those that are reserved."""
+    own = {reserved.header(name): value for name, value in message.properties.items()}
+    return {**own, **of_message(message), **({} if event is None else of_event(message, event, prefix))}

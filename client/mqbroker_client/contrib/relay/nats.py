@@ -1,0 +1,150 @@
+"""NATS, by JetStream: a message is confirmed once its stream has it, and repetitions within its window are one."""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from typing import Any
+
+import nats
+from nats import errors
+from nats.aio.client import Client
+from nats.js.errors import NoStreamResponseError, NotFoundError, ServiceUnavailableError
+
+from mqbroker_client.contrib.relay.headers import CloudEvents, headers
+from mqbroker_client.contrib.relay.names import Pattern
+from mqbroker_client.contrib.relay.reserved import TABLES
+from mqbroker_client.contrib.relay.targets import TargetAway, TargetRefused
+from mqbroker_client.core.messages import StoredMessage
+
+CONFIRM_SECONDS = 5.0
+CONNECT_SECONDS = 5.0
+#: The server ends the connection of all for a control line of more than 4,096 bytes, or 1,024 in older ones.
+MAX_SUBJECT_BYTES = 900
+#: What begins so are the server's own subjects, as `$JS.API.STREAM.DELETE.orders`, and those of answers.
+KEPT = ("$", "_")
+#: The target's absence: the connection, or a server that says that it cannot now, as with a stream that is full.
+AWAY = (
+    errors.TimeoutError,
+    errors.NoServersError,
+    errors.ConnectionClosedError,
+    errors.ConnectionDrainingError,
+    errors.ConnectionReconnectingError,
+    errors.OutboundBufferLimitError,
+    errors.StaleConnectionError,
+    ServiceUnavailableError,
+    OSError,
+    TimeoutError,
+    CancelledError,
+)
+
+
+class Nats:
+    """A subject of a stream, which exists; the subject is a pattern of the message's fields."""
+
+    def __init__(self, url: str, subject: str, *, cloudevents: CloudEvents | None = None) -> None:
+        self._servers = [one.strip() for one in url.split(",")]
+        self._subject = Pattern(subject, kept=KEPT)
+        self._event = cloudevents
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="NATS", daemon=True)
+        self._thread.start()
+        self._client: Client | None = None
+        self._connecting = threading.Lock()
+        # What the server said besides its answers: a subject that it forbids has none.
+        self._said: deque[str] = deque(maxlen=100)
+
+    def publish(self, message: StoredMessage) -> None:
+        subject = _checked(self._subject.of(message))
+        # The message id is JetStream's, by which it knows a repetition.
+        found = {**headers(message, TABLES["nats"], self._event, "ce-"), "Nats-Msg-Id": str(message.message_id)}
+        client = self._connected()
+        _require_fit(client, found, message.body)
+        try:
+            self._run(client.jetstream().publish(subject, message.body, timeout=CONFIRM_SECONDS, headers=found))
+        except NoStreamResponseError as problem:
+            raise self._without_stream(client, subject) from problem
+        except AWAY as problem:
+            if words := self._forbidden(subject):
+                raise TargetRefused(f"NATS refused it: {words}") from problem
+            raise TargetAway(f"{type(problem).__name__}: {problem}") from problem
+        except errors.Error as problem:
+            raise TargetRefused(f"NATS refused it: {problem}") from problem
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._run(self._client.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _connected(self) -> Client:
+        """The client, which connects again by itself for ever once it was connected. Raises TargetAway."""
+        with self._connecting:
+            # An error of the protocol closes it for good.
+            if self._client is None or self._client.is_closed:
+                # A first connection would be tried for ever, too.
+                connecting = nats.connect(self._servers, max_reconnect_attempts=-1, error_cb=self._note)
+                try:
+                    self._client = self._run(asyncio.wait_for(connecting, CONNECT_SECONDS))
+                except Exception as problem:  # no message has a part in it
+                    raise TargetAway(f"{type(problem).__name__}: {problem}") from problem
+            return self._client
+
+    def _without_stream(self, client: Client, subject: str) -> Exception:
+        """Why no stream answered: JetStream is away, or it has none of this subject."""
+        try:
+            self._run(client.jetstream().find_stream_name_by_subject(subject))
+        except NotFoundError:
+            return TargetRefused(f"NATS refused it: no stream has the subject {subject!r}")
+        except (*AWAY, errors.Error) as problem:
+            return TargetAway(f"JetStream does not answer: {problem}")
+        return TargetAway(f"the stream of the subject {subject!r} does not answer")
+
+    def _forbidden(self, subject: str) -> str | None:
+        """What the server said where it does not let the relay publish to this subject."""
+        ends = f'publish to "{subject}"'.casefold()
+        words = next((said for said in self._said.copy() if ends in said.casefold()), None)
+        if words is not None:
+            # Said once for each message; it may be allowed from now on.
+            with suppress(ValueError):
+                self._said.remove(words)
+        return words
+
+    async def _note(self, problem: Exception) -> None:
+        # What is away is said by the message that is not published.
+        if "permissions violation" in str(problem).casefold():
+            self._said.append(str(problem))
+
+    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+def _checked(subject: str) -> str:
+    """Raises TargetRefused for what is no subject to publish to: the server takes some of them, and no reader finds it.
+
+    The client itself refuses blanks, in which a command could hide.
+    """
+    if size := max(len(subject.encode()) - MAX_SUBJECT_BYTES, 0):
+        raise TargetRefused(f"NATS refused it: the subject is {size} bytes too long, the limit is {MAX_SUBJECT_BYTES}")
+    tokens = subject.split(".")
+    if not all(tokens) or any(sign in subject for sign in "*>") or subject != "".join(subject.split()):
+        raise TargetRefused(
+            f"NATS refused it: {subject!r} is no subject to publish to, with an empty token, a blank or a wildcard"
+        )
+    return subject
+
+
+def _require_fit(client: Client, found: Mapping[str, str], body: bytes) -> None:
+    """Raises TargetRefused for more than the server takes, for which it would end the connection of all."""
+    if wrong := [name for name in found if name != name.strip()]:
+        raise TargetRefused(f"NATS refused it: the header {wrong[0]!r} has blanks around its name")
+    lines = sum(len(name.encode()) + len(value.encode()) + 4 for name, value in found.items())
+    size = len("NATS/1.0\r\n\r\n") + lines + len(body)
+    if size > client.max_payload:
+        raise TargetRefused(
+            f"NATS refused it: maximum payload exceeded, {size} bytes with the headers, "
+            f"the limit is {client.max_payload}"
+        )

@@ -1,0 +1,29 @@
+"""The barrier in the database of an engine, for transactions that begin with their half."""
+
+import asyncio
+from uuid import UUID
+
+from sqlalchemy import Engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
+
+from mqbroker_client.barrier.decisions import Barrier
+from mqbroker_client.contrib.sqlalchemy.sessions import EngineSessions, in_a_thread
+
+
+class EngineBarrier(Barrier):
+    """As `Barrier`, of an engine: for `TransactionProducer`, and of an asynchronous one for `AsyncTransactionProducer`.
+
+    `insert_commit` takes a `Session` or `Connection` of SQLAlchemy in the place of a driver's connection.
+    """
+
+    def __init__(self, engine: Engine | AsyncEngine, producer_group: str) -> None:
+        self.sessions = EngineSessions(engine.sync_engine if isinstance(engine, AsyncEngine) else engine)
+        self.producer_group = producer_group
+
+    async def create_table_async(self) -> None:
+        """As `create_table`, in a running event loop."""
+        await asyncio.to_thread(self.create_table)
+
+    async def insert_commit_async(self, session: AsyncSession | AsyncConnection, transaction_id: UUID) -> None:
+        """Writes COMMIT into the local transaction of an asynchronous session or connection; as `insert_commit`."""
+        await session.run_sync(self.insert_commit, transaction_id, aside=in_a_thread)

@@ -1,0 +1,176 @@
+"""Messages follow the root transaction of their connection, whichever session or program ends it.
+
+A session that is bound to a connection may be joined to a transaction that is not its own: its commit() then commits
+nothing. So the events of the engine say what happens, and not those of the session.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from sqlalchemy import Connection, Engine, event
+from sqlalchemy.orm import SessionTransaction
+
+from mqbroker_client.barrier.commits import Ending, commit
+from mqbroker_client.barrier.errors import BarrierError
+from mqbroker_client.barrier.steps import CommitSteps
+from mqbroker_client.core.ids import uuid7
+from mqbroker_client.core.messages import Message
+
+# The execution option of a connection that has what follows it: an option is seen by each outbox, and ends with the
+# connection, where `Connection.info` goes on with the pool.
+OPTION = "mqbroker_followed"
+
+
+@dataclass(slots=True, eq=False)
+class Staged:
+    """A message with the transactions that it is in: its session's savepoints, then the session's own."""
+
+    message: Message
+    within: Sequence[SessionTransaction]
+    #: Whether its session has committed, which in a transaction of another owner says only that the work is complete.
+    is_complete: bool = False
+    #: The row that a rollback to a savepoint takes along, where its session committed within one.
+    mark: UUID | None = None
+
+
+@dataclass(slots=True)
+class Followed:
+    """What one outbox has staged in the open root transaction of a connection."""
+
+    steps: CommitSteps
+    staged: list[Staged] = field(default_factory=list)
+    ending: Ending | None = None
+
+
+def stage(connection: Connection, steps: CommitSteps, staged: Sequence[Staged]) -> None:
+    """Has messages follow the connection's root transaction, unless they do."""
+    _listen(connection.engine)
+    if OPTION not in connection.get_execution_options():
+        connection.execution_options(**{OPTION: {}})
+    followed = _followed(connection).setdefault(id(steps), Followed(steps))
+    followed.staged += [one for one in staged if one not in followed.staged]
+
+
+def complete(connection: Connection, steps: CommitSteps, staged: Sequence[Staged]) -> None:
+    """The session of these messages commits, whatever that means. Within a savepoint it leaves a row as their mark."""
+    mark = uuid7() if connection.in_nested_transaction() else None
+    if mark is not None:
+        steps.barrier.insert_commit(connection, mark, aside=steps.aside)
+    for one in staged:
+        one.is_complete, one.mark = True, mark
+    stage(connection, steps, staged)
+
+
+def drop(connection: Connection, steps: CommitSteps, staged: Sequence[Staged]) -> None:
+    """Forgets messages of a session's savepoint or transaction that was rolled back."""
+    if (followed := _followed(connection).get(id(steps))) is not None:
+        followed.staged = [one for one in followed.staged if one not in staged]
+
+
+def prepare(connection: Connection) -> None:
+    """Inserts the rows and stores the halves, in the transaction that is about to commit. Raises what forbids that."""
+    for followed in _followed(connection).values():
+        if followed.ending is not None:
+            continue
+        _require_complete(followed)
+        if messages := _left(connection, followed):
+            followed.ending = Ending(followed.steps, followed.steps.before_commit(connection, messages))
+
+
+def settle(connection: Connection) -> None:
+    """Sends what the rows say, of a transaction that has ended by other means than a plain COMMIT."""
+    for ending in _taken(connection):
+        ending.by_its_row()
+
+
+def _followed(connection: Connection) -> dict[int, Followed]:
+    found: dict[int, Followed] = connection.get_execution_options().get(OPTION, {})
+    return found
+
+
+def _taken(connection: Connection) -> list[Ending]:
+    followed = _followed(connection)
+    endings = [one.ending for one in followed.values() if one.ending is not None]
+    followed.clear()
+    return endings
+
+
+def _require_complete(followed: Followed) -> None:
+    if not all(one.is_complete for one in followed.staged):
+        raise BarrierError(
+            "a session that has joined this transaction has sent messages and was neither committed nor rolled back: "
+            "call its commit() before that of the connection"
+        )
+
+
+def _left(connection: Connection, followed: Followed) -> list[Message]:
+    """The messages whose savepoints were not rolled back, as their marks show."""
+    marks = {one.mark for one in followed.staged if one.mark is not None}
+    left = followed.steps.barrier.found_in(connection, list(marks)) if marks else set()
+    return [one.message for one in followed.staged if one.mark is None or one.mark in left]
+
+
+def _listen(engine: Engine) -> None:
+    if event.contains(engine, "commit", _commit):
+        return
+    event.listen(engine, "begin", _begun)
+    event.listen(engine, "begin_twophase", _begun_twophase)
+    event.listen(engine, "commit", _commit)
+    event.listen(engine, "rollback", _rolling_back)
+    event.listen(engine, "prepare_twophase", _prepare_twophase)
+    event.listen(engine, "commit_twophase", _commit_twophase)
+
+
+def _begun(connection: Connection) -> None:
+    _followed(connection).clear()
+
+
+def _begun_twophase(connection: Connection, xid: object) -> None:
+    _begun(connection)
+
+
+def _commit(connection: Connection) -> None:
+    """Commits in SQLAlchemy's place, whose own COMMIT behind it ends an empty transaction.
+
+    There is no event after a COMMIT. By `exec_driver_sql`, an error is one of SQLAlchemy's classes all the same.
+    """
+    if not _followed(connection):
+        return
+    try:
+        prepare(connection)
+    except BaseException:
+        # SQLAlchemy sends no ROLLBACK after a COMMIT that failed, until the connection goes back to its pool.
+        _roll_back(connection)
+        settle(connection)
+        raise
+    if endings := _taken(connection):
+        commit(
+            endings,
+            by=lambda: connection.exec_driver_sql("COMMIT"),
+            or_roll_back=lambda: _roll_back(connection),
+        )
+
+
+def _rolling_back(connection: Connection) -> None:
+    if endings := _taken(connection):
+        # A row is locked until it is rolled back, and this event comes before that.
+        _roll_back(connection)
+        for ending in endings:
+            ending.by_its_row()
+
+
+def _prepare_twophase(connection: Connection, xid: object) -> None:
+    prepare(connection)
+
+
+def _commit_twophase(connection: Connection, xid: object, is_prepared: bool) -> None:
+    # After it there is no event. A session of `twophase` sends the ends, and a check those of a joined one.
+    if not is_prepared:
+        prepare(connection)
+
+
+def _roll_back(connection: Connection) -> None:
+    with suppress(Exception):  # of a session that was lost: what broke it is the error that is raised
+        connection.dialect.do_rollback(connection.connection)

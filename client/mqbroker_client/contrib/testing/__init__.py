@@ -1,0 +1,8 @@
+"""For the tests of programs: a broker within the process, and fixtures for pytest.
+
+`pytest_plugins = ["mqbroker_client.contrib.testing.fixtures"]` in `conftest.py` brings the fixture `mqbroker`.
+"""
+
+from mqbroker_client.contrib.testing.memory import MemoryBroker
+
+__all__ = ["MemoryBroker"]

@@ -1,0 +1,14 @@
+"""Fixtures for pytest."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from mqbroker_client.contrib.testing.memory import MemoryBroker
+
+
+@pytest.fixture
+def mqbroker() -> Iterator[MemoryBroker]:
+    """A broker within the process, empty in each test."""
+    with MemoryBroker() as broker:
+        yield broker

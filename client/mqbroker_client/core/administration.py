@@ -1,0 +1,67 @@
+# Generated from aio/administration.py by client/synchronous.py: change that file, then run the script.
+"""The few administrative calls that a program makes for itself when it starts; they need the scope `manage`."""
+
+from dataclasses import dataclass
+from typing import Unpack
+
+from mqbroker_client.core.calls import administration as calls
+from mqbroker_client.core.calls.administration import (
+    ConsumerGroupSettings,
+    EndpointSettings,
+    ProducerGroupSettings,
+    TopicSettings,
+)
+from mqbroker_client.core.connection import Broker
+from mqbroker_client.core.documents import Document
+from mqbroker_client.core.endpoints import Endpoint, new_secret
+from mqbroker_client.core.errors import GroupNotExist
+
+__all__ = ["Admin", "Endpoint", "new_secret"]
+
+
+@dataclass(frozen=True, slots=True)
+class Admin:
+    """Creates what a program needs: topics, groups and endpoints. Each call may be repeated at every start."""
+
+    broker: Broker
+
+    def create_topic(self, topic: str, **settings: Unpack[TopicSettings]) -> Document:
+        """Create it or change its settings (`queues`, `reserved_hours`, `permission`); the topic as it is then."""
+        return self.broker.do(calls.put("topics", topic, settings))
+
+    def create_producer_group(self, group: str, **settings: Unpack[ProducerGroupSettings]) -> Document:
+        """Create it or change its settings: `reject_transaction_message`, `max_undecided`, `checks_paused`, `api_keys`.
+
+        The answer is the group as it is then.
+        """
+        return self.broker.do(calls.put("producer-groups", group, settings))
+
+    def create_consumer_group(self, group: str, **settings: Unpack[ConsumerGroupSettings]) -> Document:
+        """Create it or change its settings: `start_at`, `ordered`, `queue_order` and what else
+        `ConsumerGroupSettings` has.
+
+        The answer is the group as it is then.
+        """
+        return self.broker.do(calls.put("consumer-groups", group, settings))
+
+    def register_endpoint(
+        self, group: str, url: str, *, secret: str | None = None, **settings: Unpack[EndpointSettings]
+    ) -> Endpoint:
+        """Have the group's checks asked at `url`; settings: `max_batch`, `timeout_seconds`, `concurrency`.
+
+        The secret is made here when none is given, because the broker shows one only once: a registration that is
+        repeated after a lost answer would not learn it. Instances that share a URL must share a secret: give it.
+        A group that is not there yet is made.
+        """
+        secret = secret or new_secret()
+        register = calls.register_endpoint(group, url, secret, settings)
+        try:
+            endpoint_id = self.broker.do(register)
+        except GroupNotExist:
+            self.create_producer_group(group)
+            endpoint_id = self.broker.do(register)
+        return Endpoint(endpoint_id, url, secret)
+
+    def delete_endpoint(self, group: str, endpoint_id: str) -> None:
+        """Have the group's checks asked there no longer."""
+        self.broker.do(calls.delete_endpoint(group, endpoint_id))

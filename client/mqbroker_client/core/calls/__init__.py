@@ -1,0 +1,103 @@
+"""Calls of the HTTP API: what is sent, and how its answer is read. Built here once, without I/O, for every client."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote, urlencode
+from uuid import UUID
+
+from mqbroker_client.core.documents import Document, encoded
+from mqbroker_client.core.hooks import Hook, HookContext, entered
+
+Result = TypeVar("Result")
+Answered = TypeVar("Answered")
+
+
+# Not frozen, as nothing changes them: to set the fields of a frozen object takes eight times as long.
+@dataclass(slots=True)
+class Operation:
+    """A call as a part of POST /v1/bulk."""
+
+    #: The JSON of the fields that the call itself has in its path: its opening brace, and a comma behind them.
+    head: bytes
+    #: Two calls about one transaction never go together.
+    transaction_id: UUID | None = None
+
+
+@dataclass(slots=True)
+class Call(Generic[Result]):
+    """One call and the reader of its answer. `content` is a JSON object, or None where the call has no body."""
+
+    method: str
+    target: str
+    content: bytes | None = field(repr=False)
+    read: Callable[[Document], Result]
+    #: How long the broker itself may hold the request (long polling), in seconds.
+    wait_seconds: float = 0
+    #: None: it never goes together with others.
+    operation: Operation | None = None
+    traceparent: str | None = None
+    #: For the hooks around it; None: there is none around it.
+    context: HookContext | None = field(default=None, repr=False)
+
+    @property
+    def what(self) -> str:
+        """Method and target, for a log."""
+        return f"{self.method} {self.target}"
+
+    @property
+    def part(self) -> bytes:
+        """The call within a bulk."""
+        assert self.operation is not None
+        assert self.content is not None
+        traced = b"" if self.traceparent is None else b'"traceparent":%s,' % json.dumps(self.traceparent).encode()
+        return self.operation.head + traced + self.content[1:]
+
+
+@contextmanager
+def hooked(hooks: Sequence[Hook], calls: Sequence[Call[Any]]) -> Iterator[Callable[[list[Answered]], list[Answered]]]:
+    """The hooks around calls that go together. Their results go through what this gives, for the hooks to see them."""
+    contexts = [call.context for call in calls if call.context is not None]
+
+    def answered(results: list[Answered]) -> list[Answered]:
+        for call, result in zip(calls, results, strict=True):
+            if call.context is not None:
+                call.context.result = result
+        return results
+
+    with entered(hooks, *contexts):
+        for call in calls:
+            if call.context is not None:
+                call.traceparent = call.context.traceparent
+        yield answered
+
+
+def path(*segments: object) -> str:
+    """`path("topics", "%DLQ%a")` is `/v1/topics/%25DLQ%25a`."""
+    return "/v1/" + "/".join(quote(str(segment), safe="") for segment in segments)
+
+
+def call(
+    method: str,
+    target: str,
+    body: Mapping[str, Any] | None,
+    read: Callable[[Document], Result],
+    *,
+    query: Mapping[str, Any] | None = None,
+    wait_seconds: float = 0,
+    operation: Operation | None = None,
+    traceparent: str | None = None,
+    context: HookContext | None = None,
+) -> Call[Result]:
+    """A call with its body as JSON."""
+    if query:
+        target += f"?{urlencode(query)}"
+    content = None if body is None else encoded(body).encode()
+    return Call(method, target, content, read, wait_seconds, operation, traceparent, context)
+
+
+def same(document: Document) -> Document:
+    """The answer as it came."""
+    return document

@@ -1,0 +1,62 @@
+"""The administrative calls."""
+
+from collections.abc import Mapping
+from typing import Literal, TypedDict
+
+from mqbroker_client.core.calls import Call, call, path, same
+from mqbroker_client.core.documents import Document
+
+
+class TopicSettings(TypedDict, total=False):
+    """What is set of a topic. What is left out stays as it is, or gets its default; None is the broker's setting."""
+
+    queues: int
+    reserved_hours: int | None
+    permission: Literal["r", "w", "rw"]
+    #: With its offset, in RFC 3339: until then sends are refused by `SendsForbidden`.
+    sends_from: str | None
+
+
+class ProducerGroupSettings(TypedDict, total=False):
+    """What is set of a producer group; as `TopicSettings`."""
+
+    reject_transaction_message: bool
+    max_undecided: int | None
+    checks_paused: bool
+    api_keys: list[str] | None
+
+
+class ConsumerGroupSettings(TypedDict, total=False):
+    """What is set of a consumer group; as `TopicSettings`."""
+
+    start_at: Literal["earliest", "latest"]
+    ordered: bool
+    queue_order: Literal["turns", "priority"]
+    fair_by: str | None
+    max_reconsume_times: int | None
+    retry_policy: Mapping[str, object]
+    paused: bool
+
+
+class EndpointSettings(TypedDict, total=False):
+    """How an endpoint is called; as `TopicSettings`."""
+
+    max_batch: int
+    timeout_seconds: float
+    concurrency: int
+
+
+def put(kind: str, name: str, settings: Mapping[str, object]) -> Call[Document]:
+    """PUT of a topic or group: creates it, or changes its settings."""
+    return call("PUT", path(kind, name), settings, same)
+
+
+def register_endpoint(group: str, url: str, secret: str, settings: EndpointSettings) -> Call[str]:
+    """POST /v1/producer-groups/{group}/endpoints: the id of the endpoint."""
+    body = {"url": url, "secret": secret, **settings}
+    return call("POST", path("producer-groups", group, "endpoints"), body, lambda answer: str(answer["id"]))
+
+
+def delete_endpoint(group: str, endpoint_id: str) -> Call[Document]:
+    """DELETE /v1/producer-groups/{group}/endpoints/{endpoint_id}."""
+    return call("DELETE", path("producer-groups", group, "endpoints", endpoint_id), None, same)

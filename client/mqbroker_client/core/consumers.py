@@ -1,0 +1,114 @@
+# Generated from aio/consumers.py by client/synchronous.py: change that file, then run the script.
+"""The consumer's side: receive and ack in a group, or read a queue by offset."""
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from mqbroker_client.core.calls import consumer as calls
+from mqbroker_client.core.errors import Forbidden, GroupNotExist
+from mqbroker_client.core.handlers import Handler, Redeliver
+from mqbroker_client.core.messages import Delivery, handles_of
+from mqbroker_client.core.receipts import Receipts
+from mqbroker_client.core.results import Page, Received, Settled
+from mqbroker_client.core.running import Runner, stopped_by_signals
+from mqbroker_client.core.runs import MAY_NOT_READ, Limits
+
+__all__ = ["Consumer", "Page", "Received", "Redeliver", "Settled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer(Receipts):
+    """One consumer group's way to the broker. Safe to share between threads."""
+
+    def receive(
+        self,
+        topic: str,
+        *,
+        max_messages: int = 32,
+        wait_seconds: float = 0,
+        invisible_seconds: float | None = None,
+        filter: str | Mapping[str, str] | None = None,
+        ack: Iterable[Delivery] = (),
+    ) -> Received:
+        """Up to `max_messages` (1 to 32) as soon as there is one, or none after `wait_seconds` (20 at most).
+
+        They are hidden from the group for `invisible_seconds`, by default 60: ack or extend them within that time, or
+        they are handed out again. `filter` is a tag expression (`"paid || shipped"`) or `{"sql": "price > 10"}`. The
+        group is made at its first receive, unless the broker's AUTO_CREATE_TOPICS is off. The numbers are defaults of
+        the broker's settings. Raises `MessageIllegal` or `FilterIllegal` for what it does not take.
+
+        Deliveries given as `ack` are acked before the receive begins, in the same request: done, whatever becomes of
+        it. The result's `acked` has their statuses, as those of `ack`.
+        """
+        return self.broker.do(
+            calls.receive(
+                self.group,
+                topic,
+                max_messages=max_messages,
+                wait_seconds=wait_seconds,
+                invisible_seconds=invisible_seconds,
+                filter=filter,
+                ack=handles_of(ack),
+            )
+        )
+
+    def pull(self, topic: str, queue_id: int, offset: int, *, max: int = 32, wait_seconds: float = 0) -> Page:
+        """Read up to `max` entries of a queue from `offset` on; the broker remembers nothing of it.
+
+        Without an entry there it waits up to `wait_seconds`. Raises `OffsetOutOfRange` for an offset that the queue
+        does not hold, with both bounds in its `problem`.
+        """
+        return self.broker.do(calls.pull(topic, queue_id, offset, max, wait_seconds))
+
+    def is_ordered(self) -> bool:
+        """Whether the group is ordered; False before its first receive. The API key needs the scope `manage`."""
+        try:
+            return self.broker.do(calls.is_ordered(self.group))
+        except GroupNotExist:
+            return False
+
+    def run(
+        self,
+        topic: str,
+        handler: Handler,
+        *,
+        concurrency: int = 8,
+        ordered: bool | None = None,
+        filter: str | Mapping[str, str] | None = None,
+        invisible_seconds: float = 60.0,
+        wait_seconds: float = 20.0,
+        stop_seconds: float = 30.0,
+        stop: threading.Event | None = None,
+    ) -> None:
+        """Give each message to `handler`, in `concurrency` threads, until SIGTERM, SIGINT or `stop`.
+
+        A message is acked when the handler returns, and nacked with the exception as its reason when it raises;
+        `Redeliver(seconds)` chooses the delay. Messages that the handler returns, one or a list, are sent with the ack:
+        both are done, or neither is, so what goes from topic to topic this way is there once. While a handler runs, its
+        message is extended at each third of `invisible_seconds`. In an ordered group no message overtakes another one
+        of its queue, or key; `ordered` says whether the group is, None asks the broker (scope `manage`).
+
+        A plain function runs in a thread. A stop ends the long poll, gives back what no handler has begun, and waits
+        `stop_seconds` for those that run; a coroutine that runs longer is cancelled. Raises the refusal of the broker
+        that ended the run.
+        """
+        limits = Limits(
+            concurrency=concurrency,
+            ordered=ordered,
+            filter=filter,
+            invisible_seconds=invisible_seconds,
+            wait_seconds=wait_seconds,
+            stop_seconds=stop_seconds,
+        )
+        stop = stop or threading.Event()
+        with stopped_by_signals(stop):
+            if limits.ordered is None:
+                limits = replace(limits, ordered=self._asked_ordered())
+            Runner(self, topic, handler, limits).run(stop)
+
+    def _asked_ordered(self) -> bool:
+        try:
+            return self.is_ordered()
+        except Forbidden as error:
+            raise ValueError(MAY_NOT_READ) from error

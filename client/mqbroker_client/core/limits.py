@@ -1,0 +1,252 @@
+"""What the broker refuses whatever it holds: its rules of a message and of a transaction, before a message is kept.
+
+They are the rules of the broker's `store/messages/fields.py`, in its order and its words.
+`tests/client/test_limits_before_keeping.py` sends generated transactions to a broker and compares its answers with
+what is raised here.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from mqbroker_client.core import errors
+from mqbroker_client.core.messages import Message
+from mqbroker_client.core.reserved import FIELD_INSTEAD, IMMUNITY, RESERVED_PROPERTIES, SYSTEM_PREFIXES, SYSTEM_TOPICS
+
+#: Messages of one transaction.
+TRANSACTION_MESSAGES = 128
+#: Messages of one batch.
+BATCH_MESSAGES = 1_000
+#: Characters of the name of a topic or a group, and of a sharding key.
+NAME_CHARACTERS = 127
+SHARDING_KEY_CHARACTERS = 64
+BORN_HOST_CHARACTERS = 255
+RECONSUME_TIMES = 1_000
+#: Of one message: its properties, and the bytes of its properties, tags and keys together.
+PROPERTIES = 128
+PROPERTIES_BYTES = 16 * 1024
+
+NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
+BLANK = re.compile(r"\s")
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+# What JSON has to have in each field.
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "topic": (str,),
+    "tags": (str,),
+    "sharding_key": (str,),
+    "born_host": (str,),
+    "max_reconsume_times": (int,),
+    "queue_id": (int,),
+    "delay_level": (int,),
+    "delay_seconds": (int, float),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits that an operator may have set; the values here are the broker's defaults."""
+
+    #: MAX_MESSAGE_BYTES: the bodies of one message, batch or transaction.
+    message_bytes: int = 4 * 1024 * 1024
+    #: MAX_TIMER_DELAY_SECONDS: the longest delay.
+    delay_seconds: float = 40 * 86400
+
+    def widened(self, taken: Sequence[Message]) -> "Limits":
+        """The limits of a broker that has taken these messages of one transaction."""
+        size = sum(len(message.body) for message in taken)
+        delay = max((message.delay_seconds or 0 for message in taken), default=0)
+        if size <= self.message_bytes and delay <= self.delay_seconds:
+            return self
+        return Limits(max(size, self.message_bytes), max(delay, self.delay_seconds))
+
+
+DEFAULTS = Limits()
+
+
+def validate(group: str, messages: Sequence[Message], limits: Limits = DEFAULTS) -> None:
+    """Validates the messages of one transaction of a producer group.
+
+    Raises the error that the broker would answer with: the field, its value and what is valid. What only the broker
+    knows is not looked at: which topics and queues there are, and what the key may do.
+    """
+    _validate_group(group)
+    if not messages:
+        raise _error(errors.BatchIllegal, "messages is empty: give at least one message.")
+    if len(messages) > TRANSACTION_MESSAGES:
+        raise _error(
+            errors.BatchIllegal, f"messages has {len(messages)} messages, the limit is {TRANSACTION_MESSAGES}."
+        )
+    for message in messages:
+        _validate_kinds(message)
+    for message in messages:
+        _validate_topic(message.topic)
+    for message in messages:
+        _validate_message(message, limits)
+    _validate_together(messages, limits)
+    for message in messages:
+        _validate_place(message)
+        _validate_longest_delay(message, limits)
+
+
+def _validate_group(group: str) -> None:
+    if not _is_name(group):
+        raise _error(errors.MessageIllegal, f"producer_group {group[:140]!r} is no group name: {_NAME_RULE}.")
+
+
+def _validate_kinds(message: Message) -> None:
+    wrong = [name for name, kinds in _KINDS.items() if not _is_of(kinds, getattr(message, name))]
+    if not all(isinstance(key, str) for key in message.keys):
+        wrong.append("keys")
+    if not all(isinstance(text, str) for pair in message.properties.items() for text in pair):
+        wrong.append("properties")
+    if wrong:
+        raise _error(
+            errors.MessageIllegal, f"{wrong[0]} {getattr(message, wrong[0])!r:.140} has a type that it cannot have."
+        )
+
+
+def _is_of(kinds: tuple[type, ...], value: object) -> bool:
+    return value is None or (isinstance(value, kinds) and not isinstance(value, bool))
+
+
+def _validate_topic(topic: str) -> None:
+    if not _is_name(topic):
+        raise _error(errors.TopicIllegal, f"topic {topic[:140]!r} is no topic name: {_NAME_RULE}.")
+    if topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_PREFIXES):
+        raise _error(errors.TopicForbidden, f"The topic {topic} is the broker's own: send to a topic of yours.")
+
+
+def _validate_message(message: Message, limits: Limits) -> None:
+    if not message.body:
+        raise _error(errors.MessageIllegal, "The body is empty: give at least one byte.")
+    if len(message.body) > limits.message_bytes:
+        raise _error(
+            errors.MessageTooLarge, f"The body has {len(message.body)} bytes, the limit is {limits.message_bytes}."
+        )
+    size = _size_of_tags(message.tags) + sum(map(_size_of_key, message.keys)) + _size_of_properties(message.properties)
+    if size > PROPERTIES_BYTES:
+        raise _error(
+            errors.PropertiesTooLarge,
+            f"Properties, tags and keys have {size} bytes together, the limit is {PROPERTIES_BYTES}.",
+        )
+    _validate_text("sharding_key", message.sharding_key, SHARDING_KEY_CHARACTERS)
+    _validate_born_at(message.born_at)
+    _validate_text("born_host", message.born_host, BORN_HOST_CHARACTERS)
+    times = message.max_reconsume_times
+    if times is not None and not 0 <= times <= RECONSUME_TIMES:
+        raise _illegal(f"max_reconsume_times {times} is not between 0 and {RECONSUME_TIMES}.")
+    _validate_delay(message)
+
+
+def _size_of_tags(tags: str | None) -> int:
+    if tags is None:
+        return 0
+    if not tags.strip() or "|" in tags or CONTROL.search(tags):
+        raise _illegal(f"tags {tags!r} cannot be used: not blank, without | and control characters.")
+    return len(tags.encode())
+
+
+def _size_of_key(key: str) -> int:
+    if not key or BLANK.search(key) or CONTROL.search(key):
+        raise _illegal(f"keys holds {key!r}: a key is not blank and has no blanks or control characters.")
+    return len(key.encode())
+
+
+def _size_of_properties(given: Mapping[str, str]) -> int:
+    # The immunity of a transaction may come as RocketMQ's property; the broker takes it off.
+    properties = {name: value for name, value in given.items() if name != IMMUNITY}
+    if len(properties) > PROPERTIES:
+        raise _error(errors.PropertiesTooLarge, f"There are {len(properties)} properties, the limit is {PROPERTIES}.")
+    if reserved := RESERVED_PROPERTIES.intersection(properties):
+        name = min(reserved)
+        way_out = f"use the field {FIELD_INSTEAD[name]}" if name in FIELD_INSTEAD else "use another name"
+        raise _error(errors.MessageIllegal, f"The property {name} is reserved by the broker: {way_out}.")
+    if "" in properties:
+        raise _error(errors.MessageIllegal, "A property has an empty name: give it one.")
+    for name, value in properties.items():
+        if CONTROL.search(name + value):
+            raise _illegal(f"The property {name[:80]!r} has a control character: leave it out of name and value.")
+    return sum(len(name.encode()) + len(value.encode()) for name, value in properties.items())
+
+
+def _validate_text(name: str, text: str | None, most: int) -> None:
+    if text is not None and (not text.strip() or len(text) > most or CONTROL.search(text)):
+        raise _illegal(f"{name} {text[:80]!r} cannot be used: 1 to {most} characters, not blank, none of control.")
+
+
+def _validate_born_at(born_at: datetime | None) -> None:
+    if born_at is None:
+        return
+    try:
+        born_at.astimezone(UTC)
+    except OverflowError as problem:
+        raise _error(
+            errors.MessageIllegal,
+            f"born_at {born_at.isoformat()} cannot be used: give a time in the years 1 to 9999 of UTC.",
+        ) from problem
+
+
+def _validate_delay(message: Message) -> None:
+    # Level 0 is no delay, as in RocketMQ.
+    delays = {
+        "delay_level": message.delay_level or None,
+        "delay_seconds": message.delay_seconds,
+        "deliver_at": message.deliver_at,
+    }
+    given = [name for name, value in delays.items() if value is not None]
+    if len(given) > 1:
+        raise _error(errors.DelayIllegal, f"{' and '.join(given)} are given together: give at most one of them.")
+    if (message.delay_level or 0) < 0:
+        raise _error(errors.DelayIllegal, f"delay_level {message.delay_level} is below 0: give 1 to the highest level.")
+    if message.delay_seconds is not None and message.delay_seconds < 0:
+        raise _error(errors.DelayIllegal, f"delay_seconds {float(message.delay_seconds)} is below 0: give 0 or more.")
+
+
+def _validate_together(messages: Sequence[Message], limits: Limits) -> None:
+    if (size := sum(len(message.body) for message in messages)) > limits.message_bytes:
+        raise _error(
+            errors.MessageTooLarge, f"The bodies have {size} bytes together, the limit is {limits.message_bytes}."
+        )
+    if len({message.message_id for message in messages}) < len(messages):
+        raise _error(
+            errors.MessageIdReused,
+            "Two messages of the transaction have the same message_id: give each its own.",
+        )
+
+
+def _validate_place(message: Message) -> None:
+    """How many queues a topic has, only the broker knows."""
+    if message.queue_id is not None and message.queue_id < 0:
+        raise _error(errors.QueueIllegal, f"The topic {message.topic} has no queue {message.queue_id}: give 0 or more.")
+
+
+def _validate_longest_delay(message: Message, limits: Limits) -> None:
+    """By the program's clock. A time comes nearer while its message is kept."""
+    longest = limits.delay_seconds
+    if message.delay_seconds is not None and message.delay_seconds > longest:
+        raise _error(
+            errors.DelayIllegal, f"delay_seconds {float(message.delay_seconds)} is above the maximum of {longest:.0f}."
+        )
+    if message.deliver_at is not None and message.deliver_at > datetime.now(UTC) + timedelta(seconds=longest):
+        raise _error(
+            errors.DelayIllegal,
+            f"deliver_at {message.deliver_at.isoformat()} is too far ahead: the maximum is {longest:.0f} seconds.",
+        )
+
+
+_NAME_RULE = f"1 to {NAME_CHARACTERS} letters, digits and % | _ -"
+
+
+def _is_name(text: str) -> bool:
+    return len(text) <= NAME_CHARACTERS and NAME.fullmatch(text) is not None
+
+
+def _illegal(detail: str) -> errors.BrokerError:
+    return _error(errors.MessageIllegal, detail)
+
+
+def _error(kind: type[errors.BrokerError], detail: str) -> errors.BrokerError:
+    """As `errors.from_problem` makes it of the broker's answer."""
+    return kind(detail, status=kind.status_of_class, code=kind.code_of_class)

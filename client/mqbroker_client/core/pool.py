@@ -1,0 +1,115 @@
+"""Kept-alive connections to one broker: private to their process, and ended from any thread."""
+
+import socket
+import time
+import weakref
+from collections import deque
+from collections.abc import Iterable
+from contextlib import suppress
+
+import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import HTTPError
+from urllib3.util import wait_for_read
+
+from mqbroker_client.core import exchange, forks
+from mqbroker_client.core.requests import Answer, Request
+
+#: What is raised where no whole answer came.
+FAILURES = (HTTPError, *exchange.FAILURES)
+
+Sockets = deque[socket.socket]
+
+
+class ConnectionPool:
+    """Connections to the host of one URL, for many threads of one process."""
+
+    def __init__(self, url: str, limit: int) -> None:
+        self._url = urllib3.util.parse_url(url)
+        self._host = self._url.netloc or ""
+        self._prefix = (self._url.path or "").rstrip("/")
+        self._limit = limit
+        self._open()
+        forks.remember(self)
+
+    def request(self, request: Request, *, connect_seconds: float, seconds: float) -> Answer:
+        """One try, which ends after `seconds` in all. Raises one of FAILURES when no whole answer came."""
+        give_up_at = time.monotonic() + seconds
+        sent = exchange.written(request, self._host, self._prefix)
+        idle = self._idle
+        sock = self._usable(idle) or self._connect(min(connect_seconds, seconds))
+        is_kept = False
+        try:
+            answer, is_kept = exchange.exchange(sock, request.method, sent, give_up_at)
+        finally:
+            # Not where `renew` or `close` came meanwhile.
+            if is_kept and idle is self._idle and len(idle) < self._limit:
+                idle.append(sock)
+            else:
+                self._drop(sock)
+        return answer
+
+    def renew(self) -> None:
+        """Uses none of its connections again; requests under way still end on theirs."""
+        before = self._idle
+        self._rest()
+        for sock in before.copy():
+            self._drop(sock)
+
+    def close(self) -> None:
+        """Closes the idle connections; the next request opens one again."""
+        self.renew()
+
+    def hang_up(self) -> None:
+        """Ends the requests under way in other threads: each fails at once."""
+        # Copied in one step: other threads connect meanwhile.
+        for sock in self._opened.copy():
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: closes the child's copies of the connections; they stay open in the parent.
+
+        If both processes read from one connection, each may get the answers to the other's requests.
+        """
+        opened = self._opened
+        self._open()
+        _close(opened)
+
+    def _connect(self, seconds: float) -> socket.socket:
+        kind, port = (HTTPSConnection, 443) if self._url.scheme == "https" else (HTTPConnection, 80)
+        connection = kind(self._url.host or "", self._url.port or port, timeout=seconds)
+        connection.connect()
+        sock: socket.socket = connection.sock
+        self._opened.add(sock)
+        return sock
+
+    def _usable(self, idle: Sockets) -> socket.socket | None:
+        """One that waits and that the other end has not closed meanwhile."""
+        while True:
+            try:
+                sock = idle.pop()
+            except IndexError:
+                return None
+            if sock.fileno() >= 0 and not wait_for_read(sock, timeout=0):
+                return sock
+            self._drop(sock)
+
+    def _drop(self, sock: socket.socket) -> None:
+        self._opened.discard(sock)
+        sock.close()
+
+    def _open(self) -> None:
+        #: Those that wait for a request, and those that are used.
+        self._opened: set[socket.socket] = set()
+        self._rest()
+
+    def _rest(self) -> None:
+        #: Those that wait; the one that was used last is used first.
+        self._idle: Sockets = deque()
+        weakref.finalize(self, _close, self._idle)
+
+
+def _close(sockets: Iterable[socket.socket]) -> None:
+    for sock in sockets:
+        sock.close()

@@ -1,0 +1,241 @@
+# Generated from aio/producers.py by client/synchronous.py: change that file, then run the script.
+"""The producer's side: send, and transactions, whose messages are invisible until the commit."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Self, Unpack, overload
+from uuid import UUID
+
+from mqbroker_client.core import batches
+from mqbroker_client.core.batches import SentList
+from mqbroker_client.core.calls import producer as calls
+from mqbroker_client.core.calls.producer import EndFields
+from mqbroker_client.core.connection import Broker
+from mqbroker_client.core.documents import Document
+from mqbroker_client.core.errors import BrokerError
+from mqbroker_client.core.ids import uuid7
+from mqbroker_client.core.messages import Message, MessageFields
+from mqbroker_client.core.results import Begun, Ended, Placed, Sent
+from mqbroker_client.core.retries import Retry
+from mqbroker_client.core.states import LocalTransactionState
+from mqbroker_client.core.threads import send_later
+
+__all__ = ["Ended", "Placed", "Producer", "Sent", "Transaction"]
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction(Begun):
+    """A half that is stored and waits for one decision."""
+
+    producer: "Producer" = field(kw_only=True)
+
+    @classmethod
+    def of(cls, producer: "Producer", begun: Begun) -> Self:
+        """What the broker has begun, for the producer that ends it."""
+        return cls(
+            begun.transaction_id,
+            begun.messages,
+            begun.commit_log_offset,
+            begun.next_check_at,
+            begun.duplicate,
+            begun.state,
+            begun.cell,
+            producer=producer,
+        )
+
+    def commit(self) -> Ended:
+        """Make its messages visible. Raises `TransactionEnded` where it was rolled back before."""
+        return self.producer.end(self.transaction_id, LocalTransactionState.COMMIT, topic=self.topic_of_end)
+
+    def rollback(self) -> Ended:
+        """Have its messages never seen. Raises `TransactionEnded` where it was committed before."""
+        return self.producer.end(self.transaction_id, LocalTransactionState.ROLLBACK, topic=self.topic_of_end)
+
+    def unknown(self, remark: str | None = None) -> Ended:
+        """Tell the broker that nothing is known yet; it asks later."""
+        return self.producer.end(
+            self.transaction_id, LocalTransactionState.UNKNOWN, remark=remark, topic=self.topic_of_end
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """One producer group's way to the broker. Safe to share between threads."""
+
+    broker: Broker
+    group: str
+
+    @overload
+    def send(
+        self,
+        topic: str,
+        body: bytes | str | None = ...,
+        *,
+        json: object = ...,
+        wait: Literal[True] = True,
+        **fields: Unpack[MessageFields],
+    ) -> Sent: ...
+
+    @overload
+    def send(
+        self,
+        topic: str,
+        body: bytes | str | None = ...,
+        *,
+        json: object = ...,
+        wait: Literal[False],
+        **fields: Unpack[MessageFields],
+    ) -> None: ...
+
+    def send(
+        self,
+        topic: str,
+        body: bytes | str | None = None,
+        *,
+        json: object = None,
+        wait: bool = True,
+        **fields: Unpack[MessageFields],
+    ) -> Sent | None:
+        """Store a message that is visible at once, or after its delay. The fields are those of `Message`.
+
+        The topic is made with its first message, unless the broker's AUTO_CREATE_TOPICS is off. Raises a `BrokerError`:
+        `Refused` or `MessageTooLarge` for a message that breaks a rule, `Unavailable` or `Unreachable` after the last
+        try.
+
+        Without `wait` it is RocketMQ's one-way send: the message waits in memory, with 9,999 others at most, and goes
+        in the background. One that is refused or finds no room is **lost**, and so is one that waits when the program
+        is killed, or when the broker is away for longer than the tries take: that is logged, and counted in `lost` of
+        the broker. `Broker.close`, and for threads the end of the program, give it three seconds.
+        """
+        message = Message.of(topic, body, json=json, **fields)
+        if wait:
+            return self.send_message(message)
+        send_later(self.broker, calls.send(message, self.broker.compression))
+        return None
+
+    def send_message(self, message: Message) -> Sent:
+        """Store a message that was made before. The same object again stores nothing new."""
+        return self.broker.do(calls.send(message, self.broker.compression))
+
+    def send_batch(self, topic: str, messages: Sequence[Message]) -> SentList:
+        """All or nothing, in one queue, at consecutive offsets.
+
+        A list of more than 1,000 messages or 4 MiB is split into several batches, each of which is that: `batches` of
+        the result says what went together. Raises `BatchesUnfinished` when one fails behind others.
+        """
+        sent = SentList()
+        for batch in batches.split(messages):
+            try:
+                sent.add(self.broker.do(calls.send_batch(topic, batch, self.broker.compression)))
+            except BrokerError as error:
+                if not sent:
+                    raise
+                raise batches.BatchesUnfinished.after(sent, error, len(messages)) from error
+        return sent
+
+    def begin(
+        self,
+        topic: str,
+        body: bytes | str | None = None,
+        *,
+        json: object = None,
+        transaction_id: UUID | None = None,
+        check_immunity_seconds: float | None = None,
+        check_url: str | None = None,
+        **fields: Unpack[MessageFields],
+    ) -> Transaction:
+        """Store a half message: durable, and visible to no consumer before the commit, from which a delay counts.
+
+        Without an end the broker asks what became of it after `check_immunity_seconds`, or 6 s where that is less or
+        None: at the endpoint `check_url`, else at any endpoint of the group, or by a `CheckPoller`. The same
+        `transaction_id` again, with the same messages, is the same transaction.
+        """
+        return self.begin_messages(
+            [Message.of(topic, body, json=json, **fields)],
+            transaction_id=transaction_id,
+            check_immunity_seconds=check_immunity_seconds,
+            check_url=check_url,
+        )
+
+    def begin_messages(
+        self,
+        messages: Sequence[Message],
+        *,
+        transaction_id: UUID | None = None,
+        check_immunity_seconds: float | None = None,
+        check_url: str | None = None,
+        retry: Retry | None = None,
+    ) -> Transaction:
+        """Store half messages, up to 128 of one topic or several, that are decided together; as `begin`.
+
+        A message that was tried in another transaction has a new id in this one: see `Transaction.messages`.
+        """
+        transaction_id = transaction_id or uuid7()
+        begin = calls.begin(
+            self.group,
+            [message.within(transaction_id) for message in messages],
+            transaction_id,
+            check_immunity_seconds=check_immunity_seconds,
+            check_url=check_url,
+            compression=self.broker.compression,
+        )
+        return Transaction.of(self, self.broker.do(begin, retry=retry))
+
+    @overload
+    def end(
+        self,
+        transaction_id: UUID,
+        state: LocalTransactionState,
+        *,
+        retry: Retry | None = ...,
+        wait: Literal[True] = True,
+        **fields: Unpack[EndFields],
+    ) -> Ended: ...
+
+    @overload
+    def end(
+        self, transaction_id: UUID, state: LocalTransactionState, *, wait: Literal[False], **fields: Unpack[EndFields]
+    ) -> None: ...
+
+    @overload
+    def end(
+        self,
+        transaction_id: UUID,
+        state: LocalTransactionState,
+        *,
+        retry: Retry | None = ...,
+        wait: bool = ...,
+        **fields: Unpack[EndFields],
+    ) -> Ended | None: ...
+
+    def end(
+        self,
+        transaction_id: UUID,
+        state: LocalTransactionState,
+        *,
+        retry: Retry | None = None,
+        wait: bool = True,
+        **fields: Unpack[EndFields],
+    ) -> Ended | None:
+        """Decide a transaction. The first decision wins: the same again is answered alike, another is refused.
+
+        `from_transaction_check`: it answers a check. With `commit_log_offset`, another half message is refused.
+        A broker of several cells looks for it in the cell of `topic` alone, which is that of one of its messages. An
+        older broker refuses the field: `Transaction` sends it where the broker has named a cell.
+
+        Without `wait` it is sent in the background, and a failure is only logged: a check decides then.
+        `Broker.close`, and for threads the end of the program, give it three seconds.
+        """
+        end = calls.end(self.group, transaction_id, state, **fields)
+        if wait:
+            return self.broker.do(end, retry=retry)
+        send_later(self.broker, end)
+        return None
+
+    def transaction(self, transaction_id: UUID) -> Document:
+        """Its state and history, as the broker answers them."""
+        return self.broker.do(calls.transaction(transaction_id))
+
+    def recall(self, recall_handle: str) -> Document:
+        """Take back a delayed message before it is delivered; afterwards: `AlreadyDelivered`."""
+        return self.broker.do(calls.recall(recall_handle))

@@ -1,0 +1,139 @@
+# Generated from aio/receipts.py by client/synchronous.py: change that file, then run the script.
+"""What is done with received messages, by their receipts: ack, nack, return, extend."""
+
+import logging
+import threading
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from mqbroker_client.core import errors
+from mqbroker_client.core.calls import consumer as calls
+from mqbroker_client.core.connection import Broker
+from mqbroker_client.core.handlers import delay_seconds, reason_of
+from mqbroker_client.core.messages import Delivery, Message, handles_of
+from mqbroker_client.core.results import Sent, Settled
+from mqbroker_client.core.retries import PASSING
+from mqbroker_client.core.threads import pause
+
+# By the module of what runs, which is what a program knows.
+log = logging.getLogger("mqbroker_client.core.running")
+
+#: Between two rounds of tries to settle a delivery that is in hand.
+SETTLE_PAUSE_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Receipts:
+    """The receipts of one consumer group."""
+
+    broker: Broker
+    group: str
+
+    def ack(self, deliveries: Iterable[Delivery]) -> list[Settled]:
+        """Done: a delivery with the status 200 never comes again to the group.
+
+        410: its invisible time was over, and the message comes, or came, again.
+        """
+        handles = handles_of(deliveries)
+        return self.broker.do(calls.ack(self.group, handles)) if handles else []
+
+    def forward(self, deliveries: Iterable[Delivery], messages: Sequence[Message]) -> list[Sent]:
+        """Ack deliveries and send what was made of them, 128 messages at most: both are done, or neither is.
+
+        Where each was stored, in their order. The call again with the same `Message` objects stores nothing new. Raises
+        `ReceiptExpired` where an invisible time was over: that message comes again, and nothing was sent; and
+        what a send raises.
+        """
+        handles = handles_of(deliveries)
+        return self.broker.do(calls.forward(self.group, handles, messages, self.broker.compression))
+
+    def nack(
+        self, deliveries: Iterable[Delivery], *, delay_seconds: float | None = None, reason: str | None = None
+    ) -> list[Settled]:
+        """Not done: they come again after `delay_seconds`, or else after the delay of the group's retry policy.
+
+        After the group's last retry a message is a dead letter. The reason, of 1,000 characters at most, is kept with
+        the message's trace. The statuses are those of `ack`.
+        """
+        handles = handles_of(deliveries)
+        nack = calls.nack(self.group, handles, delay_seconds=delay_seconds, reason=reason)
+        return self.broker.do(nack) if handles else []
+
+    def give_back(self, deliveries: Iterable[Delivery]) -> list[Settled]:
+        """Not begun: they come again at once, as if they never had been handed out. No retry is counted.
+
+        The statuses are those of `ack`.
+        """
+        handles = handles_of(deliveries)
+        return self.broker.do(calls.give_back(self.group, handles)) if handles else []
+
+    def extend(self, deliveries: Iterable[Delivery], *, invisible_seconds: float) -> list[Settled]:
+        """More time: they stay hidden from the group for `invisible_seconds` from now.
+
+        The statuses are those of `ack`.
+        """
+        handles = handles_of(deliveries)
+        return self.broker.do(calls.extend(self.group, handles, invisible_seconds)) if handles else []
+
+
+def settle(
+    receipts: Receipts,
+    topic: str,
+    delivery: Delivery,
+    error: BaseException | None,
+    messages: Sequence[Message] = (),
+    *,
+    stopping: threading.Event,
+) -> None:
+    """Ack what a handler did, with the messages that it returned, or nack it with the error that it raised.
+
+    Messages that cannot be sent are an error of the handler. What passes by itself, as a topic that is closed for a
+    time, is waited for until a stop: the work is done, and nothing of it counts as a retry. A failure is only logged.
+    """
+    while True:
+        try:
+            if error is None and messages:
+                error = _forwarded(receipts, delivery, messages)
+            elif error is None:
+                receipts.ack([delivery])
+            if error is not None:
+                receipts.nack([delivery], delay_seconds=delay_seconds(error), reason=reason_of(error))
+            return
+        except Exception as problem:  # noqa: BLE001  a delay that is no number, too: the thread goes on
+            waits = isinstance(problem, PASSING) and not stopping.is_set()
+            becomes = "waits" if waits else "comes again"
+            log.warning("message %s of %s %s: %s", delivery.message.message_id, topic, becomes, problem)
+            if not waits:
+                return
+        pause(stopping, SETTLE_PAUSE_SECONDS)
+
+
+def _forwarded(receipts: Receipts, delivery: Delivery, messages: Sequence[Message]) -> Exception | None:
+    """None, or why these messages cannot be sent: an error of the handler, as the group's retries count it.
+
+    Raises what passes by itself, and ReceiptExpired: the delivery comes again.
+    """
+    try:
+        receipts.forward([delivery], messages)
+    except (*PASSING, errors.ReceiptExpired):
+        raise
+    except Exception as problem:  # noqa: BLE001  what the client itself refuses, as a time without a zone, too
+        log.error("what was made of message %s was not sent: %s", delivery.message.message_id, problem)
+        return problem
+    return None
+
+
+def give_back(receipts: Receipts, topic: str, deliveries: Collection[Delivery]) -> None:
+    """Have what no handler has begun handed out again at once; a failure is only logged."""
+    try:
+        receipts.give_back(deliveries)
+    except errors.BrokerError as error:
+        log.warning("%d messages of %s come again later: %s", len(deliveries), topic, error)
+
+
+def keep(receipts: Receipts, topic: str, deliveries: Collection[Delivery], *, invisible_seconds: float) -> None:
+    """Extend what is in hand; a failure is only logged."""
+    try:
+        receipts.extend(deliveries, invisible_seconds=invisible_seconds)
+    except errors.BrokerError as error:
+        log.warning("%d messages of %s were not extended: %s", len(deliveries), topic, error)

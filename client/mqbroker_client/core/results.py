@@ -1,0 +1,185 @@
+"""What the broker answers to producers and consumers, and what a producer makes of it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Self
+from uuid import UUID
+
+from mqbroker_client.core.documents import Document
+from mqbroker_client.core.errors import TransactionEnded
+from mqbroker_client.core.halves import HalfMessage
+from mqbroker_client.core.messages import Delivery, Entry, Message
+from mqbroker_client.core.states import LocalTransactionState
+
+SEND_OK = "SEND_OK"
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Where a message was stored. `queue_offset` is None while it is delayed. `send_status` is SEND_OK: it is on disk.
+
+    `recall_handle` is what `Producer.recall` takes, None without a delay. `duplicate`: it was stored before.
+    """
+
+    message_id: UUID
+    topic: str
+    queue_id: int
+    queue_offset: int | None
+    commit_log_offset: int
+    recall_handle: str | None = field(repr=False)
+    duplicate: bool
+    send_status: str = SEND_OK
+
+    @classmethod
+    def read(cls, document: Document) -> Self:
+        """What the API's JSON says."""
+        return cls(
+            UUID(document["message_id"]),
+            document["topic"],
+            document["queue_id"],
+            document.get("queue_offset"),
+            document["commit_log_offset"],
+            document.get("recall_handle"),
+            document.get("duplicate", False),
+            document.get("send_status", SEND_OK),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A committed message at its place in its queue; the offset is None while the message is delayed."""
+
+    message_id: UUID
+    queue_id: int
+    queue_offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What the transaction is after an end: COMMITTED, ROLLED_BACK, or still PREPARED."""
+
+    transaction_id: UUID
+    state: str
+    messages: Sequence[Placed]
+
+    @classmethod
+    def read(cls, document: Document) -> Self:
+        """What the API's JSON says."""
+        placed = [
+            Placed(UUID(message["message_id"]), message["queue_id"], message.get("queue_offset"))
+            for message in document.get("messages") or ()
+        ]
+        return cls(UUID(document["transaction_id"]), document["state"], placed)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A transaction whose half messages are stored. `next_check_at`: when the broker first asks about it."""
+
+    transaction_id: UUID
+    messages: Sequence[Message]
+    commit_log_offset: int
+    next_check_at: datetime | None
+    duplicate: bool
+    #: PREPARED, unless it was begun before (`duplicate`) and decided since.
+    state: str = "PREPARED"
+    #: Where it lies, from a broker of several cells.
+    cell: str | None = None
+
+    @property
+    def message_id(self) -> UUID:
+        return self.messages[0].message_id
+
+    @property
+    def topic_of_end(self) -> str | None:
+        """What its end names, so that a broker of several cells asks one of them; an older one refuses the field."""
+        return None if self.cell is None else self.messages[0].topic
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionSent:
+    """A half was stored and its local transaction ran. When `ended` is False the end was lost: a check asks.
+
+    As RocketMQ's TransactionSendResult. `commit_log_offset` is the half message's; `queue_id` and `queue_offset` are
+    the place of the committed message, None of another one, of one that is delayed, and of one whose end was lost.
+    """
+
+    transaction_id: UUID
+    message_id: UUID
+    state: LocalTransactionState
+    remark: str | None
+    ended: bool
+    topic: str
+    commit_log_offset: int
+    queue_id: int | None = None
+    queue_offset: int | None = None
+    send_status: str = SEND_OK
+
+    @classmethod
+    def of(cls, begun: Begun, state: LocalTransactionState, remark: str | None, ended: Ended | None) -> Self:
+        """From the answers to a half and to its end, None where that was lost."""
+        [placed] = ended.messages if ended is not None and ended.state == "COMMITTED" else [None]
+        return cls(
+            begun.transaction_id,
+            begun.message_id,
+            state,
+            remark,
+            ended is not None,
+            begun.messages[0].topic,
+            begun.commit_log_offset,
+            None if placed is None else placed.queue_id,
+            None if placed is None else placed.queue_offset,
+        )
+
+
+def require_undecided(begun: Begun) -> None:
+    """The message of a decided transaction follows that decision, whatever its local transaction would do now."""
+    if begun.state != "PREPARED":
+        raise TransactionEnded(
+            f"transaction {begun.transaction_id} is {begun.state} already, so its local transaction does not run: "
+            "try again without this transaction_id, or with a new one",
+            code="transaction_ended",
+        )
+
+
+def half_of(begun: Begun, producer_group: str) -> HalfMessage:
+    """What the local transaction works on: the first message of the transaction."""
+    given = {field.name: getattr(begun.messages[0], field.name) for field in fields(Message)}
+    return HalfMessage(**given, transaction_id=begun.transaction_id, producer_group=producer_group, cell=begun.cell)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of one receipt: 200, or 410 when its invisible time was over."""
+
+    receipt_handle: str = field(repr=False)
+    status: int
+
+
+class Received(list[Delivery]):
+    """Deliveries; and what became of the receipts that were acked before, in their order."""
+
+    def __init__(self, deliveries: Iterable[Delivery], acked: Sequence[Settled]) -> None:
+        super().__init__(deliveries)
+        self.acked = acked
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A stretch of a queue. `max_offset` is the next offset to be written."""
+
+    messages: Sequence[Entry]
+    next_offset: int
+    min_offset: int
+    max_offset: int
+
+    @classmethod
+    def read(cls, document: Document) -> Self:
+        """What the API's JSON says."""
+        return cls(
+            [Entry.read(entry) for entry in document["messages"]],
+            document["next_offset"],
+            document["min_offset"],
+            document["max_offset"],
+        )

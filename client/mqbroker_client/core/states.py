@@ -1,0 +1,88 @@
+"""What a local transaction came to; anything unclear is UNKNOWN: the broker asks again and nothing is lost."""
+
+import asyncio
+import enum
+import inspect
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+from mqbroker_client.core.documents import in_utf8
+
+log = logging.getLogger(__name__)
+
+LONGEST_REMARK = 256
+FAILED = "the producer's function failed; the transaction stays undecided"
+
+
+class LocalTransactionState(enum.StrEnum):
+    """RocketMQ's LocalTransactionState. `LocalTransactionState("COMMIT_MESSAGE")` takes its spellings, too."""
+
+    COMMIT = "COMMIT"
+    ROLLBACK = "ROLLBACK"
+    UNKNOWN = "UNKNOWN"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        found = OF_ROCKETMQ.get(value) if isinstance(value, str) else None
+        return None if found is None else cls(found)
+
+
+OF_ROCKETMQ = {"COMMIT_MESSAGE": "COMMIT", "ROLLBACK_MESSAGE": "ROLLBACK", "UNKNOW": "UNKNOWN"}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a local transaction came to; the remark, of LONGEST_REMARK characters at most, says why it is UNKNOWN."""
+
+    state: LocalTransactionState
+    remark: str | None = None
+
+
+def outcome_of(run: Callable[[], object]) -> Outcome:
+    """The state that `run` returns. An exception, None or anything else says nothing about the database: UNKNOWN."""
+    try:
+        return _outcome(run())
+    except Exception as error:
+        # The function is the program's own and may raise anything. Its traceback stays in this log.
+        log.exception(FAILED)
+        return unknown(f"{type(error).__name__}: {error}")
+
+
+def in_thread(run: Callable[[], object]) -> object:
+    """What `run` returns. Its SystemExit is an error like another, except in the main thread.
+
+    There a signal may have raised it. Elsewhere it would end, without a word, a thread that answers checks.
+    """
+    try:
+        return run()
+    except SystemExit as error:
+        if threading.current_thread() is threading.main_thread():
+            raise
+        raise RuntimeError(f"SystemExit: {error}") from error
+
+
+async def outcome_awaited(run: Callable[[], object]) -> Outcome:
+    """As `outcome_of`, of a coroutine function or, in a thread, of a plain one that may block."""
+    try:
+        found = run() if inspect.iscoroutinefunction(run) else await asyncio.to_thread(run)
+        return _outcome(await found if inspect.isawaitable(found) else found)
+    except Exception as error:
+        # The function is the program's own and may raise anything. Its traceback stays in this log.
+        log.exception(FAILED)
+        return unknown(f"{type(error).__name__}: {error}")
+
+
+def _outcome(state: object) -> Outcome:
+    if isinstance(state, LocalTransactionState):
+        return Outcome(state)
+    if isinstance(state, str) and (state in OF_ROCKETMQ or state in LocalTransactionState.__members__):
+        return Outcome(LocalTransactionState(state))
+    return unknown(f"returned {state!r}, not COMMIT, ROLLBACK or UNKNOWN")
+
+
+def unknown(remark: str) -> Outcome:
+    """UNKNOWN, with as much of the reason as the broker takes."""
+    return Outcome(LocalTransactionState.UNKNOWN, in_utf8(remark)[:LONGEST_REMARK])

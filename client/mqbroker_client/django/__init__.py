@@ -1,6 +1,0 @@
-"""Django: messages that belong to a database transaction, and the answers to checks."""
-
-from mqbroker_client.django.inbox import exactly_once, purge_inbox
-from mqbroker_client.django.outbox import answer_checks, send
-
-__all__ = ["answer_checks", "exactly_once", "purge_inbox", "send"]

@@ -1,7 +1,0 @@
-"""SQLAlchemy 2: messages that belong to a session's transaction, sync and async."""
-
-from mqbroker_client.sqlalchemy.barrier import EngineBarrier
-from mqbroker_client.sqlalchemy.inbox import create_inbox, exactly_once, exactly_once_async, purge_inbox
-from mqbroker_client.sqlalchemy.outbox import Outbox
-
-__all__ = ["EngineBarrier", "Outbox", "create_inbox", "exactly_once", "exactly_once_async", "purge_inbox"]

@@ -1,8 +1,0 @@
-"""For the tests of programs: a broker within the process, and fixtures for pytest.
-
-`pytest_plugins = ["mqbroker_client.testing.fixtures"]` in `conftest.py` brings the fixture `mqbroker`.
-"""
-
-from mqbroker_client.testing.memory import MemoryBroker
-
-__all__ = ["MemoryBroker"]
