@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from store.messages import Message
 from store.models import CommitLog
-from tests.house.sources import APPS, Source, modules, sources
+from tests.house.sources import BROKER, Source, modules, sources
 from tests.house.statements import parsed_of
 
 # What carries whole messages names these columns: records, selects, rows and documents.
@@ -30,7 +30,7 @@ def fields() -> frozenset[str]:
 
 def carriers() -> list[Source]:
     """The product's files that carry whole messages."""
-    every = (*modules(*APPS), *sources("*.sql", *APPS))
+    every = (*modules(*BROKER), *sources("*.sql", *BROKER))
     return [source for source in every if CARRIES.match(source.text) and str(source) not in PREVIEWS]
 
 
@@ -56,7 +56,7 @@ def columns() -> list[str]:
 
 def appends() -> list[Source]:
     """The statements that write messages."""
-    return [source for source in sources("*.sql", *APPS) if _insert(source) is not None]
+    return [source for source in sources("*.sql", *BROKER) if _insert(source) is not None]
 
 
 def append_breaches(source: Source) -> Iterator[str]:

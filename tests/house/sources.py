@@ -18,6 +18,8 @@ WITHIN = {
     "scheduling": (("schedules",), ("scheduling",)),
 }
 LABEL = re.compile(r"^    (?:label = \"(\w+)\"|name = \"(?:\w+\.)*(\w+)\")$", re.MULTILINE)
+# The rooms that a broker runs by; the tools of a checkout drive it from outside.
+BROKER = tuple(each for each in APPS if each != "tools")
 OURS = (*APPS, "client", "examples", "tests")
 
 

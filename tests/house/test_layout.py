@@ -14,8 +14,8 @@ MODULES = modules(*OURS)
 LONGEST_MODULE = 320
 # Past this a module's name has to be looked for; an app with more has folders.
 MOST_AT_THE_TOP = 16
-# Folders whose names Django gives.
-OF_DJANGO = {"migrations", "management", "templatetags"}
+# Modules and folders whose names Django gives.
+OF_DJANGO = {"apps", "migrations", "management", "templatetags"}
 # Django looks for the module `base` of an engine.
 ENGINE = "backend"
 # Names that say nothing of what is inside.

@@ -12,10 +12,10 @@ import pytest
 from django.apps import apps
 from sqlglot import exp
 
-from tests.house.sources import APPS, ROOT, Source, labels, modules, sources
+from tests.house.sources import BROKER, ROOT, Source, labels, modules, sources
 from tests.house.statements import parsed_of, uses, written
 
-STATEMENTS = sources("*.sql", *APPS)
+STATEMENTS = sources("*.sql", *BROKER)
 PURGING = "console/cells/purging.py"
 # The constraint stands on the parent, and holds for each partition.
 REFUSED_BY_THE_GUARD = {"commit_log"}
@@ -113,7 +113,7 @@ def test_what_is_undecided_or_delivered_is_purged_within_the_fence(table: str) -
 def test_what_waits_for_its_time_is_dropped_where_it_would_be_released() -> None:
     taking = {source.path for source in STATEMENTS if takes_due(parsed(source))}
     taking |= {source.path for source in STATEMENTS if source.path.stem == "take_due_of_level"}
-    users = {path: module for module in modules(*APPS) for path in uses(module) if path in taking}
+    users = {path: module for module in modules(*BROKER) for path in uses(module) if path in taking}
 
     # A recall takes one timer, by its handle, which names the cell; a purge deletes without handing over.
     assert {path.stem: str(module) for path, module in users.items()} == {

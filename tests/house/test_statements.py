@@ -8,10 +8,10 @@ import pytest
 from django.core.management import call_command
 
 from mqbroker.management.commands.statements import every
-from tests.house.sources import APPS, ROOT, Source, modules, sources
+from tests.house.sources import BROKER, ROOT, Source, modules, sources
 from tests.house.statements import breaches, hidden, owners, parsed_of, read, uses, written
 
-STATEMENTS = sources("*.sql", *APPS)
+STATEMENTS = sources("*.sql", *BROKER)
 GOOD = """\
 -- Note checks that decided nothing. Rows are locked in id order.
 UPDATE half_message SET last_failure = %(reason)s WHERE transaction_id = any(%(ids)b::uuid [])
@@ -23,13 +23,13 @@ def test_every_statement_is_one_is_explained_and_writes_only_its_own_tables() ->
 
 
 def test_every_statement_is_used_in_exactly_one_place() -> None:
-    used = Counter(path for module in modules(*APPS) for path in uses(module))
+    used = Counter(path for module in modules(*BROKER) for path in uses(module))
 
     assert used == dict.fromkeys((statement.path for statement in STATEMENTS), 1)
 
 
 def test_no_module_holds_a_statement_of_its_own() -> None:
-    assert [found for module in modules(*APPS) for found in hidden(module)] == []
+    assert [found for module in modules(*BROKER) for found in hidden(module)] == []
 
 
 def test_the_checker_accepts_a_good_statement() -> None:

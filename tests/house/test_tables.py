@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from tests.broker.running import RunningBroker
-from tests.house.sources import APPS, sources
+from tests.house.sources import BROKER, sources
 from tests.house.statements import COMMENT, PARAMETER, PLANNED, SETTING, owners
 from tests.outboxes.conftest import table
 from transactions.outboxes.models import IN_SOURCES
@@ -21,7 +21,7 @@ DJANGOS = re.compile(r"(auth|django)_")
 
 
 # The one setting with a parameter takes the name of a snapshot that exists; the tests of the export use it.
-STATEMENTS = [each for each in sources("*.sql", *APPS) if each.path.name != "take_snapshot.sql"]
+STATEMENTS = [each for each in sources("*.sql", *BROKER) if each.path.name != "take_snapshot.sql"]
 
 
 @pytest.fixture(scope="module")
