@@ -1,7 +1,7 @@
 """The audit: an entry for each change, written in the change's own database transaction.
 
 What the ORM changes is wrapped in `change`. What the group commit writes carries a note (`Signature.note`), which the
-batch runs before it commits.
+batch runs before it commits. Triggers on the tables would see every change, but neither the caller nor the reason.
 """
 
 import contextlib

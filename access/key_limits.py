@@ -1,7 +1,8 @@
 """Limits of an API key and of a namespace: messages and bytes a second, which each web process counts for itself.
 
 A token bucket holds a second's worth. A request passes while the bucket is above zero, and takes its whole cost: one
-that is larger than a second's worth passes, too, and those behind it wait until the debt is filled up.
+that is larger than a second's worth passes, too, and those behind it wait until the debt is filled up. A common counter
+in PostgreSQL or Redis would cost each send a round trip.
 """
 
 import asyncio

@@ -36,6 +36,7 @@ class ConsumerGroup(models.Model):
 class RetryQueue(models.Model):
     """The queue of a group's retry topic that holds one topic's messages; numbered in the order of first use.
 
+    A receive names its topic. From one common queue a consumer of `orders` would receive retries of `payments`, too.
     The name outlives the topic: one that is made anew under it is read by the same consumers.
     """
 

@@ -9,6 +9,8 @@ class Timer(models.Model):
 
     waiting ──its time──▶ an entry in its topic's queue      the row is deleted: that delete is the release
        └─────recall─────▶ never visible                      the row is deleted: that delete is the recall
+
+    The broker makes the id. The message's own id would not be unique: two consumer groups may wait for a retry of it.
     """
 
     id = models.UUIDField(primary_key=True)

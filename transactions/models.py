@@ -91,6 +91,9 @@ class HalfMessage(models.Model):
     Until its first check is claimed a half message with the usual immunity waits in a **line**, whose name is that
     immunity in seconds: its next check comes `line` seconds after `stored_at`, so the order of storing is that of the
     checks, and one index serves both. Each change of the row takes it out of its line, to 0.
+
+    A discarded half message stays in this table. In a second table a race between discard and end could find the half
+    message in neither table or in both.
     """
 
     transaction_id = models.UUIDField(primary_key=True)

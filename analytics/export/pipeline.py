@@ -2,7 +2,7 @@
 
 Each step is a function from one frame to the next. Where Spark runs on this machine and the files lie here, ADBC's
 workers do the steps behind the slices in one task, `slices → files`, so that no row becomes one of Java's: the frames
-of single steps took 2.3 times the CPU (decision 52). By JDBC, on a cluster and behind a URL each step is a frame.
+of single steps took 2.3 times the CPU. By JDBC, on a cluster and behind a URL each step is a frame.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Files that go to the disk in small steps while they are written, and are there after a power failure.
 
 Without the steps the kernel writes all of them at once, half a minute later, and every commit of the broker's meanwhile
-waits behind them: 20 ms for 60 MB. Decision 34 has the figures.
+waits behind them: 20 ms for 60 MB.
 """
 
 import io

@@ -19,7 +19,8 @@ Else, which comes close to it:
    takes a processor with such threads for an idle one, and wakes others up there, where they wait for the next tick.
 4. The longest slice of time: since Linux 6.12 a thread with a shorter one pre-empts, and does not wait for its end.
 
-Decision 34 has what senders notice of each. All that the command starts, Java and its workers, does the same.
+What senders notice of each way: tools/bench/RESULTS.md, *Beside senders*. All that the command starts, Java and its
+workers, does the same.
 
 Before its first row a command has no more than START_NICENESS: on a machine whose processors are always busy its start
 would take minutes at 19. Behind it the command steps back as far as it was asked to (`step_back`). One that does not

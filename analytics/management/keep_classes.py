@@ -1,7 +1,8 @@
 """Keeps the classes that Java reads for Spark, for its next starts: `python -m analytics.management.keep_classes`.
 
-It takes some 30 s of CPU, and 180 MB of disk. `./mq export`, `report` and `test` do it once in each environment, and
-again where it has failed. Its exit code is 0 where the classes are kept. Java ends with it, however it ends.
+Without kept classes Java reads and links 20,000 classes at each start of Spark, 6 s of an export of 10 s. To keep them
+takes some 30 s of CPU, and 180 MB of disk. `./mq export`, `report` and `test` do it once in each environment, and again
+where it has failed. Its exit code is 0 where the classes are kept. Java ends with it, however it ends.
 """
 
 import os

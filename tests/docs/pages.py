@@ -71,5 +71,5 @@ def page(path: str) -> Page:
 
 def all_pages() -> list[Page]:
     """Every page of the project."""
-    folders = (ROOT, ROOT / "client", ROOT / "examples" / "shop", ROOT / "docs", ROOT / "docs" / "decisions")
-    return [page(str(path.relative_to(ROOT))) for folder in folders for path in sorted(folder.glob("*.md"))]
+    folders = (".", "client", "examples/shop", "docs", "docs/decisions", "tools/bench")
+    return [page(str(path.relative_to(ROOT))) for folder in folders for path in sorted((ROOT / folder).glob("*.md"))]

@@ -1,6 +1,6 @@
 """Each table whose rows belong to topics has one way by which a cell writes nothing for topics that have left it.
 
-The ways are those of decision 44. A CHECK of the log refuses messages. What is undecided or delivered is purged within
+A CHECK of the log refuses messages. What is undecided or delivered is purged within
 the fence. What waits for its time is dropped where it would be released. The rest follows a message, or tells of one.
 Read from the parsed statements, so that a new statement, or one that loses its way, is found.
 """
