@@ -4,6 +4,7 @@ import re
 import shlex
 import subprocess
 import tomllib
+from collections import Counter
 
 import yaml
 from django.apps import apps
@@ -16,6 +17,9 @@ from tools.check import STEPS
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 HOOKS = ROOT / ".pre-commit-config.yaml"
+# Of keepachangelog.com, in this order.
+CHANGE_GROUPS = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")
+MOST_WORDS_OF_A_CHANGE = 25
 
 
 def test_the_hooks_are_understood_by_pre_commit() -> None:
@@ -34,10 +38,34 @@ def test_the_hooks_run_what_mq_check_runs() -> None:
         assert (words, hook["entry"].split()[0], hook["language"]) == (step, ".venv/bin/python", "system")
 
 
-def test_the_newest_changes_are_those_of_this_version() -> None:
-    versions = re.findall(r"^## (\d+\.\d+\.\d+)", page("CHANGELOG.md").text, re.MULTILINE)
+def test_changes_are_unreleased_until_their_version_has_a_tag() -> None:
+    names = re.findall(r"^## ([^\n,]+)", page("CHANGELOG.md").text, re.MULTILINE)
+    versions = [name for name in names if name != "Unreleased"]
 
-    assert versions[0] == PROJECT["version"]
+    tags = subprocess.run(["git", "-C", str(ROOT), "tag"], capture_output=True, text=True).stdout.split()
+    assert {f"v{version}" for version in versions} - set(tags) == set()
+    assert versions[:1] in ([], [PROJECT["version"]])
+    assert "Unreleased" not in names[1:]
+
+
+def test_changes_are_grouped_in_the_usual_way() -> None:
+    for section in page("CHANGELOG.md").text.split("\n## ")[1:]:
+        groups = re.findall(r"^### (.+)", section, re.MULTILINE)
+
+        assert groups == [group for group in CHANGE_GROUPS if group in groups]
+
+
+def test_each_change_is_said_once_and_briefly_and_names_its_symbol_first() -> None:
+    changes = re.findall(r"^- ((?:.+\n?)(?:^  .+\n?)*)", page("CHANGELOG.md").text, re.MULTILINE)
+
+    assert [change for change, count in Counter(changes).items() if count > 1] == []
+    assert [change for change in changes if words(change) > MOST_WORDS_OF_A_CHANGE] == []
+    assert [change for change in changes if not re.match(r"`|\*\*|[1-5]\d\d\b", change)] == []
+
+
+def words(change: str) -> int:
+    """The number of words of a change, without the targets of its links."""
+    return len(re.sub(r"\]\([^)]*\)", "]", change).split())
 
 
 def test_the_license_is_the_one_that_the_project_names() -> None:
