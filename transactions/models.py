@@ -88,12 +88,9 @@ class HalfMessage(models.Model):
     The columns from `topic_id` on are those of its message. Of several messages these are null, and the arrays run in
     parallel, one element per message. A `tags_code` of null is 0; `delays` is null when no message is delayed.
 
-    Until its first check is claimed a half message with the usual immunity waits in a **line**, whose name is that
-    immunity in seconds: its next check comes `line` seconds after `stored_at`, so the order of storing is that of the
-    checks, and one index serves both. Each change of the row takes it out of its line, to 0.
-
-    A discarded half message stays in this table. In a second table a race between discard and end could find the half
-    message in neither table or in both.
+    Until its first check is claimed, a half message with the usual immunity waits in a **line**, named by its immunity
+    in seconds: the order of storing is the order of checks, and one index serves both. Any change of the row moves it
+    to line 0. A discarded half message stays in this table: a race could find it in neither of two tables, or in both.
     """
 
     transaction_id = models.UUIDField(primary_key=True)
