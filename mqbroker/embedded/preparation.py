@@ -112,7 +112,12 @@ class Memory:
 def fingerprint() -> str:
     """A digest of the broker's migrations and, by the lock, of the packages'."""
     digest = hashlib.sha256()
-    for file in [ROOT / "requirements.lock", *sorted(ROOT.glob("*/migrations/**/*.*"))]:
-        if file.suffix in (".lock", ".py", ".sql"):
-            digest.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
+    for file in [ROOT / "requirements.lock", *migrations()]:
+        digest.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
     return digest.hexdigest()
+
+
+def migrations() -> list[Path]:
+    """The files of the migrations of all Django apps: an app is a room, or lies within a room."""
+    found = (path for depth in ("*", "*/*") for path in ROOT.glob(f"{depth}/migrations/**/*.*"))
+    return sorted(path for path in found if path.suffix in (".py", ".sql"))

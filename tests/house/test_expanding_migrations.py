@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from django.db import models
@@ -20,7 +21,8 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
 from django.db.models import NOT_PROVIDED
 
-from tests.house.sources import labels
+from mqbroker.embedded import preparation
+from tests.house.sources import ROOT, labels
 
 # The last migration of each app in 0.1.0: before it there was no version to upgrade from.
 FIRST_RELEASE = {
@@ -67,6 +69,13 @@ def test_no_migration_takes_away_what_the_version_before_needs() -> None:
     found = {str(migration): list(contractions(migration.operations)) for migration in later()}
 
     assert {name: breaches for name, breaches in found.items() if breaches} == {}
+
+
+def test_the_next_start_of_a_broker_notices_a_new_migration_of_each_app() -> None:
+    noticed = {path.parents[1].relative_to(ROOT) for path in preparation.migrations()}
+
+    assert {folder for folder in labels() if (ROOT / folder / "migrations").exists()} <= noticed
+    assert Path("console/monitoring") in noticed
 
 
 @pytest.mark.parametrize(
