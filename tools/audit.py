@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 from mqbroker.embedded import environment
 from mqbroker.embedded.commands import ROOT, python
 from mqbroker.embedded.errors import CannotStart
-from tools.sbom import LOCK
+from tools.sbom import LOCKS
 
 # The lock holds every package with its hash: nothing has to be resolved or installed.
 QUIET_JSON = ("--progress-spinner", "off", "--format", "json")
-WORDS = (*QUIET_JSON, "--require-hashes", "--disable-pip", "--requirement", str(LOCK))
+LOCKED = tuple(word for lock in LOCKS for word in ("--requirement", str(ROOT / lock)))
+WORDS = (*QUIET_JSON, "--require-hashes", "--disable-pip", *LOCKED)
 
 
 class Unknown(NamedTuple):

@@ -32,8 +32,8 @@ def document(lock: str) -> str:
 
 
 def components(lock: str) -> Iterator[Component]:
-    """Each package of a lock. A package has one file per system, so one hash for each."""
-    for name, version, hashes in PACKAGE.findall(lock):
+    """Each package of the locks, once. A package has one file per system, so one hash for each."""
+    for name, version, hashes in dict.fromkeys(PACKAGE.findall(lock)):
         yield Component(
             name=name,
             version=version,

@@ -12,9 +12,13 @@ from mqbroker.embedded.errors import CannotStart
 # The runtime comes first: the others may add to it and never choose another version.
 LOCKS: dict[str, list[str]] = {
     "requirements.lock": [],
+    "requirements-local.lock": ["--extra", "local"],
+    "requirements-rocketmq.lock": ["--extra", "rocketmq"],
     "requirements-build.lock": ["--extra", "build"],
     # With the native server, which the tests try beside grpcio's.
-    "requirements-dev.lock": ["--extra", "dev", "--extra", "rocketmq-native"],
+    "requirements-dev.lock": [
+        word for extra in ("dev", "local", "rocketmq", "rocketmq-native") for word in ("--extra", extra)
+    ],
     "requirements-analytics.lock": ["--extra", "analytics"],
 }
 # For every platform and every Python from 3.11 on, on whichever machine a lock is made.

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from mqbroker.embedded.commands import ROOT
 
-LOCK = ROOT / "requirements.lock"
+# What runs a broker: the runtime with private servers, and with the protocol of RocketMQ.
+LOCKS = ("requirements-local.lock", "requirements-rocketmq.lock")
 
 
 def main(words: list[str]) -> int:
@@ -16,7 +17,7 @@ def main(words: list[str]) -> int:
     # Not at the top: --help needs none of the packages that only a checkout's tools have.
     from tools.components import document
 
-    text = document(LOCK.read_text())
+    text = document("".join((ROOT / lock).read_text() for lock in LOCKS))
     if given.file is None:
         sys.stdout.write(text + "\n")
     else:

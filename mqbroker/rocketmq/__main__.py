@@ -12,6 +12,7 @@ import signal
 import sys
 
 from mqbroker import logs
+from mqbroker.rocketmq import missing
 
 
 def parser() -> argparse.ArgumentParser:
@@ -25,6 +26,9 @@ def parser() -> argparse.ArgumentParser:
 def main(words: list[str]) -> int:
     """Serves until a signal."""
     given = parser().parse_args(words)
+    if problem := missing():
+        print(f"mqbroker.rocketmq: {problem}", file=sys.stderr, flush=True)
+        return 1
     logging.config.dictConfig(logs.configure(os.environ.get("MQBROKER_LOG", logs.FORMS[0])))
     logs.take_over()
     import django

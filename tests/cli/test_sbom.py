@@ -7,6 +7,7 @@ from pathlib import Path
 from mqbroker.embedded.commands import ROOT
 from tests.cli.conftest import Run
 from tests.cli.test_locks import pins
+from tools.sbom import LOCKS
 
 PLACE = re.compile(r"https?://(?!cyclonedx\.org/|cyclonedx\.github\.io/)|/home/|/tmp/|/work/|localhost")
 
@@ -21,8 +22,9 @@ def test_the_document_names_every_locked_package_and_no_place(run_python: Run, t
     text = file.read_text()
     found = json.loads(text)
     assert (found["bomFormat"], found["metadata"]["component"]["name"]) == ("CycloneDX", "mqbroker")
-    assert {(one["name"], one["version"]) for one in found["components"]} == pins("requirements.lock")
+    locked = {pin for lock in LOCKS for pin in pins(lock)}
+    assert {(one["name"], one["version"]) for one in found["components"]} == locked
     assert all(one["hashes"] for one in found["components"])
     hashes = {found["content"] for one in found["components"] for found in one["hashes"]}
-    assert hashes == set(re.findall(r"--hash=sha256:(\w+)", (ROOT / "requirements.lock").read_text()))
+    assert hashes == set(re.findall(r"--hash=sha256:(\w+)", "".join((ROOT / lock).read_text() for lock in LOCKS)))
     assert PLACE.search(text) is None

@@ -63,7 +63,7 @@ def test_the_servers_are_those_that_the_tests_run_with() -> None:
 
 def locked_major(package: str) -> str:
     """The first number of the version that a package is locked at."""
-    locked = re.search(rf"^{package}==(\d+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    locked = re.search(rf"^{package}==(\d+)", (ROOT / "requirements-local.lock").read_text(), re.MULTILINE)
     assert locked
     return locked[1]
 
