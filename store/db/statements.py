@@ -10,6 +10,8 @@ from psycopg.sql import SQL
 
 RowType = TypeVar("RowType")
 PARAMETER = re.compile(r"%\(([a-z_]+)\)[sbt]")
+# The star of a statement's own SELECT, not of one within.
+STAR = re.compile(r"^SELECT (\w+)\.\*$", re.MULTILINE)
 
 
 class NoRow(NamedTuple):
@@ -34,7 +36,8 @@ class Statement(Generic[RowType]):
         self.name = name
         self.row = row
         self._make, self.columns = _made(row)
-        self.text = "\n".join(line for line in lines if not line.lstrip().startswith("--")).strip()
+        text = "\n".join(line for line in lines if not line.lstrip().startswith("--")).strip()
+        self.text = _named(text, self.columns)
         # As libpq takes it: parameters by number, in the order in which they first come.
         self.handle = f"{app.name}.{name}".encode()
         self.parameters = tuple(dict.fromkeys(PARAMETER.findall(self.text)))
@@ -50,6 +53,15 @@ class Statement(Generic[RowType]):
     def rows(self, _: Any) -> Callable[[Sequence[Any]], RowType]:
         """The row factory of psycopg for this statement."""
         return self._make
+
+
+def _named(text: str, columns: Sequence[str]) -> str:
+    """The statement with its columns by name in place of `alias.*`.
+
+    A later version may add a column while processes of this version serve. PostgreSQL then refuses a prepared statement
+    that selects `*`: "cached plan must not change result type".
+    """
+    return STAR.sub(lambda found: "SELECT " + ", ".join(f"{found[1]}.{column}" for column in columns), text)
 
 
 def _made(row: type[Any]) -> tuple[Callable[[Sequence[Any]], Any], tuple[str, ...]]:

@@ -154,7 +154,7 @@ class MessageRow(msgspec.Struct, gc=False):
     """A row of the commit log: its columns, in their order. Rows that hold a message and more begin with it.
 
     Statements select `m.*`: with a list of columns in each statement a new field would be missing from some answers.
-    When the table gets a column, PostgreSQL refuses such a statement in each session that has prepared it before.
+    `Statement` names the row's columns in the place of the star, so that a later version may add a column.
 
     A Struct, which is made in 0.1 us: a NamedTuple takes 0.2.
     """

@@ -27,7 +27,8 @@ from tests.broker.ports import free_port
 from tests.broker.running import QUICK, RunningBroker
 from tests.chaos.shops import Shop, everything
 
-ADDED = ("log", "-1", "--format=%H", "--diff-filter=A", "--", ":(glob)*/migrations/0*.py")
+MIGRATIONS = (":(glob)*/migrations/0*.py", ":(glob)*/*/migrations/0*.py")
+ADDED = ("log", "-1", "--format=%H", "--diff-filter=A", "--", *MIGRATIONS)
 ACKNOWLEDGED_BETWEEN = 200
 # What a caller with several addresses waits at most, whatever is replaced.
 LONGEST_GAP_SECONDS = 1.0

@@ -6,10 +6,11 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import psycopg
 import pytest
+from django.apps import apps
 
 from store.db.statements import Statement
 from tests.broker import databases
-from tests.house.sources import modules
+from tests.house.sources import labels, modules
 from tests.store.test_plans import PARAMETER
 
 APPS = ("store", "scheduling", "transactions", "delivery", "mqbroker")
@@ -56,6 +57,22 @@ def test_a_statement_returns_the_row_that_it_is_typed_by(reader: psycopg.Connect
 
     assert len(found) > 100
     assert wrong == []
+
+
+def test_a_column_that_a_later_version_adds_to_any_table_changes_the_row_of_no_statement(
+    reader: psycopg.Connection[Any],
+) -> None:
+    found = {each.text: each for each in statements() if EXPLAINS not in each.text}
+    before = {text: described(reader, text) for text in found}
+    tables = [model._meta.db_table for model in apps.get_models() if model._meta.app_label in labels().values()]
+
+    with reader.transaction(force_rollback=True):
+        for table in tables:
+            reader.execute(f'ALTER TABLE "{table}" ADD COLUMN added_later text')
+        changed = [found[text].name for text, columns in before.items() if described(reader, text) != columns]
+
+    assert len(tables) > 30
+    assert changed == []
 
 
 def test_the_checker_catches_another_name_and_another_type(reader: psycopg.Connection[Any]) -> None:
