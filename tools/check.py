@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mqbroker.embedded import environment
 from mqbroker.embedded.commands import ROOT, manage, python
-from tools import figures
+from tools.house import budgets, figures
 from tools.lock import LOCKS
 
 STEPS = {
@@ -41,6 +41,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--figures", action="store_true", help="print how long files are and how often they repeat")
     if parser.parse_args(words).figures:
         figures.print_all()
+        budgets.print_all()
         return 0
     failed = [name for name, command in STEPS.items() if not passes(name, command)]
     if places := [lock for lock in LOCKS if names_a_place(ROOT / lock)]:

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from tests.house import long_ones
-from tools import figures
-from tools.figures import PRODUCT, Part
+from tools.house import figures
+from tools.house.figures import PRODUCT, Part
 
 FILE_LINES = 250
 CLASS_LINES = 200

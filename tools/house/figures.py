@@ -2,6 +2,7 @@
 
 import ast
 import hashlib
+import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -62,6 +63,35 @@ def files(*folders: str) -> list[Part]:
     return sorted(parts, key=lambda part: -part.lines)
 
 
+def written(*folders: str) -> list[Part]:
+    """The files that no script writes."""
+    return [part for part in files(*folders) if not (ROOT / part.name).read_text().startswith(GENERATED)]
+
+
+def rows() -> int:
+    """The types of rows that statements name."""
+    calls = (
+        node
+        for path in modules(*PRODUCT)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Statement"
+    )
+    return len({ast.unparse(call.args[2]) for call in calls if len(call.args) > 2})
+
+
+def statements() -> list[Part]:
+    """The .sql files by length, the longest first."""
+    paths = [path for folder in PRODUCT for path in (ROOT / folder).rglob("*.sql")]
+    parts = (Part(str(path.relative_to(ROOT)), len(path.read_text().splitlines())) for path in paths)
+    return sorted(parts, key=lambda part: -part.lines)
+
+
+def folders() -> int:
+    """The folders at the top of the checkout that hold files of the repository."""
+    listed = subprocess.run(["git", "ls-files", "*/*"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return len({line.partition("/")[0] for line in listed.splitlines() if not line.startswith(".")})
+
+
 def classes(*folders: str) -> list[Part]:
     """The classes by length, the longest first."""
     return _parts(folders, (ast.ClassDef,))
@@ -117,11 +147,18 @@ def _longest(parts: list[Part]) -> str:
 
 
 FIGURES: dict[str, Callable[[], object]] = {
+    "folders at the top": folders,
+    "modules": lambda: sum(1 for _ in modules(*PRODUCT)),
     "lines of Python of the product, with bench, tools and examples": lambda: total(files(*PRODUCT)),
     "lines of the write and receive path, HTTP included": lambda: total(
         [part for part in files(*WRITE_AND_RECEIVE) if not part.name.startswith(APART)]
     ),
+    "lines of Python that no script writes": lambda: total(written(*PRODUCT)),
     "modules that name left_out": lambda: naming("left_out"),
+    "modules that ask whether there are several cells": lambda: naming("runtime.several"),
+    "types of rows": rows,
+    "statements": lambda: len(statements()),
+    "longest statement": lambda: _longest(statements()),
     "files above 200 lines": lambda: sum(part.lines > 200 for part in files(*PRODUCT)),
     "longest file": lambda: _longest(files(*PRODUCT)),
     "largest class": lambda: _longest(classes(*PRODUCT)),

@@ -1,0 +1,1 @@
+"""What holds the house to its limits: figures, budgets."""

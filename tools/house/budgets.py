@@ -1,0 +1,87 @@
+"""Budgets: how many lines of Python each part of the product may have. A budget may only be lowered."""
+
+from typing import NamedTuple
+
+from tools.house import figures
+
+
+class Budget(NamedTuple):
+    """A part of the product: its folders and files, those of another part within them, and its most lines."""
+
+    folders: tuple[str, ...]
+    without: tuple[str, ...]
+    lines: int
+
+
+# What a half message, an end, a send, a check, a release, a receive and an ack run through. The same list
+# stands in docs/architecture.md.
+CORE = (
+    "mqbroker/wire",
+    "mqbroker/api",
+    "transactions/operations",
+    "transactions/checks",
+    "transactions/schedule.py",
+    "transactions/discards.py",
+    "scheduling/sending",
+    "scheduling/release.py",
+    "scheduling/publish.py",
+    "scheduling/delays.py",
+    "delivery/receive",
+    "delivery/receipts",
+    "delivery/retries",
+    "store/commit",
+    "store/messages",
+    "store/notices",
+    "store/db",
+    "store/segments",
+    "store/process",
+    "store/naming",
+    "store/queues.py",
+    "store/rows.py",
+)  # fmt: skip -- a list to be read
+CONTROL = "mqbroker/api/control"
+CLIENT = "client/mqbroker_client"
+# Each can be left out of an installation.
+DOORS = ("mqbroker/rocketmq", "transactions/outboxes", "scheduling/cron", "console/cells", "store/cells")
+BROKER = ("mqbroker", "console", "transactions", "delivery", "scheduling", "webhooks", "access", "store")
+
+BUDGETS = {
+    "core": Budget(CORE, (CONTROL,), 22_000),
+    "doors": Budget(DOORS, (), 7_900),
+    "other broker": Budget((*BROKER, CONTROL), (*CORE, *DOORS), 30_000),
+    "client core": Budget((f"{CLIENT}/core", f"{CLIENT}/aio", f"{CLIENT}/barrier"), (), 8_200),
+    "client contrib": Budget((f"{CLIENT}/contrib",), (), 5_600),
+    "analytics": Budget(("analytics",), (), 7_500),
+    "tools": Budget(("tools",), ("tools/bench",), 1_550),
+    "bench": Budget(("tools/bench",), (), 3_900),
+    "examples": Budget(("examples",), (), 550),
+}
+
+
+def lines(budget: Budget) -> int:
+    """The lines of a part, without migrations and without what a script writes.
+
+    A folder or file of `without` counts, where `folders` names it again within that one.
+    """
+    return sum(part.lines for part in figures.written(*_tops(budget.folders)) if belongs(part.name, budget))
+
+
+def belongs(path: str, budget: Budget) -> bool:
+    """Whether the closest name above a path is one of the part's own."""
+    own = max((len(name) for name in budget.folders if _is_below(path, name)), default=0)
+    others = max((len(name) for name in budget.without if _is_below(path, name)), default=0)
+    return own > others
+
+
+def _tops(folders: tuple[str, ...]) -> list[str]:
+    return sorted({name.partition("/")[0] for name in folders})
+
+
+def _is_below(path: str, name: str) -> bool:
+    return path == name or path.startswith(f"{name}/")
+
+
+def print_all() -> None:
+    """One part to a line: its lines, and its budget."""
+    for name, budget in BUDGETS.items():
+        print(f"lines of {name}: {lines(budget)} of {budget.lines}")
