@@ -14,54 +14,64 @@ from mqbroker.embedded.commands import ROOT
 PAGE = ROOT / "docs" / "api.md"
 HEAD = """# The API
 
-Every operation of `/v1`, with a request that a broker took and what it answered: made from the OpenAPI document, which
-a broker has at `/v1/schema` and shows at `/docs`, where each can be tried. [Access](access.md) has the scope that each
-needs.
+Every call of `/v1`, with a request to a broker and its answer. A list in an answer is cut to its first element. The
+page is made from the OpenAPI document, which a broker has at `/v1/schema` and shows at `/docs`, where you can try each
+call. [Access](access.md) has the scope that each call needs.
+
+Pages of a list: `limit` is the most results of a page (100 by default), and `cursor` is the `next` of the page before.
 
 A refusal is a problem document (RFC 9457): `{"type", "title", "status", "detail", "code"}`. Its `detail` names the
-thing and the way out. These are the codes:
+thing and the way out. Every call but `/healthz` and `/readyz` may be refused with 400, 401, 403, 422 and 503, a call
+with a body also with 408, 413 and 415. Further statuses follow each call. These are the codes:
 
 """
+# Statuses that every call may have, and those of every call with a body: the page says so once.
+COMMON = {400, 401, 403, 422, 503}
+OF_BODIES = {408, 413, 415}
 # What a caller does about a code, where its sentence is not at hand.
 WAYS_OUT = {
     "bad_request": "send one JSON object, each name once",
     "transaction_spans_cells": "name topics of one cell",
     "unauthenticated": "send `Authorization: Bearer mq_…` with a key that is neither revoked nor expired",
-    "no_permission": "have the scope added at `/v1/api-keys`",
-    "topic_forbidden": "send to a topic of yours that takes messages",
-    "transactions_rejected": "the producer group, or the broker, begins no transactions: have that changed",
+    "no_permission": "add the scope to the key at `/v1/api-keys`",
+    "topic_forbidden": "send to one of your own topics that takes messages",
+    "transactions_rejected": "the producer group or the broker does not allow transactions: ask its operator",
     "topic_not_exist": "`PUT /v1/topics/{topic}`",
-    "transaction_not_found": "if its begin is under way, repeat the end behind its answer",
+    "transaction_not_found": "if the begin is still under way, repeat the end after its answer",
     "cell_not_exist": "name a cell of the installation",
-    "message_not_found": "its segment may be gone",
-    "group_not_exist": "`PUT` the group",
-    "not_found": "the list of its kind has what there is",
-    "request_timeout": "send it again: nothing was stored",
-    "producer_group_wrong": "end it by the group that began it",
-    "commit_log_offset_wrong": "leave the offset out, or give that of the begin's answer",
-    "transaction_ended": "it was decided otherwise: read it",
-    "transaction_discarded": "an operator resumes or resolves it",
-    "already_delivered": "it is visible, and not to be recalled",
-    "message_id_reused": "another message has the id: choose a new one",
+    "message_not_found": "the message may have been dropped with its segment",
+    "group_not_exist": "create the group by `PUT`",
+    "not_found": "look up the name in the list",
+    "request_timeout": "send the request again: nothing was stored",
+    "producer_group_wrong": "end the transaction by the producer group that began it",
+    "commit_log_offset_wrong": "leave the offset out, or send the offset of the begin's answer",
+    "transaction_ended": "the transaction has the other decision: read its history",
+    "transaction_discarded": "an operator resumes or resolves the transaction",
+    "already_delivered": "the message is visible, and cannot be recalled",
+    "message_id_reused": "another message has the id: choose a new id",
     "receipt_expired": "the message is handed out again",
-    "message_too_large": "keep to the limit that is named",
-    "offset_out_of_range": "go on at the bounds that are named",
-    "message_illegal": "mend the field that is named",
-    "properties_too_large": "keep to the limit that is named",
+    "message_too_large": "keep to the limit in the answer",
+    "offset_out_of_range": "go on at one of the bounds in the answer",
+    "message_illegal": "correct the field that the answer names",
+    "properties_too_large": "keep to the limit in the answer",
     "topic_illegal": "choose another name",
-    "batch_illegal": "one topic, and no delay, in a batch",
-    "delay_illegal": "a level that there is, or a time within the limit",
-    "filter_illegal": "mend the expression at the place that is named",
-    "queue_illegal": "a queue that the topic has",
-    "cell_illegal": "a cell of the topic",
-    "rate_limited": "wait as long as `Retry-After` says",
-    "system_busy": "wait as long as `Retry-After` says, and send it again: nothing was stored",
-    "cell_away": "topics of other cells go on; send it again later",
-    "topic_moved": "send it again",
-    "sends_forbidden": "wait until the time that is named",
-    "outcome_unknown": "send the same ids again: it is stored once",
+    "batch_illegal": "send a batch to one topic, without a delay",
+    "delay_illegal": "use an existing delay level, or a time within the limit",
+    "filter_illegal": "correct the filter at the position in the answer",
+    "queue_illegal": "use one of the topic's queues",
+    "cell_illegal": "use one of the topic's cells",
+    "rate_limited": "wait for `Retry-After`",
+    "system_busy": "wait for `Retry-After`, and send the request again: nothing was stored",
+    "cell_away": "send the request again later; topics of other cells go on",
+    "topic_moved": "send the request again",
+    "sends_forbidden": "wait until the time in the answer",
+    "outcome_unknown": "send the request again with the same ids: it is stored once",
 }
+# An object of fewer fields is shown at each call.
+FEWEST_FIELDS = 6
 Document = dict[str, Any]
+# The call whose answer has shown an object, by the names of its fields.
+Shown = dict[frozenset[str], str]
 
 
 def main() -> None:
@@ -81,7 +91,9 @@ def page() -> str:
 
     paths: Document = json.loads(document())["paths"]
     operations = [(method.upper(), path, one) for path, of in paths.items() for method, one in of.items()]
-    return HEAD + "\n".join([*_codes(), "", *(line for one in operations for line in _operation(*one))]) + "\n"
+    shown: Shown = {}
+    lines = [line for one in operations for line in _operation(*one, shown)]
+    return HEAD + "\n".join([*_codes(), "", *lines]) + "\n"
 
 
 def _codes() -> Iterator[str]:
@@ -93,21 +105,24 @@ def _codes() -> Iterator[str]:
         yield f"| {status} | `{code}` | {WAYS_OUT[code]} |"
 
 
-def _operation(method: str, path: str, operation: Document) -> Iterator[str]:
+def _operation(method: str, path: str, operation: Document, shown: Shown) -> Iterator[str]:
     yield f"## `{method} {path}`"
     yield operation.get("description") or operation.get("summary", "")
     yield ""
     parameters = operation.get("parameters", [])
-    if parameters:
+    # The path shows its own, and the page explains those of all lists once.
+    explained = [(one, said) for one in parameters if (said := _about(one)) and one["name"] not in ("cursor", "limit")]
+    if explained:
         yield "| parameter | in | |"
         yield "|---|---|---|"
-        for one in parameters:
-            yield f"| `{one['name']}` | {one['in']} | {_about(one)} |"
+        for one, said in explained:
+            yield f"| `{one['name']}` | {one['in']} | {said} |"
         yield ""
-    yield from _example(method, path, operation, {one["name"]: one.get("example") for one in parameters})
-    refusals = [status for status in operation["responses"] if status.isdigit() and int(status) >= 400]
-    if refusals:
-        yield f"Refused with {', '.join(refusals)}."
+    yield from _request(method, path, operation, {one["name"]: one.get("example") for one in parameters})
+    yield from _answers(f"{method} {path}", operation, shown)
+    refusals = {int(status) for status in operation["responses"] if status.isdigit() and int(status) >= 400}
+    if more := sorted(refusals - COMMON - OF_BODIES):
+        yield f"Also refused with {', '.join(map(str, more))}."
         yield ""
 
 
@@ -118,7 +133,7 @@ def _about(parameter: Document) -> str:
     return " ".join(part for part in parts if part and part != "Default: None.").replace("|", "\\|")
 
 
-def _example(method: str, path: str, operation: Document, known: Document) -> Iterator[str]:
+def _request(method: str, path: str, operation: Document, known: Document) -> Iterator[str]:
     given = [one for one in operation.get("parameters", []) if one["in"] == "query" and "example" in one]
     query = {one["name"]: one["example"] for one in given}
     named = {name: quote(str(value), safe="") for name, value in known.items() if value is not None}
@@ -129,12 +144,33 @@ def _example(method: str, path: str, operation: Document, known: Document) -> It
     if asked is not None:
         yield json.dumps(asked, indent=2, ensure_ascii=False)
     yield "```"
+
+
+def _answers(call: str, operation: Document, shown: Shown) -> Iterator[str]:
+    """The answers of a call; of an object that an earlier call has shown, the name of that call."""
     for status, answer in operation["responses"].items():
-        if status.startswith("2"):
-            example = answer.get("content", {}).get("application/json", {}).get("example")
-            if example is not None:
-                yield f"```json\n{json.dumps(example, indent=2, ensure_ascii=False)}\n```"
+        example = answer.get("content", {}).get("application/json", {}).get("example")
+        if not status.startswith("2") or example is None:
+            continue
+        found = example.get("results") if isinstance(example, dict) else None
+        thing = found[0] if found and isinstance(found, list) else example
+        fields = frozenset(thing) if isinstance(thing, dict) else frozenset()
+        if len(fields) >= FEWEST_FIELDS and fields in shown:
+            kind = "Objects in `results`" if thing is not example else "An object"
+            yield f"\n{kind}, with the fields that `{shown[fields]}` shows."
+            continue
+        shown.setdefault(fields, call)
+        yield f"```json\n{json.dumps(_cut(example), indent=2, ensure_ascii=False)}\n```"
     yield ""
+
+
+def _cut(example: Any) -> Any:
+    """An answer whose lists of objects have their first element only."""
+    if isinstance(example, dict):
+        return {name: _cut(value) for name, value in example.items()}
+    if isinstance(example, list) and example and isinstance(example[0], dict):
+        return [_cut(example[0])]
+    return example
 
 
 if __name__ == "__main__":

@@ -201,7 +201,7 @@ def test_a_second_start_takes_less_than_five_seconds_prints_no_secret_again_and_
 
 
 def test_the_documented_unit_of_systemd_lets_no_webhook_call_this_machine(up: Up) -> None:
-    unit = (ROOT / "docs" / "operations.md").read_text().partition("```ini\n")[2].partition("```")[0]
+    unit = (ROOT / "docs" / "deployment.md").read_text().partition("```ini\n")[2].partition("```")[0]
     variables = dict(re.findall(r"^Environment=(\w+)=(.*)$", unit, re.MULTILINE))
     assert "ExecStart=/srv/mqbroker/mq up --no-demo\n" in unit
 

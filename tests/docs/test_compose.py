@@ -125,8 +125,8 @@ def test_no_secret_stands_in_the_file_and_none_can_be_forgotten() -> None:
     assert {place for place, value in values.items() if ":?" not in value} == set()
 
 
-def test_the_page_on_operations_makes_the_env_file_that_is_needed(tmp_path: Path) -> None:
-    [make] = [text for text in page("docs/operations.md").blocks_of("sh") if "> .env" in text]
+def test_the_page_on_deployment_makes_the_env_file_that_is_needed(tmp_path: Path) -> None:
+    [make] = [text for text in page("docs/deployment.md").blocks_of("sh") if "> .env" in text]
 
     subprocess.run(["sh", "-euc", make], cwd=tmp_path, check=True)
 

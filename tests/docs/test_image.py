@@ -105,7 +105,7 @@ class Container:
         self.given["MQBROKER_SECRETS_KEYS"] = "of-the-image" * 4
         self.given["API_KEY"] = KEY
         self.places = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
-        # The line of docs/operations.md for the example.
+        # The line of docs/deployment.md for the example.
         example = {"MQBROKER_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8"}
         self.variables = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", **paths, **example}
 

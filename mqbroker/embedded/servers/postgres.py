@@ -29,7 +29,7 @@ SETTINGS = {
     "listen_addresses": "127.0.0.1",
     # TCP only: a socket's path must fit into 107 bytes, and brought 10 % on single round trips, nothing on batches.
     "unix_socket_directories": "",
-    # A web or worker process may hold 16 (docs/operations.md); an idle slot costs next to nothing.
+    # A web or worker process may hold 16 (docs/deployment.md, Sessions); an idle slot costs next to nothing.
     "max_connections": "200",
     "shared_buffers": "128MB",
     "huge_pages": "try",
