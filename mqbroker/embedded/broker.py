@@ -4,7 +4,7 @@ import os
 import socket
 from collections.abc import Callable
 
-from mqbroker import logs, rocketmq
+from mqbroker import logs
 from mqbroker.embedded import commands, environment, preparation, readiness
 from mqbroker.embedded.commands import ROOT
 from mqbroker.embedded.errors import CannotStart, CellsNotPrivate, PortTaken, ServerFailed
@@ -15,6 +15,7 @@ from mqbroker.embedded.processes.child import Child
 from mqbroker.embedded.readiness import Readiness
 from mqbroker.embedded.servers.backing import Servers
 from mqbroker.embedded.supervisor import Supervisor
+from mqbroker.environment import extras
 from mqbroker.web import listener
 
 # The processes of a killed broker may still be ending.
@@ -65,7 +66,7 @@ class Broker:
                 f"Port {self.rocketmq_port} of 127.0.0.1 cannot be used ({reason}): stop what uses it, or give another "
                 "--rocketmq-port."
             )
-        if self.rocketmq_port is not None and (problem := rocketmq.missing()):
+        if self.rocketmq_port is not None and (problem := extras.missing("rocketmq")):
             raise CannotStart(problem)
         self.say("Starting.")
         self._servers = Servers(self.folder, os.environ)

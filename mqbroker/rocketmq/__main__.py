@@ -12,7 +12,7 @@ import signal
 import sys
 
 from mqbroker import logs
-from mqbroker.rocketmq import missing
+from mqbroker.environment import extras
 
 
 def parser() -> argparse.ArgumentParser:
@@ -26,7 +26,7 @@ def parser() -> argparse.ArgumentParser:
 def main(words: list[str]) -> int:
     """Serves until a signal."""
     given = parser().parse_args(words)
-    if problem := missing():
+    if problem := extras.missing("rocketmq"):
         print(f"mqbroker.rocketmq: {problem}", file=sys.stderr, flush=True)
         return 1
     logging.config.dictConfig(logs.configure(os.environ.get("MQBROKER_LOG", logs.FORMS[0])))

@@ -1,0 +1,19 @@
+"""Extras: packages that only a part of the broker needs, by the name under which pip installs them."""
+
+import importlib.util
+
+# The modules by which an extra's packages are known.
+MODULES = {"rocketmq": ("grpc", "google.protobuf")}
+
+
+def missing(extra: str) -> str | None:
+    """A sentence that says which module of an extra is absent and how to install it; None where all are there."""
+    absent = (name for name in MODULES[extra] if not _is_there(name))
+    return next((f"The package {name} is not installed: run pip install 'mqbroker[{extra}]'." for name in absent), None)
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # the package around it
+        return False
