@@ -82,10 +82,14 @@ class Caller:
                 f"broker: use a key without a namespace, with the scope {scope}."
             )
 
-    def require_metrics(self) -> None:
-        """Raises NoPermission unless the key may read metrics, or manage."""
-        if self.namespace is not None or not (self.may_manage or METRICS in self.scopes):
+    def require_metrics(self, *, is_narrowed: bool) -> None:
+        """Raises NoPermission unless the key may read metrics, or manage.
+
+        A key of a namespace may read what is narrowed to the names of its namespace.
+        """
+        if not is_narrowed:
             self._require_whole(METRICS)
+        if not ("manage" in self.scopes or METRICS in self.scopes):
             raise NoPermission(f"The key {self.name!r} lacks the scope metrics: add it at /v1/api-keys.")
 
     def has_any(self, *verbs: str) -> bool:

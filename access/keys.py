@@ -12,7 +12,6 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from access import namespaces
-from access.callers import METRICS
 from access.models import ApiKey
 from access.rows import KeyRow
 from store.db import fields
@@ -169,12 +168,9 @@ def require_unexpired(row: ApiKey) -> None:
 
 
 def _require_namespace(row: ApiKey) -> None:
-    """Raises NamespaceNotExist for a namespace that is not there, MessageIllegal for a scope of the whole broker."""
-    if row.namespace is None:
-        return
-    namespaces.lock(row.namespace)
-    if METRICS in row.scopes:
-        raise MessageIllegal(f"scopes: {METRICS} is of the whole broker, and the key is bound to {row.namespace}.")
+    """Raises NamespaceNotExist where the key is bound to a namespace that does not exist."""
+    if row.namespace is not None:
+        namespaces.lock(row.namespace)
 
 
 def revoke(name_or_id: str) -> None:

@@ -17,6 +17,7 @@ from delivery.retries.retrying import ByTopic, Retrying
 from store.cells import cells
 from store.db import databases, sync
 from store.db.statements import Statement
+from store.naming import namespaces
 from store.queues import Queue
 from store.reading import progress
 from store.rows import Lag
@@ -153,10 +154,11 @@ class TopicLag:
     oldest_unacked_seconds: float
 
 
-def lags() -> Iterator[TopicLag]:
-    """The lag of each group in each topic it reads, for the first MAX_GROUPS groups by name."""
+def lags(namespace: str | None = None) -> Iterator[TopicLag]:
+    """The lag of each group, or of each in a namespace, in each topic it reads, for the first MAX_GROUPS by name."""
     # By the database's clock, as the times of the messages are.
-    groups = list(_groups().annotate(read_at=Now()).order_by("name")[:MAX_GROUPS])
+    wanted = _groups().filter(namespaces.within(namespace))
+    groups = list(wanted.annotate(read_at=Now()).order_by("name")[:MAX_GROUPS])
     queues_of_groups = _queues_of(groups)
     for group in groups:
         by_topic: dict[str, list[QueueLag]] = defaultdict(list)
@@ -226,9 +228,10 @@ def of_groups(groups: Sequence[ConsumerGroup]) -> list[GroupStats]:
     return [GroupStats(group, in_flight.get(group.id, 0), queues[group.id], waits[group.id]) for group in groups]
 
 
-def by_urgency() -> list[GroupStats]:
-    """The first MAX_GROUPS consumer groups by name, those with the oldest unacked messages first.
+def by_urgency(namespace: str | None = None) -> list[GroupStats]:
+    """The first MAX_GROUPS consumer groups by name, of all or of a namespace, the oldest unacked messages first.
 
     Of groups that have acked all that is visible, those with the most lag come first.
     """
-    return sorted(of_groups(list(ConsumerGroup.objects.order_by("name")[:MAX_GROUPS])), key=GroupStats.urgency)
+    groups = ConsumerGroup.objects.filter(namespaces.within(namespace)).order_by("name")
+    return sorted(of_groups(list(groups[:MAX_GROUPS])), key=GroupStats.urgency)

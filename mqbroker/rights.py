@@ -123,11 +123,14 @@ class MayLook(MayManage):
 
 
 class MayMeasure(MayManage):
-    """The scope `metrics` or `manage`, or a signed-in console user: for numbers about the whole broker."""
+    """The scope `metrics` or `manage`, or a signed-in console user: for numbers about the whole broker.
+
+    A view with `in_namespaces` narrows its numbers to the names of the caller's namespace.
+    """
 
     def has_permission(self, request: Request, view: Any) -> bool:
         if isinstance(request.user, Caller):
-            request.user.require_metrics()
+            request.user.require_metrics(is_narrowed=view.in_namespaces)
             return True
         return super().has_permission(request, view)
 

@@ -13,7 +13,7 @@ from store.cells import cells
 from store.db import sync
 from store.db.statements import Statement
 from store.models import Segment, Topic
-from store.naming import topics
+from store.naming import namespaces, topics
 from store.rows import QueueBounds
 
 
@@ -91,14 +91,17 @@ def messages(windows: Sequence[int]) -> Stored:
     )
 
 
-def entries(windows: Sequence[int]) -> Visible:
-    """Entries of all queues but the delay levels', of MAX_QUEUES queues at most."""
+def entries(windows: Sequence[int], namespace: str | None = None) -> Visible:
+    """Entries of all queues but the delay levels', of MAX_QUEUES queues at most; of a namespace's topics, where one is
+    given: the topic of discarded transactions is not among them.
+    """
     rows = sync.read(
         ENTRIES_SINCE,
         {
             "seconds": list(windows),
             "schedule_topic": topics.SCHEDULE,
             "discarded_topic": topics.DISCARDED,
+            "starts": namespaces.starts(namespace),
             "max_queues": MAX_QUEUES,
         },
     )
@@ -116,9 +119,9 @@ def ever_stored() -> int:
     return sum(cells.ask(lambda: sync.read(EVER_STORED)[0].messages).values())
 
 
-def entries_by_topic() -> dict[str, int]:
-    """How many entries each topic ever had, for the first MAX_TOPICS topics by name."""
-    rows = sync.read(ENTRIES_BY_TOPIC, {"max_topics": MAX_TOPICS})
+def entries_by_topic(namespace: str | None = None) -> dict[str, int]:
+    """How many entries each topic ever had, for the first MAX_TOPICS topics by name, of all or within a namespace."""
+    rows = sync.read(ENTRIES_BY_TOPIC, {"max_topics": MAX_TOPICS, "starts": namespaces.starts(namespace)})
     return {row.topic: row.entries for row in rows}
 
 
@@ -165,6 +168,7 @@ def _held(topic: Topic, read: Sequence[QueueBounds], max_queues: int) -> Held:
     return Held(topic, entries, max(times, default=None), topic.queues > max_queues)
 
 
-def closed_topics(count: int) -> list[Topic]:
+def closed_topics(count: int, namespace: str | None = None) -> list[Topic]:
     """The first `count` topics that take no messages before a time that is to come, the first to open first."""
-    return list(Topic.objects.filter(sends_from__gt=Now()).order_by("sends_from")[:count])
+    closed = Topic.objects.filter(namespaces.within(namespace), sends_from__gt=Now())
+    return list(closed.order_by("sends_from")[:count])

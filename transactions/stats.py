@@ -12,6 +12,7 @@ from store.cells import cells
 from store.db import databases, sync
 from store.db.statements import Statement
 from store.messages.ids import first_id_of
+from store.naming import namespaces
 from transactions.models import Endpoint, HalfMessage
 from transactions.rows import AllUndecided, HalfMessagesOfTopic, PendingOfGroup, WaitingHalves
 
@@ -131,7 +132,7 @@ def decisions(windows: Sequence[int]) -> Decisions:
 
 def _counts(since: datetime, since_id: int, next_id: int) -> Counts:
     ended, estimated = _ended(since, since_id, next_id)
-    [undecided] = sync.read(COUNT_BEGUN, {"since": since, "max_count": MAX_COUNTED})
+    [undecided] = sync.read(COUNT_BEGUN, {"since": since, "max_count": MAX_COUNTED, "starts": namespaces.starts(None)})
     [asked] = sync.read(COUNT_CHECKS, {"since_id": first_id_of(since), "max_count": MAX_COUNTED})
     return Counts(
         halves=ended.begun + undecided.begun,
@@ -178,14 +179,20 @@ def endpoints() -> Sequence[tuple[str, str, int]]:
     return list(rows.annotate(endpoints=Count("*")))
 
 
-def waiting() -> Sequence[WaitingHalves]:
-    """The undecided transactions per producer group and state, MAX_ROWS of these pairs at most."""
-    return sync.read(COUNT_WAITING, {"max_rows": MAX_ROWS})
+def waiting(namespace: str | None = None) -> Sequence[WaitingHalves]:
+    """The undecided transactions per producer group and state, of all groups or those of a namespace.
+
+    MAX_ROWS of these pairs at most.
+    """
+    return sync.read(COUNT_WAITING, {"max_rows": MAX_ROWS, "starts": namespaces.starts(namespace)})
 
 
-def by_topic() -> Sequence[HalfMessagesOfTopic]:
-    """The half messages of undecided transactions per topic and state, MAX_ROWS of these pairs at most."""
-    return sync.read(COUNT_HALF_MESSAGES, {"max_rows": MAX_ROWS})
+def by_topic(namespace: str | None = None) -> Sequence[HalfMessagesOfTopic]:
+    """The half messages of undecided transactions per topic and state, of all topics or those of a namespace.
+
+    MAX_ROWS of these pairs at most.
+    """
+    return sync.read(COUNT_HALF_MESSAGES, {"max_rows": MAX_ROWS, "starts": namespaces.starts(namespace)})
 
 
 def of_group(group_id: int) -> PendingOfGroup:

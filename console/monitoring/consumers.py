@@ -45,7 +45,7 @@ METRICS = (
     Metric(
         "mqbroker_dead_letters",
         "Dead letters of a consumer group that were not redriven.",
-        lambda _: [((row.group_name,), row.letters) for row in dead_letter_lists.groups()],
+        lambda reading: [((row.group_name,), row.letters) for row in dead_letter_lists.groups(reading.namespace)],
         labels=("consumer_group",),
     ),
 )

@@ -10,14 +10,13 @@ from functools import partial
 from prometheus_client import CollectorRegistry, generate_latest
 
 from access import keys
-from console.monitoring import around, consumers, requests, stats
+from console.monitoring import around, consumers, producers, requests, stats
 from console.monitoring.scrape import TIMER, Metric, ReadOnce, Sample, Scrape, Shared
 from console.monitoring.senders import outboxes, schedules
 from delivery.push import registry as subscription_registry
 from scheduling import stats as scheduling_stats
 from store import stats as store_stats
 from transactions import stats as transaction_stats
-from transactions.operations import totals
 
 QUANTILES = {"0.5": "p50_ms", "0.99": "p99_ms"}
 
@@ -69,7 +68,7 @@ METRICS = (
     Metric(
         "mqbroker_entries_total",
         "Entries that ever became visible in a topic; in the schedule topic: that ever waited at a delay level.",
-        lambda _: [((topic,), entries) for topic, entries in store_stats.entries_by_topic().items()],
+        lambda reading: [((one,), count) for one, count in store_stats.entries_by_topic(reading.namespace).items()],
         labels=("topic",),
         counter=True,
     ),
@@ -85,49 +84,7 @@ METRICS = (
         _last_minute,
         labels=("figure",),
     ),
-    Metric(
-        "mqbroker_half_messages",
-        "Undecided transactions of a producer group; DISCARDED ones wait for an operator.",
-        lambda reading: [((row.producer_group, row.state), row.halves) for row in reading.waiting],
-        labels=("producer_group", "state"),
-    ),
-    Metric(
-        "mqbroker_half_messages_by_topic",
-        "Half messages of undecided transactions, each at its topic: RocketMQ's TransactionMetrics.",
-        lambda _: [((row.topic, row.state), row.messages) for row in transaction_stats.by_topic()],
-        labels=("topic", "state"),
-    ),
-    Metric(
-        "mqbroker_transactions_total",
-        "Transactions that ever ended so, at each of their topics: RocketMQ's rocketmq_commit_messages_total.",
-        lambda _: totals.by_end(),
-        labels=("topic", "producer_group", "end"),
-        counter=True,
-    ),
-    Metric(
-        "mqbroker_oldest_half_message_seconds",
-        "Age of the oldest undecided transaction of a producer group. It grows while the producer answers no checks.",
-        lambda reading: [((row.producer_group, row.state), row.oldest_seconds) for row in reading.waiting],
-        labels=("producer_group", "state"),
-    ),
-    Metric(
-        "mqbroker_checks_last_hour",
-        "Checks of the last hour by outcome: decided, unknown, unanswered, handed_out (to a poll), unreached.",
-        lambda _: [((outcome,), count) for outcome, count in transaction_stats.checks().items()],
-        labels=("outcome",),
-    ),
-    Metric(
-        "mqbroker_half_to_end_seconds",
-        "Time from half to end of the latest decided transactions.",
-        lambda _: [((quantile,), seconds) for quantile, seconds in transaction_stats.seconds_undecided().items()],
-        labels=("quantile",),
-    ),
-    Metric(
-        "mqbroker_endpoints",
-        "Endpoints of a producer group; open and disabled ones are not called.",
-        lambda _: [((group, state), count) for group, state, count in transaction_stats.endpoints()],
-        labels=("producer_group", "state"),
-    ),
+    *producers.METRICS,
     *consumers.METRICS,
     Metric(
         "mqbroker_subscriptions",
@@ -241,9 +198,10 @@ METRICS = (
 )
 
 
-def exposition() -> bytes:
-    """All metrics now, in Prometheus' text format."""
+def exposition(namespace: str | None = None) -> bytes:
+    """All metrics now, in Prometheus' text format; of a namespace those of its topics and groups, by bare names."""
     registry = CollectorRegistry()
-    for collector in (Scrape(METRICS), requests.Histogram()):
-        registry.register(collector)
+    registry.register(Scrape(METRICS, namespace))
+    if namespace is None:
+        registry.register(requests.Histogram())
     return generate_latest(registry)

@@ -18,6 +18,7 @@ from scheduling import lateness
 from scheduling import stats as scheduling_stats
 from scheduling.stats import Outermost
 from store.cells import cells
+from store.naming import namespaces
 from store.naming.topics import RETRY_PREFIX
 from store.process import runtime
 from store.segments import exports
@@ -27,6 +28,8 @@ from transactions.rows import WaitingHalves
 
 # The values of the labels, in their order, and the number.
 Sample = tuple[tuple[str, ...], float]
+# Labels whose values are names of topics and groups.
+NAMES = frozenset(("topic", "producer_group", "consumer_group", "group"))
 Family = CounterMetricFamily | GaugeMetricFamily
 
 
@@ -48,6 +51,28 @@ class Metric:
         kind = CounterMetricFamily if self.counter else GaugeMetricFamily
         return kind(self.name, self.meaning, labels=(*first_labels, *self.labels))
 
+    @property
+    def names_something(self) -> bool:
+        """Whether each sample is of a topic or of a group: no other metric can be narrowed to a namespace."""
+        return not NAMES.isdisjoint(self.labels)
+
+    def samples(self, reading: "ReadOnce") -> Iterable[Sample]:
+        """The samples of the cell. Where the reading is of a namespace: its own, by bare names."""
+        found = self.read(reading)
+        return found if reading.namespace is None else self._narrowed(reading.namespace, found)
+
+    def _narrowed(self, namespace: str, samples: Iterable[Sample]) -> Iterator[Sample]:
+        """The samples whose names of topics and groups all lie in the namespace, by bare names.
+
+        This is the border for /metrics: what `read` returns beyond the namespace goes no further.
+        """
+        for values, number in samples:
+            named = zip(self.labels, values, strict=True)
+            shown = [namespaces.bare(namespace, value) if label in NAMES else value for label, value in named]
+            whole = [value for value in shown if value is not None]
+            if len(whole) == len(shown):
+                yield tuple(whole), number
+
 
 class Shared(Metric):
     """A metric of the whole installation."""
@@ -57,25 +82,26 @@ CELL_UP = Metric("mqbroker_cell_up", "1 for a cell that answers, else 0; none wh
 
 
 class Scrape(Collector):
-    """One scrape of metrics: all cells are asked at once."""
+    """One scrape of metrics: all cells are asked at once. Of a namespace: the metrics of topics and groups alone."""
 
-    def __init__(self, metrics: Sequence[Metric]) -> None:
-        self._metrics = metrics
+    def __init__(self, metrics: Sequence[Metric], namespace: str | None = None) -> None:
+        self._namespace = namespace
+        self._metrics = [metric for metric in metrics if namespace is None or metric.names_something]
 
     def collect(self) -> Iterator[Family]:
         with cells.leaving_out() as missing:
             found = cells.ask(self._read)
-        several, shared = runtime.several, ReadOnce()
+        several, shared = runtime.several, ReadOnce(self._namespace)
         for metric in self._metrics:
             is_shared = isinstance(metric, Shared)
             family = metric.family("cell") if several and not is_shared else metric.family()
-            for labels, number in metric.read(shared) if is_shared else ():
+            for labels, number in metric.samples(shared) if is_shared else ():
                 family.add_metric(labels, number)
             for cell, samples in found.items():
                 for labels, number in samples.get(metric.name, ()):
                     family.add_metric((runtime.of(cell).name, *labels) if several else labels, number)
             yield family
-        if several:
+        if several and self._namespace is None:
             up = CELL_UP.family("cell")
             for one in runtime.cells():
                 up.add_metric((one.name,), one.name not in missing)
@@ -83,8 +109,9 @@ class Scrape(Collector):
 
     def _read(self) -> dict[str, list[Sample]]:
         """The samples of the cell that this work has entered."""
-        reading = ReadOnce()
-        return {metric.name: list(metric.read(reading)) for metric in self._metrics if not isinstance(metric, Shared)}
+        reading = ReadOnce(self._namespace)
+        of_cell = [metric for metric in self._metrics if not isinstance(metric, Shared)]
+        return {metric.name: list(metric.samples(reading)) for metric in of_cell}
 
 
 # Beside the numbers of the delay levels.
@@ -92,12 +119,15 @@ TIMER = "timer"
 
 
 class ReadOnce:
-    """What several metrics of one cell need is read once."""
+    """What several metrics of one cell need is read once; of a namespace's names alone, where there is one."""
+
+    def __init__(self, namespace: str | None = None) -> None:
+        self.namespace = namespace
 
     @cached_property
     def waiting(self) -> Sequence[WaitingHalves]:
         """The undecided transactions by group and state."""
-        return transaction_stats.waiting()
+        return transaction_stats.waiting(self.namespace)
 
     @cached_property
     def delays(self) -> dict[str, Outermost]:
@@ -114,12 +144,13 @@ class ReadOnce:
     @cached_property
     def lags(self) -> Sequence[delivery_stats.TopicLag]:
         """How far each consumer group is behind in each topic."""
-        return list(delivery_stats.lags())
+        return list(delivery_stats.lags(self.namespace))
 
     @cached_property
     def retrying(self) -> Sequence[OfTopic]:
         """What waits for its next attempt, of each consumer group and each topic that it has begun to read."""
-        found = {(one.group, one.topic): one for one in retrying.everywhere(delivery_stats.MAX_GROUPS)}
+        waits = retrying.everywhere(delivery_stats.MAX_GROUPS, self.namespace)
+        found = {(one.group, one.topic): one for one in waits}
         read = [(one.group, one.topic) for one in self.lags if not one.topic.startswith(RETRY_PREFIX)]
         none = {place: OfTopic(*place, 0, 0.0) for place in read}
         return list((none | found).values())

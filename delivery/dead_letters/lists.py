@@ -15,7 +15,7 @@ from store.cells import cells
 from store.db import sync
 from store.db.statements import Statement
 from store.models import Topic
-from store.naming import topics
+from store.naming import namespaces, topics
 from store.process import runtime
 from store.reading import merging
 from store.reading.merging import Page, Part
@@ -112,9 +112,13 @@ class Wanted:
     reason: str | None = None
 
 
-def groups() -> Sequence[GroupDeadLetters]:
-    """The first MAX_GROUPS consumer groups with dead letters, those with the most first."""
-    limits = {"prefix": topics.DEAD_LETTER_PREFIX, "max_groups": MAX_GROUPS}
+def groups(namespace: str | None = None) -> Sequence[GroupDeadLetters]:
+    """The first MAX_GROUPS consumer groups with dead letters, of all or of a namespace, those with the most first."""
+    limits = {
+        "prefix": topics.DEAD_LETTER_PREFIX,
+        "starts": namespaces.starts(namespace),
+        "max_groups": MAX_GROUPS,
+    }
     found = cells.ask(lambda: sync.read(COUNT_DEAD_LETTERS, limits))
     return cells.together(found.values(), lambda row: row.group_name, _both, lambda row: row.letters)[:MAX_GROUPS]
 

@@ -18,7 +18,7 @@ from scheduling.release import QUEUES_OF_LEVELS
 from store.cells import cells
 from store.db import databases, sync
 from store.db.statements import Statement
-from store.naming import topic_names
+from store.naming import namespaces, topic_names
 from store.queues import Queue
 
 
@@ -92,11 +92,14 @@ class OfTopic:
     oldest_seconds: float
 
 
-def everywhere(count: int) -> Iterator[OfTopic]:
-    """What waits of each topic of the first `count` groups by name, from the copy of the cell of this work."""
+def everywhere(count: int, namespace: str | None = None) -> Iterator[OfTopic]:
+    """What waits of each topic of the first `count` groups by name, from the copy of the cell of this work.
+
+    Of all groups or those of a namespace.
+    """
+    rows = ConsumerGroup.objects.using(databases.here()).filter(namespaces.within(namespace))
     # By the database's clock, as the times of what waits are.
-    rows = ConsumerGroup.objects.using(databases.here()).annotate(read_at=Now()).order_by("name")
-    groups = list(rows[:count])
+    groups = list(rows.annotate(read_at=Now()).order_by("name")[:count])
     waits = of_groups(groups)
     for group in groups:
         for topic, found in waits[group.id].items():

@@ -1,5 +1,6 @@
 -- Count each consumer group's dead letters that were not redriven, the most first. Offsets are dense, so the letters kept are
--- a difference of two probes; the redriven ones among them are counted by their key.
+-- a difference of two probes; the redriven ones among them are counted by their key. Of groups whose
+-- names begin with one of `starts`; all begin with the empty one.
 SELECT
     g.name AS group_name, newest.queue_offset + 1 - coalesce(f.min_offset, 0) - sent.letters AS letters,
     newest.entered_at AS last_dead_at
@@ -18,6 +19,6 @@ CROSS JOIN LATERAL (
     FROM redrive AS r
     WHERE r.group_id = g.id AND r.queue_offset >= coalesce(f.min_offset, 0)
 ) AS sent
-WHERE newest.queue_offset + 1 - coalesce(f.min_offset, 0) > sent.letters
+WHERE newest.queue_offset + 1 - coalesce(f.min_offset, 0) > sent.letters AND g.name ^@ any(%(starts)s::text [])
 ORDER BY letters DESC, g.name
 LIMIT %(max_groups)s

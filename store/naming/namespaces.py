@@ -59,10 +59,16 @@ def is_namespace(text: str) -> bool:
     return re.fullmatch(NAME, text) is not None
 
 
-def within(namespace: str | None) -> Q:
+def starts(namespace: str | None) -> list[str]:
+    """The texts of which each name in a namespace begins with one. None means all names: they begin with nothing."""
+    return [""] if namespace is None else [f"{prefix}{namespace}{SEPARATOR}" for prefix in ("", *PREFIXES)]
+
+
+def within(namespace: str | None, column: str = "name") -> Q:
     """The condition of Django's for rows whose names lie within a namespace; None: for all."""
-    starts = (f"{prefix}{namespace}{SEPARATOR}" for prefix in ("", *PREFIXES))
-    return Q() if namespace is None else Q(*(("name__startswith", start) for start in starts), _connector=Q.OR)
+    if namespace is None:
+        return Q()
+    return Q(*((f"{column}__startswith", start) for start in starts(namespace)), _connector=Q.OR)
 
 
 def _prefix_of(name: str) -> str:

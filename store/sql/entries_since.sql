@@ -1,7 +1,7 @@
 -- Count the entries of the last so many seconds, per window, and all that the queues hold. Offsets are dense,
 -- so a count is a difference of offsets. Queues whose newest entry is older than the window cost one probe; in the others
 -- halving the range finds where the window begins. What waits in the schedule topic is not visible yet: left out. Topics that
--- have left this cell are counted where they lie.
+-- have left this cell are counted where they lie. Only topics are counted whose names begin with one of `starts`.
 WITH RECURSIVE queues AS (
     SELECT
         t.id AS topic_id, t.name AS topic, s.queue_id, last.entered_at AS newest_at,
@@ -18,7 +18,7 @@ WITH RECURSIVE queues AS (
         ORDER BY c.queue_offset DESC
         LIMIT 1
     ) AS last ON true
-    WHERE t.name <> %(schedule_topic)s
+    WHERE t.name <> %(schedule_topic)s AND t.name ^@ any(%(starts)s::text [])
     LIMIT %(max_queues)s
 ),
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.broker import databases
+from tests.broker import cells
 from tests.broker.running import RunningBroker
 from tests.control.conftest import SETTINGS, operator, password
 from tests.control.operators import Operator
@@ -18,7 +18,7 @@ __all__ = ["operator", "password"]
 def broker(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """Two web processes, a worker and beat, whose half messages stay undecided until a test ends them."""
     redis_url = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")
-    with databases.copied(prepared) as database_url:
+    with cells.installation(prepared) as database_url:
         folder = tmp_path_factory.mktemp("namespaces")
         with RunningBroker(folder, database_url, redis_url, SETTINGS, webs=2) as running:
             yield running

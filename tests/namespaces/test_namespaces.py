@@ -164,12 +164,10 @@ def test_an_id_of_another_team_is_that_of_nothing(
 @pytest.mark.parametrize(
     "path",
     [
-        "/v1/stats",
         "/v1/api-keys",
         "/v1/namespaces",
         "/v1/delay-levels",
         "/v1/timers",
-        "/metrics",
         "/v1/messages?topic=RMQ_SYS_TRANS_HALF_TOPIC",
         "/v1/topics/SCHEDULE_TOPIC_XXXX/queues/0/messages",
         "/v1/topics/TRANS_CHECK_MAX_TIME_TOPIC",

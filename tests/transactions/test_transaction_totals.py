@@ -67,7 +67,7 @@ class Counting:
 
     def listed(self) -> list[tuple[int, ...]]:
         """The committed, rolled back and discarded, as a scrape reads them."""
-        found = self.run(LIST_TOTALS, max_operations=1_000, max_rows=10, topic=None, producer_group=None)
+        found = self.run(LIST_TOTALS, max_operations=1_000, max_rows=10, topic=None, producer_group=None, starts=[""])
         return [(row.committed, row.rolled_back, row.discarded) for row in found]
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from store.cells import cells
 from store.db import connections, sync
 from store.db.statements import Statement
+from store.naming import namespaces
 
 # 100,000 operations take some 100 ms to count.
 MAX_OPERATIONS = 100_000
@@ -48,9 +49,14 @@ async def count() -> None:
             return
 
 
-def ever(*, topic: str | None = None, producer_group: str | None = None) -> Sequence[TotalOf]:
-    """The totals of this cell, of MAX_ROWS pairs at most, the operations that are not counted yet among them."""
-    limits = {"max_operations": MAX_OPERATIONS, "max_rows": MAX_ROWS}
+def ever(
+    *, topic: str | None = None, producer_group: str | None = None, namespace: str | None = None
+) -> Sequence[TotalOf]:
+    """The totals of this cell, of MAX_ROWS pairs at most, the operations that are not counted yet among them.
+
+    Of all topics or those of a namespace.
+    """
+    limits = {"max_operations": MAX_OPERATIONS, "max_rows": MAX_ROWS, "starts": namespaces.starts(namespace)}
     return sync.read(LIST_TOTALS, {"topic": topic, "producer_group": producer_group, **limits})
 
 
@@ -77,8 +83,8 @@ def _ended(row: TotalOf) -> int:
     return row.committed + row.rolled_back + row.discarded
 
 
-def by_end() -> Iterator[tuple[tuple[str, str, str], int]]:
-    """The totals of this cell, each with its topic, producer group and end."""
-    for row in ever():
+def by_end(namespace: str | None = None) -> Iterator[tuple[tuple[str, str, str], int]]:
+    """The totals of this cell, each with its topic, producer group and end; of all topics or those of a namespace."""
+    for row in ever(namespace=namespace):
         for end in ENDS:
             yield (row.topic, row.producer_group, end), getattr(row, end)

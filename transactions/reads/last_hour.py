@@ -7,6 +7,7 @@ from typing import NamedTuple
 from store.cells import cells
 from store.db import sync
 from store.db.statements import Statement
+from store.naming import namespaces
 from transactions.stats import MAX_COUNTED_OPERATIONS, OPERATIONS_SINCE
 
 SECONDS_PER_HOUR = 3600
@@ -37,9 +38,12 @@ class LastHour:
     minutes: list[MinuteOfEnds]
 
 
-def read() -> LastHour:
-    """The ends of the last hour: the operations that `stats.decisions` counts for that window."""
-    hours = list(cells.ask(_read_cell).values())
+def read(namespace: str | None = None) -> LastHour:
+    """The ends of the last hour: the operations that `stats.decisions` counts for that window.
+
+    Of all producer groups or those of a namespace.
+    """
+    hours = list(cells.ask(lambda: _read_cell(namespace)).values())
     by_minute: dict[datetime, MinuteOfEnds] = {}
     for row in (row for hour in hours for row in hour.minutes):
         by_minute[row.minute] = _both(by_minute[row.minute], row) if row.minute in by_minute else row
@@ -56,10 +60,11 @@ def _both(one: MinuteOfEnds, other: MinuteOfEnds) -> MinuteOfEnds:
     return MinuteOfEnds(one.minute, first_at, one.commits + other.commits, one.rollbacks + other.rollbacks)
 
 
-def _read_cell() -> LastHour:
+def _read_cell(namespace: str | None) -> LastHour:
     [hour] = sync.read(OPERATIONS_SINCE, {"seconds": [SECONDS_PER_HOUR]})
     since_id = max(hour.since_id, hour.next_id - MAX_COUNTED_OPERATIONS)
-    minutes = list(sync.read(ENDS_BY_MINUTE, {"since_id": since_id, "next_id": hour.next_id}))
+    starts = None if namespace is None else namespaces.starts(namespace)
+    minutes = list(sync.read(ENDS_BY_MINUTE, {"since_id": since_id, "next_id": hour.next_id, "starts": starts}))
     whole = since_id == hour.since_id
     since = hour.since if whole or not minutes else minutes[0].first_at
     return LastHour(since, hour.since + timedelta(seconds=SECONDS_PER_HOUR), whole, minutes)

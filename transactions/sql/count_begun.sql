@@ -1,4 +1,5 @@
--- Count the undecided transactions that were begun since a time, each group's by its index, line by line, up to a limit.
+-- Count the undecided transactions that were begun since a time, each group's by its index, line by line, up to a limit. Of
+-- groups whose names begin with one of `starts`; all begin with the empty one.
 SELECT count(*) AS begun
 FROM (
     SELECT 1
@@ -10,5 +11,6 @@ FROM (
         WHERE h.producer_group_id = g.id AND h.line = l.line AND h.stored_at >= %(since)s
         LIMIT %(max_count)s
     ) AS of_line
+    WHERE g.name ^@ any(%(starts)s::text [])
     LIMIT %(max_count)s
 ) AS counted

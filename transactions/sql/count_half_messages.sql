@@ -1,5 +1,6 @@
 -- Count the half messages of undecided transactions by their topic and the state of their transaction: of a transaction with
--- several messages each. Reads the half messages from end to end, as count_waiting does.
+-- several messages each. Reads the half messages from end to end, as count_waiting does. Of topics whose names begin with one
+-- of `starts`; all begin with the empty one.
 SELECT
     coalesce(t.name, '(deleted topic ' || w.topic_id || ')') AS topic,
     CASE WHEN w.prepared THEN 'PREPARED' ELSE 'DISCARDED' END AS state,
@@ -11,5 +12,6 @@ FROM (
     GROUP BY 1, 2
 ) AS w
 LEFT JOIN topic AS t ON w.topic_id = t.id
+WHERE coalesce(t.name, '') ^@ any(%(starts)s::text [])
 ORDER BY 1, w.prepared
 LIMIT %(max_rows)s

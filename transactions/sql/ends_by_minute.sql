@@ -1,11 +1,17 @@
 -- Count the commits and rollbacks of a range of operations by the minute, in UTC, of their decision, with the time of the
 -- first operation of each minute. The decision is no condition: the index of the decisions would be walked for it.
+-- Of all producer groups, deleted ones among them, or of those whose names begin with one of `starts`.
 SELECT
     date_trunc('minute', o.decided_at, 'UTC') AS minute,
     min(o.decided_at) AS first_at,
     count(*) FILTER (WHERE o.decision = 'COMMIT') AS commits,
     count(*) FILTER (WHERE o.decision = 'ROLLBACK') AS rollbacks
 FROM operation AS o
-WHERE o.operation_id >= %(since_id)s AND o.operation_id < %(next_id)s
+WHERE
+    o.operation_id >= %(since_id)s AND o.operation_id < %(next_id)s
+    AND (
+        %(starts)s::text [] IS NULL
+        OR o.producer_group_id IN (SELECT g.id FROM producer_group AS g WHERE g.name ^@ any(%(starts)s::text []))
+    )
 GROUP BY 1
 ORDER BY 1

@@ -1,7 +1,7 @@
 -- List how many transactions of each topic and producer group were ever committed, rolled back and discarded: the totals, and
 -- the operations that are not counted into them yet, up to a limit. Both are of one snapshot, so no operation is missed
 -- or counted twice. A transaction with messages of several topics is one of each. Of one topic, or of one producer group,
--- where its name is given.
+-- where its name is given, and of topics whose names begin with one of `starts`; all begin with the empty one.
 WITH own AS (
     SELECT coalesce((i.first_numbers ->> 'operation_id')::bigint, 0) AS first_operation FROM cell_identity AS i
 ),
@@ -44,6 +44,7 @@ LEFT JOIN producer_group AS g ON f.producer_group_id = g.id
 WHERE
     (%(topic)s::text IS NULL OR t.name = %(topic)s::text)
     AND (%(producer_group)s::text IS NULL OR g.name = %(producer_group)s::text)
+    AND t.name ^@ any(%(starts)s::text [])
 GROUP BY 1, 2
 ORDER BY 1, 2
 LIMIT %(max_rows)s

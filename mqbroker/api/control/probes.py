@@ -52,8 +52,13 @@ class Readiness(Resource):
 
 class Metrics(Resource):
     permission_classes = (MayMeasure,)
+    in_namespaces = True
 
     @extend_schema(operation_id="metrics", tags=["health"], responses={(200, "text/plain"): OpenApiTypes.STR})
     def get(self, request: Request) -> HttpResponse:
-        """The broker's metrics in Prometheus' text format, the same from every process of a port."""
-        return HttpResponse(metrics.exposition(), content_type=CONTENT_TYPE_LATEST)
+        """The broker's metrics in Prometheus' text format, the same from every process of a port.
+
+        A key that is bound to a namespace gets the metrics with a label `topic`, `producer_group`, `consumer_group` or
+        `group`: the samples of its namespace, by bare names. All other metrics are of the whole broker and left out.
+        """
+        return HttpResponse(metrics.exposition(self.narrowed_to), content_type=CONTENT_TYPE_LATEST)

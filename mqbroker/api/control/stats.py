@@ -4,7 +4,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.monitoring import stats
+from console.monitoring import own_stats, stats
 from mqbroker.api.control.fields import Number, Switch, Text, Time, Whole, Words
 from mqbroker.api.control.resource import Resource
 from mqbroker.api.control.shapes import Shape
@@ -18,16 +18,20 @@ class Count(Shape):
     per_second = Number()
 
 
+OF_ALL = "Counted for the whole broker alone: not there where the numbers are a namespace's."
+COUNTED = "Of a namespace they are not there where the broker has more decisions of the time than can be counted."
+
+
 class Totals(Shape):
     """What the kept segments hold; older ones were dropped by retention."""
 
-    messages = Whole(help_text="Stored, half messages among them.")
+    messages = Whole(help_text=f"Stored, half messages among them. {OF_ALL}", required=False)
     entries = Whole(help_text="Messages that became visible in a queue; those that wait at a delay level are not yet.")
-    halves = Whole(help_text="Transactions begun.")
-    commits = Whole()
-    rollbacks = Whole()
-    discarded = Whole(help_text="Messages of transactions that were given up by their checks.")
-    checks = Whole(help_text="Check attempts.")
+    halves = Whole(help_text=f"Transactions begun. {COUNTED}", required=False)
+    commits = Whole(required=False)
+    rollbacks = Whole(required=False)
+    discarded = Whole(help_text="Messages of transactions that were given up by their checks.", required=False)
+    checks = Whole(help_text=f"Check attempts. {OF_ALL}", required=False)
     estimated = Switch(
         help_text="There were too many decisions to count: halves, commits and rollbacks are estimated from a sample."
     )
@@ -37,13 +41,13 @@ class Window(Shape):
     """The same of the last so many seconds."""
 
     seconds = Whole()
-    messages = Count()
+    messages = Count(required=False)
     entries = Count()
-    halves = Count()
-    commits = Count()
-    rollbacks = Count()
-    discarded = Count()
-    checks = Count()
+    halves = Count(required=False)
+    commits = Count(required=False)
+    rollbacks = Count(required=False)
+    discarded = Count(required=False)
+    checks = Count(required=False)
     estimated = Switch()
 
 
@@ -59,6 +63,7 @@ class Stats(Shape):
 
 class StatsDetail(Resource):
     permission_classes = (MayMeasure,)
+    in_namespaces = True
 
     @extend_schema(operation_id="get_stats", responses=Stats)
     def get(self, request: Request) -> Response:
@@ -67,5 +72,10 @@ class StatsDetail(Resource):
         Messages, entries and discarded ones are differences of offsets at the edges of the time; a write that failed
         left a gap that counts as a message. Decisions are counted up to 100,000 in a stretch of time, and estimated
         from 2,000 of them beyond that.
+
+        A key that is bound to a namespace, or a request with X-Namespace, gets the numbers of the topics and producer
+        groups of the namespace. They are never estimated: a number that cannot be counted is left out.
         """
-        return Response(Stats(stats.now()).data)
+        if (namespace := self.narrowed_to) is None:
+            return Response(Stats(stats.now()).data)
+        return Response(Stats(own_stats.now(namespace)).data)

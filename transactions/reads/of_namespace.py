@@ -1,0 +1,53 @@
+"""The decisions of a namespace's producer groups within stretches of time, counted and never estimated."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from store.db import sync
+from store.db.statements import Statement
+from store.naming import namespaces
+from transactions.stats import COUNT_BEGUN, LONG_AGO, MAX_COUNTED, MAX_COUNTED_OPERATIONS, OPERATIONS_SINCE
+
+
+class Decided(NamedTuple):
+    """The decisions of some producer groups in a range of operations; `begun` are those begun in the same time, too."""
+
+    commits: int
+    rollbacks: int
+    discarded: int
+    begun: int
+
+
+class Decisions(NamedTuple):
+    """Transactions begun, committed and rolled back in a stretch of time, and messages of discarded ones."""
+
+    halves: int
+    commits: int
+    rollbacks: int
+    discarded: int
+
+
+COUNT_OPERATIONS_WITHIN = Statement(__file__, "count_operations_within", Decided)
+
+
+def decisions(namespace: str, windows: Sequence[int]) -> list[Decisions | None]:
+    """What became of the namespace's transactions in this cell: of all that is kept, then of each window in seconds.
+
+    None stands for a stretch with more than MAX_COUNTED_OPERATIONS operations of all producer groups together. A sample
+    of them, as `stats.decisions` takes one, would say little of a namespace that has few of them.
+    """
+    starts = namespaces.starts(namespace)
+    ranges = sync.read(OPERATIONS_SINCE, {"seconds": list(windows)})
+    kept = _decisions(starts, LONG_AGO, ranges[0].lowest, ranges[0].next_id)
+    by_seconds = {row.seconds: _decisions(starts, row.since, row.since_id, row.next_id) for row in ranges}
+    return [kept, *(by_seconds[seconds] for seconds in windows)]
+
+
+def _decisions(starts: Sequence[str], since: datetime, since_id: int, next_id: int) -> Decisions | None:
+    if next_id - since_id > MAX_COUNTED_OPERATIONS:
+        return None
+    of_range = {"starts": starts, "since": since, "since_id": since_id, "next_id": next_id}
+    [ended] = sync.read(COUNT_OPERATIONS_WITHIN, of_range)
+    [undecided] = sync.read(COUNT_BEGUN, {"starts": starts, "since": since, "max_count": MAX_COUNTED})
+    return Decisions(ended.begun + undecided.begun, ended.commits, ended.rollbacks, ended.discarded)

@@ -1,0 +1,14 @@
+-- Count the decisions of a short range of operations that are of producer groups whose names begin with one of `starts`: the
+-- commits, the rollbacks, the messages of discarded transactions, and the decided transactions that were begun in the
+-- same time. The decision is no condition: the index of the decisions would be walked for it.
+SELECT
+    count(*) FILTER (WHERE o.decision = 'COMMIT') AS commits,
+    count(*) FILTER (WHERE o.decision = 'ROLLBACK') AS rollbacks,
+    coalesce(
+        sum(coalesce(cardinality(o.topic_ids), 1)) FILTER (WHERE o.decision = 'DISCARD'), 0
+    )::bigint AS discarded,
+    count(*) FILTER (WHERE o.decision IN ('COMMIT', 'ROLLBACK') AND o.stored_at >= %(since)s) AS begun
+FROM operation AS o
+WHERE
+    o.operation_id >= %(since_id)s AND o.operation_id < %(next_id)s
+    AND o.producer_group_id IN (SELECT g.id FROM producer_group AS g WHERE g.name ^@ any(%(starts)s::text []))
