@@ -220,9 +220,10 @@ def _both(one: PendingOfGroup, other: PendingOfGroup) -> PendingOfGroup:
     return PendingOfGroup(one.group_id, one.pending + other.pending, min(begun, default=None))
 
 
-def undecided(max_count: int) -> AllUndecided:
-    """The undecided transactions of all producer groups, counted up to `max_count` in each state."""
-    found = cells.ask(lambda: sync.read(SUM_UNDECIDED, {"max_count": max_count})[0]).values()
+def undecided(max_count: int, namespace: str | None = None) -> AllUndecided:
+    """The undecided transactions of all producer groups, or those of a namespace, up to `max_count` in each state."""
+    asked = {"max_count": max_count, "starts": namespaces.starts(namespace)}
+    found = cells.ask(lambda: sync.read(SUM_UNDECIDED, asked)[0]).values()
     oldest = min((row.oldest_pending_at for row in found if row.oldest_pending_at), default=None)
     return AllUndecided(sum(row.pending for row in found), oldest, sum(row.discarded for row in found))
 

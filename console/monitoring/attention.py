@@ -68,7 +68,7 @@ class Attention:
 
 @dataclass(frozen=True)
 class Facts:
-    """What attention is found in, as it was read."""
+    """What attention is found in, as it was read: of all, or narrowed to the names of a namespace."""
 
     now: datetime
     undecided: AllUndecided
@@ -76,6 +76,7 @@ class Facts:
     waits: Sequence[Outermost]
     groups: Sequence[GroupStats]
     system: System
+    namespace: str | None = None
 
 
 def read() -> Facts:
@@ -99,20 +100,25 @@ def found(facts: Facts) -> list[Attention]:
     """What needs attention, the urgent first."""
     needs = [
         *discarded(facts.undecided),
-        *dead_letters(),
+        *dead_letters(facts.namespace),
         *checks(facts.pending, facts.now),
-        *ailing_endpoints(),
-        *ailing_subscriptions(),
-        *ailing_outboxes(facts.now),
-        *ailing_schedules(),
-        *late_releases(facts.waits),
+        *ailing_endpoints(facts.namespace),
+        *ailing_subscriptions(facts.namespace),
         *paused_groups(facts.groups),
         *waiting_groups(facts.groups, facts.now),
         *(Attention(True, *one) for one in consumers.failing(facts.groups, facts.now, SHOWN)),
-        *(Attention(False, *one) for one in system.closed_topics(SHOWN)),
-        *(Attention(**one._asdict()) for one in around.found(facts.system)),
+        *(Attention(False, *one) for one in system.closed_topics(SHOWN, facts.namespace)),
+        *(of_the_broker(facts) if facts.namespace is None else ()),
     ]
     return sorted(needs, key=lambda one: not one.urgent)
+
+
+def of_the_broker(facts: Facts) -> Iterator[Attention]:
+    """What is out of order of the whole broker, and of no namespace."""
+    yield from ailing_outboxes(facts.now)
+    yield from ailing_schedules()
+    yield from late_releases(facts.waits)
+    yield from (Attention(**one._asdict()) for one in around.found(facts.system))
 
 
 def discarded(found: AllUndecided) -> Iterator[Attention]:
@@ -124,9 +130,9 @@ def discarded(found: AllUndecided) -> Iterator[Attention]:
         yield Attention(True, what, why, "discarded", "mqb discarded, then mqb resume or mqb resolve")
 
 
-def dead_letters() -> Iterator[Attention]:
+def dead_letters(namespace: str | None) -> Iterator[Attention]:
     """Messages that consumer groups gave up."""
-    for group in dead_letter_lists.groups()[:SHOWN]:
+    for group in dead_letter_lists.groups(namespace)[:SHOWN]:
         name = group.group_name
         what = f"{group.letters:,} dead letter{'' if group.letters == 1 else 's'} of {name}"
         why = "given up after all retries: redrive them"
@@ -147,9 +153,9 @@ def checks(groups: Sequence[Pending], now: datetime) -> Iterator[Attention]:
         yield Attention(True, what, why, "pending", mend, name, group.oldest_pending_at)
 
 
-def ailing_endpoints() -> Iterator[Attention]:
+def ailing_endpoints(namespace: str | None) -> Iterator[Attention]:
     """Endpoints that are not called, or answer what decides nothing."""
-    for endpoint in health.ailing(SHOWN):
+    for endpoint in health.ailing(SHOWN, namespace):
         name = endpoint.group.name
         if endpoint.state == "healthy":
             what = f"An endpoint of {name} answers, and decides nothing"
@@ -162,9 +168,9 @@ def ailing_endpoints() -> Iterator[Attention]:
             yield Attention(is_disabled, what, why, "producer_group", MEND_SERVER, name, endpoint.last_failure_at)
 
 
-def ailing_subscriptions() -> Iterator[Attention]:
+def ailing_subscriptions(namespace: str | None) -> Iterator[Attention]:
     """Subscriptions whose servers are not called."""
-    for subscription in subscription_health.ailing(SHOWN):
+    for subscription in subscription_health.ailing(SHOWN, namespace):
         what = f"The subscription {subscription.name} is {subscription.state}"
         since = subscription.failing_since or subscription.last_failure_at
         is_disabled = subscription.state == "disabled"

@@ -10,9 +10,9 @@ from functools import partial
 from prometheus_client import CollectorRegistry, generate_latest
 
 from access import keys
-from console.monitoring import around, consumers, producers, requests, stats
+from console.monitoring import around, consumers, requests, stats
 from console.monitoring.scrape import TIMER, Metric, ReadOnce, Sample, Scrape, Shared
-from console.monitoring.senders import outboxes, schedules
+from console.monitoring.senders import outboxes, producers, schedules
 from delivery.push import registry as subscription_registry
 from scheduling import stats as scheduling_stats
 from store import stats as store_stats

@@ -1,19 +1,29 @@
-"""What the broker did, in all and lately: the numbers of its apps put together, for /v1/stats and /metrics."""
+"""What the broker did, in all and lately: the numbers of its apps put together, for /v1/stats and /metrics.
+
+The numbers of a namespace come from the offsets of its topics and from the operations of its producer groups. Stored
+messages and checks are counted for the whole broker alone, so both are left out.
+"""
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from store import stats as store_stats
 from store.cells import cells
 from store.process import runtime
 from transactions import stats as transaction_stats
+from transactions.reads import of_namespace as own_decisions
 
 MINUTE, HOUR = 60, 3600
 # Many callers at once are answered from one reading.
 BELIEVED_SECONDS = 1.0
+# Any caller without a namespace may name one, so only so many readings are kept.
+MAX_KEPT = 100
+# The numbers of a stretch of time; a number that cannot be counted is left out.
+Numbers = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +145,67 @@ def _sum(totals: Sequence[Totals]) -> Totals:
     columns = {name: [getattr(each, name) for each in totals] for name in Totals.__slots__}
     estimated = any(columns.pop("estimated"))
     return Totals(**{name: sum(numbers) for name, numbers in columns.items()}, estimated=estimated)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnStatistics:
+    """One reading of all cells: what is kept, and two windows; `missing` are the cells that did not answer."""
+
+    at: datetime
+    totals: Mapping[str, Any]
+    last_minute: Mapping[str, Any]
+    last_hour: Mapping[str, Any]
+    missing: Sequence[str]
+
+
+class LatestOwn:
+    """The latest reading of each namespace in one process."""
+
+    def __init__(self) -> None:
+        self._reading = threading.Lock()
+        self._read: dict[str, tuple[float, OwnStatistics]] = {}
+
+    def now(self, namespace: str) -> OwnStatistics:
+        """The reading, at most BELIEVED_SECONDS old."""
+        with self._reading:
+            if namespace not in self._read or self._read[namespace][0] < time.monotonic():
+                if len(self._read) >= MAX_KEPT:
+                    self._read.clear()
+                self._read[namespace] = (time.monotonic() + BELIEVED_SECONDS, _read_own(namespace))
+            return self._read[namespace][1]
+
+
+def of_namespace(namespace: str) -> OwnStatistics:
+    """The statistics of a namespace, read at most BELIEVED_SECONDS ago."""
+    return runtime.control(LatestOwn).now(namespace)
+
+
+def _read_own(namespace: str) -> OwnStatistics:
+    with cells.leaving_out() as missing:
+        found = cells.ask(lambda: _read_own_cell(namespace))
+    kept, minute, hour = (_sum_own(numbers) for numbers in zip(*found.values(), strict=True))
+    totals = {**kept, "estimated": False}
+    return OwnStatistics(datetime.now(UTC), totals, _window_of(MINUTE, minute), _window_of(HOUR, hour), missing)
+
+
+def _read_own_cell(namespace: str) -> list[Numbers]:
+    """The numbers of one cell: of all that it keeps, of its last minute and of its last hour."""
+    windows = (MINUTE, HOUR)
+    entries = store_stats.entries(windows, namespace).entries
+    decisions = own_decisions.decisions(namespace, windows)
+    counts = (entries.kept, *(entries.within[seconds] for seconds in windows))
+    return [
+        {"entries": count} if decided is None else {"entries": count, **decided._asdict()}
+        for count, decided in zip(counts, decisions, strict=True)
+    ]
+
+
+def _sum_own(of_cells: Sequence[Numbers]) -> Numbers:
+    """The numbers of several cells together; a number that one of the cells has not counted is left out."""
+    names = [name for name in of_cells[0] if all(name in numbers for numbers in of_cells)]
+    return {name: sum(numbers[name] for numbers in of_cells) for name in names}
+
+
+def _window_of(seconds: int, numbers: Numbers) -> Mapping[str, Any]:
+    counts = {name: {"count": count, "per_second": round(count / seconds, 3)} for name, count in numbers.items()}
+    return {"seconds": seconds, "estimated": False, **counts}

@@ -195,9 +195,9 @@ class ClosedTopic(NamedTuple):
     name: str
 
 
-def closed_topics(count: int) -> Iterator[ClosedTopic]:
+def closed_topics(count: int, namespace: str | None = None) -> Iterator[ClosedTopic]:
     """The first `count` topics that take no messages before their time, the first to open first."""
-    for topic in store_stats.closed_topics(count):
+    for topic in store_stats.closed_topics(count, namespace):
         what = f"{topic.name} takes no messages until {topic.sends_from:%Y-%m-%d %H:%M:%S} UTC"
         mend = f"PUT /v1/topics/{topic.name} with another sends_from"
         yield ClosedTopic(what, "its sends and half messages are refused", "topic", mend, topic.name)

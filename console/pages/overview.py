@@ -1,6 +1,7 @@
 """The overview: what needs attention, then the broker's state at a glance."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
@@ -9,7 +10,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
 
-from console.monitoring import attention, system
+from console.monitoring import attention, stats, system
 from console.monitoring.attention import Attention
 from console.monitoring.counts import COUNT_LIMIT, Count, up_to
 from console.pages import counts, drawing, frame, readings
@@ -19,6 +20,7 @@ from scheduling import lateness
 from scheduling import stats as scheduling_stats
 from store import stats as store_stats
 from store.cells import cells
+from store.naming import namespaces
 from transactions import stats as transaction_stats
 from transactions.reads import last_hour
 from transactions.reads.last_hour import LastHour
@@ -32,21 +34,52 @@ Figures = dict[str, Any]
 
 
 def figures(request: HttpRequest) -> Figures:
-    """What the overview shows; ages count to this moment, and not to that of the reading."""
-    found, age = readings.aged(read)
+    """What the overview shows, of all or of a namespace; ages count to this moment, and not to that of the reading."""
+    narrowed = frame.within(request)
+    namespace = narrowed["namespace"]
+    found, age = readings.aged(read if namespace is None else OfNamespace(namespace))
     now = found["read_at"] + timedelta(seconds=age)
-    return {**found, "now": now, "broker": frame.address(request), "missing": cells.missing()}
+    query = f"?{urlencode({'namespace': namespace})}" if namespace else ""
+    shown = {**found, **narrowed, "narrowing": query}
+    return {**shown, "now": now, "broker": frame.address(request), "missing": cells.missing()}
 
 
 def read() -> Figures:
     """The numbers of the overview, from the apps' stats."""
+    return {
+        **of_names(None),
+        **rates(),
+        **delays(),
+        "checks": [(outcome, number) for outcome, number in transaction_stats.checks().items() if number],
+    }
+
+
+@dataclass(frozen=True)
+class OfNamespace:
+    """Reads the numbers of the overview that a namespace has."""
+
+    namespace: str
+
+    def __call__(self) -> Figures:
+        own = stats.of_namespace(self.namespace)
+        entries, per_second = own.totals["entries"], own.last_minute["entries"]["per_second"]
+        return {**of_names(self.namespace), "entries": entries, "entries_per_second": per_second}
+
+
+def of_names(namespace: str | None) -> Figures:
+    """The numbers that are of topics and groups, of all of them or those of a namespace."""
     facts = attention.Facts(
         now=store_stats.now(),
-        undecided=transaction_stats.undecided(COUNT_LIMIT + 1),
-        pending=readings.shared(counts.pending),
-        waits=attention.waits(),
-        groups=delivery_stats.by_urgency(),
+        undecided=transaction_stats.undecided(COUNT_LIMIT + 1, namespace),
+        pending=[
+            one
+            for one in readings.shared(counts.pending)
+            if namespace in (None, namespaces.part_of(one.producer_group))
+        ],
+        waits=attention.waits() if namespace is None else (),
+        groups=delivery_stats.by_urgency(namespace),
         system=readings.shared(system.read),
+        namespace=namespace,
     )
     undecided = facts.undecided
     return {
@@ -55,10 +88,7 @@ def read() -> Figures:
         "pending": up_to(COUNT_LIMIT, undecided.pending),
         "oldest_pending_at": undecided.oldest_pending_at,
         "discarded": up_to(COUNT_LIMIT, undecided.discarded),
-        **ends(),
-        **rates(),
-        **delays(),
-        "checks": [(outcome, number) for outcome, number in transaction_stats.checks().items() if number],
+        **ends(namespace),
         **consumers(facts.groups),
         "auto_create": settings.AUTO_CREATE_TOPICS,
     }
@@ -71,9 +101,9 @@ def page_of(one: Attention) -> str:
     return reverse(f"admin:{one.about}", args=(one.name,) if one.name else ())
 
 
-def ends() -> Figures:
+def ends(namespace: str | None) -> Figures:
     """The tiles and the chart of the last hour's ends."""
-    hour = last_hour.read()
+    hour = last_hour.read(namespace)
     data, options = chart(hour)
     return {
         "ends": hour,

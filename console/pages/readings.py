@@ -22,6 +22,8 @@ KEPT_TIMES = 150
 # Its age at most where it took less; with the 5 s of a page that renews itself a finding is seen within 15 s.
 MAX_AGE_SECONDS = 9.0
 LEAST_KEPT_SECONDS = 0.5
+# Kinds of readings; an address may name any namespace, and each has a reading of its own.
+MAX_KINDS = 100
 
 
 @dataclass(slots=True)
@@ -46,6 +48,8 @@ class LatestReadings:
 
     def of(self, read: Callable[[], Read]) -> tuple[Read, float]:
         """What `read` returns now, or returned a moment ago, with its age in seconds."""
+        if len(self._kept) >= MAX_KINDS:
+            self._kept.clear()
         kept = self._kept[read]
         with kept.lock:
             if kept.until <= time.monotonic():
@@ -87,7 +91,10 @@ def kept_seconds(wanted_seconds: float, took_seconds: float, age_seconds: float)
 
 
 def shared(read: Callable[[], Read]) -> Read:
-    """What `read`, a function of a module, returns, or returned to another request of this process a moment ago."""
+    """What `read` returns, or returned to another request of this process a moment ago.
+
+    `read` is a function of a module, or equal to what reads the same.
+    """
     return aged(read)[0]
 
 

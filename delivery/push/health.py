@@ -10,6 +10,7 @@ from store import registry as topic_registry
 from store.cells import cells
 from store.db import databases
 from store.models import Topic
+from store.naming import namespaces
 from store.process import runtime
 from store.process.runtime import CONTROL
 
@@ -19,13 +20,13 @@ MAX_ILL = 1000
 WORST_FIRST = ("failing_since", "name")
 
 
-def ailing(count: int) -> Sequence[Subscription]:
-    """The first `count` subscriptions whose servers are not called because they fail."""
+def ailing(count: int, namespace: str | None = None) -> Sequence[Subscription]:
+    """The first `count` subscriptions whose servers are not called because they fail, of all or of a namespace."""
     ill = ILL
     if runtime.several:
         with cells.leaving_out():
             ill = Q(id__in={id_ for ids in cells.ask(_ill_of_cell).values() for id_ in ids})
-    found = Subscription.objects.filter(ill).order_by(*WORST_FIRST)[:MAX_ILL]
+    found = Subscription.objects.filter(ill, namespaces.within(namespace)).order_by(*WORST_FIRST)[:MAX_ILL]
     rows = [row for row in show(list(found)) if row.state != "healthy"]
     return sorted(rows, key=lambda row: (row.failing_since is None, row.failing_since, row.name))[:count]
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from urllib.parse import quote
 
 import pytest
@@ -44,6 +45,11 @@ def figures(caller: Operator) -> dict[str, Mapping[str, int]]:
     return {"totals": totals, **counts}
 
 
+def are_read(caller: Operator, expected: Mapping[str, Mapping[str, int]]) -> bool:
+    """Whether the caller reads these figures."""
+    return figures(caller) == expected
+
+
 def series(caller: Operator) -> dict[tuple[str, ...], float]:
     """Each series by its metric and its labels, in the order of their names, and its number over all cells."""
     found: dict[tuple[str, ...], float] = {}
@@ -65,7 +71,7 @@ def test_each_team_reads_the_stats_of_its_own_traffic(ours: Team, theirs: Team) 
     for team, numbers in ((ours, (5, 4, 2, 1, 0)), (theirs, (8, 6, 1, 0, 0))):
         expected = dict(zip(("entries", *DECIDED), numbers, strict=True))
         whole = dict.fromkeys(("totals", "last_minute", "last_hour"), expected)
-        eventually(lambda team=team, whole=whole: figures(team.calls) == whole)
+        eventually(partial(are_read, team.calls, whole))
 
 
 def test_a_caller_that_asks_for_a_namespace_reads_its_stats(ours: Team, theirs: Team, operator: Operator) -> None:

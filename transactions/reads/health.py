@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from store.cells import cells
 from store.db import databases
+from store.naming import namespaces
 from store.notices import presence
 from store.notices.presence import Asking
 from store.process import runtime
@@ -48,13 +49,20 @@ def show(endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
     return endpoints
 
 
-def ailing(count: int) -> Sequence[Endpoint]:
-    """The first `count` endpoints that are not called, or whose answers decide nothing; void answers first."""
+def ailing(count: int, namespace: str | None = None) -> Sequence[Endpoint]:
+    """The first `count` endpoints that are not called, or whose answers decide nothing; void answers first.
+
+    Of all producer groups or those of a namespace.
+    """
     ill = ILL
     if runtime.several:
         with cells.leaving_out():
             ill = Q(id__in={id_ for ids in cells.ask(_ill_of_cell).values() for id_ in ids})
-    found = Endpoint.objects.filter(ill).select_related("group").order_by(*WORST_FIRST)[:MAX_ILL]
+    found = (
+        Endpoint.objects.filter(ill, namespaces.within(namespace, "group__name"))
+        .select_related("group")
+        .order_by(*WORST_FIRST)[:MAX_ILL]
+    )
     ailing = [one for one in show(list(found)) if one.state != "healthy" or one.void_answers >= VOID_ANSWERS]
     return sorted(ailing, key=lambda one: (-one.void_answers, -(one.last_failure_at or NEVER).timestamp(), one.id))[
         :count

@@ -1,5 +1,6 @@
 -- Count the undecided transactions by their state, each state up to a limit, with the time of the oldest pending one: one
--- index probe per line of a producer group, because no index orders the halves of all groups by time.
+-- index probe per line of a producer group, because no index orders the halves of all groups by time. Of
+-- groups whose names begin with one of `starts`; all begin with the empty one.
 SELECT
     (
         SELECT count(*)
@@ -12,6 +13,7 @@ SELECT
                 WHERE h.producer_group_id = g.id AND h.discarded_at IS NULL
                 LIMIT %(max_count)s
             ) AS of_group
+            WHERE g.name ^@ any(%(starts)s::text [])
             LIMIT %(max_count)s
         ) AS limited
     ) AS pending,
@@ -26,8 +28,15 @@ SELECT
             ORDER BY h.stored_at
             LIMIT 1
         ) AS oldest
+        WHERE g.name ^@ any(%(starts)s::text [])
     ) AS oldest_pending_at,
     (
         SELECT count(*)
-        FROM (SELECT 1 FROM half_message AS h WHERE h.discarded_at IS NOT NULL LIMIT %(max_count)s) AS limited
+        FROM (
+            SELECT 1
+            FROM half_message AS h
+            INNER JOIN producer_group AS g ON h.producer_group_id = g.id
+            WHERE h.discarded_at IS NOT NULL AND g.name ^@ any(%(starts)s::text [])
+            LIMIT %(max_count)s
+        ) AS limited
     ) AS discarded

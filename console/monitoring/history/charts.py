@@ -23,7 +23,7 @@ class Step(NamedTuple):
 
 
 class Name(NamedTuple):
-    """A topic or a group that has a history."""
+    """A topic, a group or a namespace that has a history."""
 
     name: str
 
@@ -32,7 +32,7 @@ READ_HISTORY = Statement(__file__, "read_history", Step)
 NAMES_IN_HISTORY = Statement(__file__, "names_in_history", Name)
 
 MAX_NAMES = 500
-Of = Literal["broker", "topic", "group"]
+Of = Literal["broker", "topic", "group", "namespace"]
 
 
 class Span(NamedTuple):
@@ -92,6 +92,15 @@ KINDS: Mapping[Of, tuple[Kind, ...]] = {
         Kind("Lag", "entries", (Series("lag", "group_lag", peak=True),)),
         Kind("Oldest unacked message", "seconds", (Series("age", "group_oldest", peak=True),)),
     ),
+    "namespace": (
+        Kind(
+            "Messages",
+            "per second",
+            (Series("became visible", "namespace_in"), Series("handed out", "namespace_out")),
+        ),
+        Kind("Lag of its consumer groups", "entries", (Series("lag", "namespace_lag", peak=True),)),
+        Kind("Oldest unacked message", "seconds", (Series("age", "namespace_oldest", peak=True),)),
+    ),
 }
 QUANTILES = {"p50": 0.50, "p99": 0.99}
 # Figures that have a row for each outcome, or for each bucket of time.
@@ -110,7 +119,7 @@ class Chart:
 
 
 def read(of: Of, name: str, span: Span, now: datetime) -> list[Chart]:
-    """The charts of the broker, or of one topic or group, up to `now`, the time of the database."""
+    """The charts of the broker, or of one topic, group or namespace, up to `now`, the time of the database."""
     asked = {
         "name": name,
         "figures": [series.figure for kind in KINDS[of] for series in kind.series],
@@ -126,7 +135,7 @@ def read(of: Of, name: str, span: Span, now: datetime) -> list[Chart]:
 
 
 def names(of: Of, span: Span) -> list[str]:
-    """The topics or groups that have a history within the span, MAX_NAMES at most."""
+    """The topics, groups or namespaces that have a history within the span, MAX_NAMES at most."""
     asked = {
         "figures": [series.figure for kind in KINDS[of] for series in kind.series],
         "seconds": span.steps * span.step_seconds,

@@ -1,19 +1,24 @@
 """The figures of the history, and how they are read: counts become rates by the counters of the minute before."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import nlargest
 from typing import NamedTuple
 
+from access import namespaces as namespace_registry
 from console.monitoring import stats
 from delivery import stats as delivery_stats
 from scheduling import lateness
 from store import stats as store_stats
 from store.cells import cells
+from store.naming.namespaces import part_of
 from store.naming.topics import is_system
 from transactions import stats as transaction_stats
 
 # Of each figure by name: the names with the highest values of a minute. 5 figures of 50 names take 67 MB a day.
 MAX_NAMES = 50
+# Namespaces by name that are recorded, each of them. The console offers as many.
+MAX_REGISTERED = 200
+OF_NAMESPACES = ("namespace_in", "namespace_out")
 MINUTE = 60
 # Beyond it a number only says "very many".
 MAX_UNDECIDED = 100_000
@@ -39,10 +44,13 @@ class Reading(NamedTuple):
 
 def read() -> Reading:
     """The broker now: all cells together."""
-    counters, figures = _of_consumers()
+    registered = [row.name for row in namespace_registry.page("", MAX_REGISTERED)]
+    counters, figures = _of_consumers(registered)
     entries = _entries_by_topic()
     counters["stored"] = {"": store_stats.ever_stored()}
     counters["topic_in"] = entries
+    counters["namespace_in"] = _by_namespace(entries, registered)
+    counters["namespace_out"] = _by_namespace(counters["group_out"], registered)
     counters["in"] = {"": sum(entries.values())}
     return Reading(counters, [*figures, *_of_transactions(), *_of_releases()])
 
@@ -60,12 +68,13 @@ def rates(now: Counters, before: Mapping[str, Mapping[str, int]], seconds: float
             for name, count in counted.items()
             if name in known
         ]
-        yield from highest(one for one in found if one.value or figure == "stored")
+        most = MAX_REGISTERED if figure in OF_NAMESPACES else MAX_NAMES
+        yield from highest((one for one in found if one.value or figure == "stored"), most)
 
 
-def highest(figures: Iterator[Figure]) -> list[Figure]:
-    """The MAX_NAMES figures with the highest values."""
-    return nlargest(MAX_NAMES, figures, key=lambda one: one.value)
+def highest(figures: Iterator[Figure], most: int = MAX_NAMES) -> list[Figure]:
+    """The figures with the highest values."""
+    return nlargest(most, figures, key=lambda one: one.value)
 
 
 def _entries_by_topic() -> dict[str, int]:
@@ -78,8 +87,17 @@ def _entries_by_topic() -> dict[str, int]:
     return found
 
 
-def _of_consumers() -> tuple[Counters, list[Figure]]:
-    """What groups were handed, by group and by topic, and how far they are behind."""
+def _by_namespace(counted: Mapping[str, int], registered: Sequence[str]) -> dict[str, int]:
+    """The sums of what was counted of topics or groups, by the namespace that their names lie in."""
+    found = dict.fromkeys(registered, 0)
+    for name, count in counted.items():
+        if (namespace := part_of(name)) in found:
+            found[namespace] += count
+    return found
+
+
+def _of_consumers(registered: Sequence[str]) -> tuple[Counters, list[Figure]]:
+    """What groups were handed, by group and by topic, and how far they and the registered namespaces are behind."""
     by_topic: dict[str, int] = {}
     by_group: dict[str, int] = {}
     lag: list[Figure] = []
@@ -99,7 +117,15 @@ def _of_consumers() -> tuple[Counters, list[Figure]]:
         Figure("oldest", "", max((one.value for one in oldest), default=0.0)),
     ]
     counters = {"out": {"": sum(by_group.values())}, "topic_out": by_topic, "group_out": by_group}
-    return counters, [*_set(whole), *highest(_set(lag)), *highest(_set(oldest))]
+    own = (figures for namespace in registered for figures in _of_namespace(namespace, lag, oldest))
+    return counters, [*_set(whole), *highest(_set(lag)), *highest(_set(oldest)), *_set(own)]
+
+
+def _of_namespace(namespace: str, lag: Sequence[Figure], oldest: Sequence[Figure]) -> Iterator[Figure]:
+    """How far the groups of a namespace are behind."""
+    lags, ages = ([one.value for one in of if part_of(one.name) == namespace] for of in (lag, oldest))
+    yield Figure("namespace_lag", namespace, sum(lags))
+    yield Figure("namespace_oldest", namespace, max(ages, default=0.0))
 
 
 def _of_transactions() -> Iterator[Figure]:

@@ -1,1 +1,1 @@
-"""What the broker sends by itself, as operators see it: outboxes and schedules."""
+"""What sends, as operators see it: producer groups, and what the broker sends by itself, outboxes and schedules."""

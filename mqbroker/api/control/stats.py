@@ -4,7 +4,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.monitoring import own_stats, stats
+from console.monitoring import stats
 from mqbroker.api.control.fields import Number, Switch, Text, Time, Whole, Words
 from mqbroker.api.control.resource import Resource
 from mqbroker.api.control.shapes import Shape
@@ -78,4 +78,4 @@ class StatsDetail(Resource):
         """
         if (namespace := self.narrowed_to) is None:
             return Response(Stats(stats.now()).data)
-        return Response(Stats(own_stats.now(namespace)).data)
+        return Response(Stats(stats.of_namespace(namespace)).data)
