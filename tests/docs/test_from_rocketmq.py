@@ -78,7 +78,8 @@ def names_of(node: ast.stmt) -> list[str]:
 
 def first_line(node: ast.stmt) -> int:
     """The line where a definition begins, its decorators among it."""
-    return min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))])
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(one.lineno for one in decorators)])
 
 
 def test_each_line_of_the_tables_has_one_test_and_each_test_is_of_one_line() -> None:
