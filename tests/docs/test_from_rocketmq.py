@@ -10,11 +10,11 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.docs.rocketmq_faults import FAULTS, Fault, is_caught
-from tests.docs.rocketmq_lines import LINES
 
 from mqbroker.embedded.commands import ROOT
 from mqbroker.environment import env
+from tests.docs.rocketmq_faults import FAULTS, Fault, is_caught
+from tests.docs.rocketmq_lines import LINES
 from tools.mutants import copied
 
 PAGE = (ROOT / "docs" / "from-rocketmq.md").read_text(encoding="utf-8")
