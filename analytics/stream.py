@@ -42,9 +42,10 @@ def register(spark: SparkSession) -> None:
     if (context.master or "").startswith("local"):
         if "PYSPARK_PYTHON" not in os.environ:
             context.pythonExec = sys.executable
-        given = context.environment.get("PYTHONPATH")
-        code = [str(ROOT), str(CLIENT), *([given] if given else [])]
-        context.environment["PYTHONPATH"] = os.pathsep.join(code)
+        given = context.environment.get("PYTHONPATH", "").split(os.pathsep)
+        # Spark starts new workers for each change of their environment: a second call changes nothing.
+        code = [path for path in (str(ROOT), str(CLIENT)) if path not in given]
+        context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, [*code, *given]))
     # For the sink, whose workers have the environment of this moment.
     context.environment |= {name: os.environ[name] for name in BROKER if name in os.environ}
     spark.conf.set(PUSHDOWN, "true")

@@ -19,6 +19,8 @@ from analytics import java, session
 from analytics.errors import DriverMissing
 from analytics.java import Java
 from analytics.readers import driver
+from analytics.session import Cluster
+from analytics.stream import register
 from tests import packages
 from tests.analytics.frames import Frames
 from tests.analytics.history import live
@@ -101,8 +103,10 @@ def jdbc(runtime: Java, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def spark(runtime: Java, jdbc: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session as an export opens it."""
-    with session.opened(runtime, jdbc, tmp_path_factory.mktemp("spark"), brief=True) as opened:
+    """A session as an export opens it, for all tests: with one task at a time, and the source `mqbroker`."""
+    one = Cluster(settings={"spark.sql.shuffle.partitions": "1"}, cores=1)
+    with session.opened(runtime, jdbc, tmp_path_factory.mktemp("spark"), brief=True, cluster=one) as opened:
+        register(opened)
         yield opened
 
 

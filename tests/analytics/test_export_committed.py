@@ -4,44 +4,22 @@
 """
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from analytics.stream import register
+from tests.analytics import sources, streaming
 from tests.analytics.kills import KILLS
 from tests.analytics.parquet import rows
-from tests.analytics.test_export_kills import kill_within_a_batch, read_to_the_end
+from tests.analytics.test_export_kills import kill_within_a_batch
 from tests.analytics.writers import Connection
 
-MESSAGES = int(os.environ.get("MQ_COMMITTED", "1500"))
-# Of every three transactions one is committed, one is rolled back, and one is left; a third of all messages are sends.
-TASKS = "spark.sql.shuffle.partitions"
+# Of every three messages one is sent, one is committed, and one is rolled back or left.
+MESSAGES = int(os.environ.get("MQ_COMMITTED", "240"))
+BATCHES = 4
 FILL = Path(__file__).with_name("committed.sql")
-
-
-@pytest.fixture(autouse=True)
-def registered(spark: SparkSession) -> Iterator[None]:
-    """The source is known to the session, whose joins have one task."""
-    register(spark)
-    spark.conf.set(TASKS, 1)
-    yield
-    spark.conf.unset(TASKS)
-
-
-def stream(spark: SparkSession, url: str, table: str, **options: str | int) -> DataFrame:
-    """A table as a stream."""
-    return spark.readStream.format("mqbroker").options(url=url, table=table, **options).load()
-
-
-def read_all(frame: DataFrame, folder: Path) -> list[dict[str, object]]:
-    """What the stream gives until it ends, from where its checkpoint stands."""
-    writer = frame.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
-    writer.trigger(availableNow=True).start(str(folder / "files")).awaitTermination()
-    return rows(folder / "files")
 
 
 def fill(writer: Connection, messages: int) -> None:
@@ -62,22 +40,23 @@ def test_a_stream_of_what_is_committed_that_is_killed_has_each_message_once_and_
     spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path
 ) -> None:
     fill(writer, MESSAGES)
-    words = ("table=committed", f"maxOffsetsPerTrigger={MESSAGES // 20}")
+    visible_messages = MESSAGES - MESSAGES // 3
+    options: dict[str, str | int] = {"table": "committed", "maxOffsetsPerTrigger": visible_messages // BATCHES}
 
     for number in range(KILLS):
-        kill_within_a_batch(busy_database, tmp_path, *words, has_written=number % 2 == 1)
-    read_to_the_end(busy_database, tmp_path, *words)
+        kill_within_a_batch(busy_database, tmp_path, options, has_written=number % 2 == 1)
+    streaming.to_files(streaming.frame(spark, busy_database, **options), tmp_path)
 
     # By the list of the sink: a killed batch leaves files of its own.
     read = spark.read.parquet(str(tmp_path / "files")).select("queue_id", "queue_offset", "state").collect()
     assert sorted((row["queue_id"], row["queue_offset"]) for row in read) == visible(writer)
-    assert len(read) == MESSAGES - MESSAGES // 3
+    assert len(read) == visible_messages
     assert {row["state"] for row in read} == {None, "COMMITTED"}
-    assert len(list((tmp_path / "checkpoint" / "commits").glob("[0-9]*"))) >= 13
+    assert len(list((tmp_path / "checkpoint" / "commits").glob("[0-9]*"))) >= BATCHES
 
 
 def test_what_is_committed_has_the_due_time_and_no_retry_no_copy_and_no_second_sending(
-    spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path
+    busy_database: str, writer: Connection
 ) -> None:
     fill(writer, 9)
     before = visible(writer)
@@ -97,7 +76,7 @@ def test_what_is_committed_has_the_due_time_and_no_retry_no_copy_and_no_second_s
     writer.execute("INSERT INTO redrive (segment_id, group_id, queue_offset, redriven_at) VALUES (1, 1, 0, now())")
     writer.commit()
 
-    read = read_all(stream(spark, busy_database, "committed"), tmp_path)
+    read = sources.streamed(busy_database)
 
     assert sorted((row["queue_id"], row["queue_offset"]) for row in read) == before
     dues = {(row["queue_id"], row["queue_offset"]): row["due_at"] for row in read if row["due_at"]}
@@ -114,19 +93,23 @@ def test_a_stream_begins_where_its_options_say_and_tells_how_far_it_is_behind(
     fill(writer, 9)
     ends = {queue: offset + 1 for queue, offset in visible(writer)}
 
-    def read(name: str, table: str = "entries", **options: str | int) -> int:
-        return len(read_all(stream(spark, busy_database, table, **options), tmp_path / name))
+    def read(table: str = "entries", **options: str) -> int:
+        return len(sources.streamed(busy_database, table=table, **options))
 
-    assert read("latest", startingOffsets="latest") == 0
-    assert read("time", startingTimestamp=since.isoformat()) == 6
-    assert read("queues", startingOffsets=f'{{"orders": {{"0": {ends[0] - 2}, "1": -1}}}}') == 2
-    assert read("log", "messages", startingOffsets='{"log_offset": 36}') == 3
+    assert read(startingOffsets="latest") == 0
+    assert read(startingTimestamp=since.isoformat()) == 6
+    assert read(startingOffsets=f'{{"orders": {{"0": {ends[0] - 2}, "1": -1}}}}') == 2
+    assert read("messages", startingOffsets='{"log_offset": 36}') == 3
 
-    query = stream(spark, busy_database, "entries", maxOffsetsPerTrigger=10).writeStream.format("noop")
+    starting: dict[str, str | int] = {
+        "startingOffsets": f'{{"orders": {{"0": {ends[0] - 3}}}}}',
+        "maxOffsetsPerTrigger": 10,
+    }
+    query = streaming.frame(spark, busy_database, table="entries", **starting).writeStream.format("noop")
     running = query.option("checkpointLocation", str(tmp_path / "progress")).trigger(availableNow=True).start()
     running.awaitTermination()
     batches = [progress for progress in running.recentProgress if progress["numInputRows"]]
-    assert [progress["numInputRows"] for progress in batches] == [10, 10, 6]
+    assert [progress["numInputRows"] for progress in batches] == [10, 6]
     assert batches[0]["sources"][0]["latestOffset"] == batches[-1]["sources"][0]["endOffset"]
 
 
@@ -135,8 +118,8 @@ def test_what_is_committed_joins_the_outcomes_as_streams(
     spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path
 ) -> None:
     fill(writer, 60)
-    committed = stream(spark, busy_database, "committed").withWatermark("entered_at", "1 minute")
-    outcomes = stream(spark, busy_database, "transactions").withWatermark("decided_at", "1 minute")
+    committed = streaming.frame(spark, busy_database, table="committed").withWatermark("entered_at", "1 minute")
+    outcomes = streaming.frame(spark, busy_database, table="transactions").withWatermark("decided_at", "1 minute")
     is_of = F.expr(
         "c.transaction_id = o.transaction_id AND o.decided_at BETWEEN c.entered_at - INTERVAL 1 MINUTE "
         "AND c.entered_at + INTERVAL 1 MINUTE"
@@ -144,6 +127,8 @@ def test_what_is_committed_joins_the_outcomes_as_streams(
 
     joined = committed.alias("c").join(outcomes.alias("o"), is_of).select("c.message_id", "o.decided_by", "o.state")
 
-    found = read_all(joined, tmp_path)
+    streaming.to_files(joined, tmp_path)
+
+    found = rows(tmp_path / "files")
     assert len({row["message_id"] for row in found}) == len(found) == 20
     assert {(row["decided_by"], row["state"]) for row in found} == {("producer", "COMMITTED")}

@@ -5,23 +5,19 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from analytics.errors import ExportDamaged
-from analytics.export import job
 from analytics.files import manifest
 from analytics.files.place import Local
-from analytics.readers.adbc import AdbcSource
-from tests.analytics import writers
+from tests.analytics import exports, streaming, writers
 from tests.analytics.conftest import ROOT, start
 from tests.analytics.kills import KILLS, Ended, kill, kill_while, wait_until
-from tests.analytics.parquet import rows
 from tests.analytics.writers import Connection
 
 # Spark gives the Python of a stream ten seconds to start, which are too few on a busy machine.
@@ -29,8 +25,9 @@ TOO_SLOW = "Python worker failed to connect back"
 
 
 @contextmanager
-def stream(url: str, folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+def stream(url: str, folder: Path, options: Mapping[str, str | int]) -> Iterator[subprocess.Popen[str]]:
     """A stream in a process of its own, which does not outlive the block."""
+    words = [f"{name}={value}" for name, value in options.items()]
     command = [sys.executable, "-m", "tests.analytics.streaming", url, str(folder), *words]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
@@ -53,28 +50,18 @@ def is_within_a_batch(folder: Path, known: set[int], *, has_written: bool) -> bo
     return any(file.stat().st_mtime >= since for file in (folder / "files").glob("*.parquet"))
 
 
-def kill_within_a_batch(url: str, folder: Path, *words: str, has_written: bool) -> None:
-    """Streams from where the checkpoint stands, until it is killed within a batch of its own. `words` are options."""
+def kill_within_a_batch(url: str, folder: Path, options: Mapping[str, str | int], *, has_written: bool) -> None:
+    """Streams from where the checkpoint stands, until it is killed within a batch of its own."""
     while True:
         known = batches(folder, "offsets")
         try:
-            with stream(url, folder, *words) as process:
+            with stream(url, folder, options) as process:
                 kill_while(partial(is_within_a_batch, folder, known, has_written=has_written), process)
         except Ended as ended:
             if TOO_SLOW not in str(ended):
                 raise
         else:
             return
-
-
-def read_to_the_end(url: str, folder: Path, *words: str) -> None:
-    """Streams all that there is."""
-    status, said = 1, TOO_SLOW
-    while status and TOO_SLOW in said:
-        with stream(url, folder, "once", *words) as last:
-            said, _ = last.communicate()
-        status = last.returncode
-    assert status == 0, said
 
 
 def stored(connection: Connection) -> list[int]:
@@ -90,11 +77,13 @@ def stored(connection: Connection) -> list[int]:
 def test_a_stream_that_is_killed_within_batches_has_each_message_once(
     spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path
 ) -> None:
+    # Some slices a batch, and not one for each message that came while the processes started.
+    options: dict[str, str | int] = {"table": "messages", "rows_per_slice": 500}
     with writers.at_work(busy_database, threads=1):
         for number in range(KILLS):
-            kill_within_a_batch(busy_database, tmp_path, has_written=number % 2 == 1)
+            kill_within_a_batch(busy_database, tmp_path, options, has_written=number % 2 == 1)
 
-    read_to_the_end(busy_database, tmp_path)
+    streaming.to_files(streaming.frame(spark, busy_database, **options), tmp_path)
 
     read = spark.read.parquet(str(tmp_path / "files")).select("log_offset").collect()
     assert sorted(row["log_offset"] for row in read) == stored(writer)
@@ -105,29 +94,26 @@ def test_a_stream_that_is_killed_within_batches_has_each_message_once(
 POINTS = ("", "messages", "entries", "transactions", "timers")
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.timeout(1800)
 def test_an_export_that_is_killed_leaves_the_earlier_one_and_the_next_is_whole(
     spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path
 ) -> None:
     target = tmp_path / "export"
+    place = Local(target)
     with writers.at_work(busy_database, threads=1):
-        begin(spark, busy_database, Local(target))
+        exports.write(spark, busy_database, target)
         for point in POINTS[-KILLS:]:
             with start(busy_database, target) as export:
                 await_point(export, target, point)
                 kill(export)
-            assert problems(busy_database, target) == []
+            assert exports.problems(busy_database, place) == []
     finish(busy_database, target)
 
-    assert problems(busy_database, target) == []
-    assert sorted(row["log_offset"] for row in rows(target / "messages")) == stored(writer)
+    assert exports.problems(busy_database, place) == []
+    assert [row["log_offset"] for row in exports.messages(target)] == stored(writer)
     assert sorted(path.name for path in target.iterdir()) == sorted([manifest.NAME, *manifest.TABLES])
-
-
-def begin(spark: SparkSession, database: str, to: Local) -> None:
-    """A first export."""
-    manifest.write(to, job.write(AdbcSource(spark, database), database, to, lambda counted: None))
 
 
 def finish(database: str, target: Path) -> None:
@@ -143,11 +129,3 @@ def await_point(export: subprocess.Popen[str], target: Path, point: str) -> None
         wait_until(lambda: target.with_name(".export.unfinished").joinpath("export").exists(), export)
     elif export.stdout:
         assert any(line.startswith(point) for line in export.stdout)
-
-
-def problems(database: str, folder: Path) -> list[str]:
-    """What a verification says."""
-    said: list[str] = []
-    with suppress(ExportDamaged):
-        job.verify(database, Local(folder), said.append)
-    return said

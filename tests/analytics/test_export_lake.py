@@ -7,30 +7,19 @@ import pyarrow.parquet as parquet
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
+from tests.analytics.exports import listed
+from tests.analytics.exports import replace as export
 
 from analytics.export import job
 from analytics.files import manifest, parts
-from analytics.files.folder import put, workspace
 from analytics.files.lake import delta as delta_format
-from analytics.files.lake import formats
 from analytics.files.lake import iceberg as iceberg_format
 from analytics.files.place import Local
-from analytics.readers.adbc import AdbcSource
 from tests.analytics import writers
 from tests.analytics.conftest import start
 from tests.analytics.kills import kill
 from tests.analytics.parquet import rows
 from tests.analytics.writers import Connection
-
-
-def export(spark: SparkSession, database: str, folder: Path, format: str = "parquet") -> None:
-    """What `./mq export --to DIR --format` does, in a Spark that is there."""
-    with workspace(folder) as unfinished:
-        to = Local(unfinished / "export")
-        made = job.write(AdbcSource(spark, database), database, to, lambda counted: None, Local(folder))
-        manifest.write(to, made)
-        formats.commit(to.folder, folder, format, made)
-        put(to.folder, folder, unfinished)
 
 
 def delta(folder: Path, table: str, version: int | None = None) -> Any:
@@ -139,8 +128,8 @@ COUNTS = {
 
 def without(folder: Path, column: str) -> manifest.Manifest:
     """Makes the messages of an export those of a version that did not have a column."""
-    place, made = Local(folder), manifest.read(Local(folder))
-    assert made is not None
+    place = Local(folder)
+    made = listed(place)
     for part in made.parts:
         if part.table == "messages":
             found = parquet.read_table(folder / part.path, partitioning=None)

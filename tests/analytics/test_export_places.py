@@ -7,12 +7,10 @@ from pyspark.sql import SparkSession
 
 from analytics.export import job
 from analytics.files import manifest
-from analytics.files.folder import put, workspace
 from analytics.files.hadoop import Hadoop
 from analytics.files.place import Local
 from analytics.readers.adbc import AdbcSource
-from tests.analytics import writers
-from tests.analytics.parquet import rows
+from tests.analytics import exports, writers
 from tests.analytics.writers import Connection
 
 
@@ -28,35 +26,16 @@ def by_url(spark: SparkSession, database: str, folder: Path) -> None:
     job.add(AdbcSource(spark, database), database, Hadoop(spark, folder.as_uri()), lambda counted: None)
 
 
-def by_path(spark: SparkSession, database: str, folder: Path) -> None:
-    """Replaces the folder, as `--to DIR` does."""
-    with workspace(folder) as unfinished:
-        to = Local(unfinished / "export")
-        made = job.write(AdbcSource(spark, database), database, to, lambda counted: None, Local(folder))
-        manifest.write(to, made)
-        put(to.folder, folder, unfinished)
-
-
-def test_an_export_goes_on_by_url_by_path_and_by_url_again(
+def test_an_export_goes_on_by_url_by_path_and_by_url_again_and_nothing_else_is_left_by_path(
     spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path
 ) -> None:
     folder = tmp_path / "export"
-    for export in (by_url, by_path, by_url):
+    for export in (by_url, exports.replace, by_url):
         live(writer)
 
         export(spark, busy_database, folder)
 
         job.verify(busy_database, Local(folder), pytest.fail)
-    assert sorted(row["log_offset"] for row in rows(folder / "messages")) == list(range(6))
-
-
-def test_nothing_but_the_export_is_left_by_path(
-    spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path
-) -> None:
-    folder = tmp_path / "export"
-    for export in (by_url, by_path):
-        live(writer)
-
-        export(spark, busy_database, folder)
-
-    assert sorted(path.name for path in folder.iterdir()) == sorted([manifest.NAME, *manifest.TABLES])
+        if export is exports.replace:
+            assert sorted(path.name for path in folder.iterdir()) == sorted([manifest.NAME, *manifest.TABLES])
+    assert [row["log_offset"] for row in exports.messages(folder)] == list(range(6))

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 from pyspark.sql import SparkSession
+from tests.analytics.exports import listed, messages, nothing, problems
 
 from analytics.errors import ExportFailed, ExportUnderWay, FolderRefused
 from analytics.export import job
@@ -65,20 +66,6 @@ def add(spark: SparkSession, database: str, place: Hadoop, *, compact: bool = Fa
     return listed(place)
 
 
-def listed(place: Hadoop) -> Manifest:
-    """The manifest that stands in a place."""
-    found = manifest.read(place)
-    assert found is not None
-    return found
-
-
-def problems(database: str, place: Hadoop) -> list[str]:
-    """What a verification says; it raises for a problem that is no hole."""
-    said: list[str] = []
-    job.verify(database, place, said.append)
-    return said
-
-
 def files(folder: Path) -> list[str]:
     """All files that a reader of the folder looks at, and such as begin with `_`."""
     paths = (str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
@@ -87,7 +74,7 @@ def files(folder: Path) -> list[str]:
 
 def offsets(folder: Path) -> list[int]:
     """The log offsets in all files of the folder."""
-    return sorted(row["log_offset"] for row in rows(folder / "messages"))
+    return [row["log_offset"] for row in messages(folder)]
 
 
 @pytest.mark.parametrize("target", ["file", pytest.param("viewfs", marks=pytest.mark.long)], indirect=True)
@@ -109,14 +96,7 @@ def test_an_increment_is_added_and_leaves_the_listed_files_and_nothing_else(
     states = [row["state"] for row in transactions(folder)]
     assert (len(states), states.count("PREPARED")) == (10, 1)
     assert problems(busy_database, place) == []
-    assert problems(busy_database, place) == problems_here(busy_database, folder)
-
-
-def problems_here(database: str, folder: Path) -> list[str]:
-    """What a verification of the same files as a folder of this machine says."""
-    said: list[str] = []
-    job.verify(database, Local(folder), said.append)
-    return said
+    assert problems(busy_database, Local(folder)) == []
 
 
 @pytest.mark.long
@@ -144,11 +124,7 @@ def test_what_is_damaged_behind_a_url_is_named(
     [part] = [part for part in add(spark, busy_database, place).parts if part.table == "messages"]
     (folder / part.path).unlink()
 
-    said: list[str] = []
-    with pytest.raises(ExportFailed):
-        job.verify(busy_database, place, said.append)
-
-    assert said[0] == f"{part.path} is missing, with {part.rows} rows."
+    assert problems(busy_database, place)[0] == f"{part.path} is missing, with {part.rows} rows."
 
 
 def test_a_failing_export_leaves_the_earlier_one_as_it_was(
@@ -218,37 +194,32 @@ def test_only_one_export_at_a_time_goes_to_a_url(busy_database: str, place: Hado
 
 
 def test_a_lock_that_was_lost_is_noticed_before_the_manifest_is_written(
-    spark: SparkSession, busy_database: str, writer: Connection, place: Hadoop
+    busy_database: str, writer: Connection, place: Hadoop
 ) -> None:
-    writers.live(writer, ended=2, undecided=0)
-
     def end_the_holder(draft: Draft) -> None:
         writer.execute("SELECT pg_terminate_backend(%s)", (draft.holder.info.backend_pid,))
 
     with pytest.raises(psycopg.OperationalError):
-        commit_after(end_the_holder, spark, busy_database, place)
+        commit_after(end_the_holder, busy_database, place)
 
     assert manifest.read(place) is None
 
 
 def test_an_export_that_another_one_overtook_does_not_replace_its_manifest(
-    spark: SparkSession, busy_database: str, writer: Connection, place: Hadoop, folder: Path
+    busy_database: str, place: Hadoop, folder: Path
 ) -> None:
-    writers.live(writer, ended=2, undecided=0)
-
     with pytest.raises(ExportUnderWay) as refused:
-        commit_after(lambda draft: sign(folder, database="of another broker"), spark, busy_database, place)
+        commit_after(lambda draft: sign(folder, database="of another broker"), busy_database, place)
 
     assert str(refused.value) == f"Another export wrote to {place} meanwhile: give another folder."
     assert json.loads((folder / manifest.NAME).read_text())["database"] == "of another broker"
 
 
-def commit_after(event: Callable[[Draft], None], spark: SparkSession, database: str, place: Hadoop) -> None:
-    """An export, with something that happens when its files are written and its manifest is not."""
+def commit_after(event: Callable[[Draft], None], database: str, place: Hadoop) -> None:
+    """An export of nothing, with something that happens before its manifest is written."""
     with remote.draft(place, database) as draft:
-        made = job.write(AdbcSource(spark, database), database, place, lambda counted: None, place)
         event(draft)
-        draft.commit(made)
+        draft.commit(nothing(database))
 
 
 def refusal(place: Hadoop, database: str) -> str:
@@ -280,18 +251,10 @@ def test_what_another_brokers_export_has_begun_stays(busy_database: str, place: 
     assert files(folder) == [remote.BEGUN, "messages/part.parquet"]
 
 
-@pytest.fixture
-def refused(reader: str) -> str:
-    """What the command says to a URL that this Spark has no file system for."""
-    with start(reader, "s3a://bucket/export") as export:
-        out, err = export.communicate()
-    assert (export.returncode, out) == (1, "")
-    return err
+def test_a_scheme_without_a_file_system_is_refused_with_the_package_that_has_it(spark: SparkSession) -> None:
+    with pytest.raises(FolderRefused) as refused:
+        Hadoop(spark, "s3a://bucket/export")
 
-
-@pytest.mark.spark
-def test_a_scheme_without_a_file_system_is_refused_with_the_package_that_has_it(refused: str) -> None:
-    assert refused.startswith("CommandError: Spark has no file system for s3a://bucket/export (")
-    assert "--conf spark.jars.packages=org.apache.hadoop:hadoop-aws:3." in refused
-    assert refused.endswith("or export to a folder and copy it. (folder_refused)\n")
-    assert len(refused.splitlines()) == 1
+    assert str(refused.value).startswith("Spark has no file system for s3a://bucket/export (")
+    assert "--conf spark.jars.packages=org.apache.hadoop:hadoop-aws:3." in str(refused.value)
+    assert str(refused.value).endswith("or export to a folder and copy it.")

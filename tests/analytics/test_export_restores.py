@@ -2,19 +2,16 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from analytics.errors import ExportDamaged, FolderRefused, LogBehind
+from analytics.errors import FolderRefused, LogBehind
 from analytics.export import job
 from analytics.files import manifest
 from analytics.files.place import Local
-from analytics.readers.adbc import AdbcSource
-from analytics.readers.datasource.options import Starting
-from analytics.readers.datasource.published import TABLES
-from analytics.readers.datasource.streams import BrokerStream
-from tests.analytics import writers
+from tests.analytics import exports, sources, writers
 from tests.analytics.parquet import rows
 from tests.analytics.writers import Connection
 
@@ -41,28 +38,26 @@ def restore(writer: Connection) -> None:
 def exported(spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path) -> Local:
     """An export of four messages."""
     send(writer, 4)
-    return export(spark, busy_database, Local(tmp_path / "first"))
+    return Local(exports.write(spark, busy_database, tmp_path / "first"))
 
 
-def export(spark: SparkSession, database: str, to: Local, earlier: Local | None = None) -> Local:
-    """An export to a new folder, beside the earlier one that it goes on from."""
-    manifest.write(to, job.write(AdbcSource(spark, database), database, to, lambda counted: None, earlier))
-    return to
-
-
-def test_an_export_does_not_go_on_when_its_offsets_were_assigned_again(
+def test_an_export_does_not_go_on_from_another_database_nor_when_its_offsets_were_assigned_again(
     spark: SparkSession, busy_database: str, writer: Connection, exported: Local, tmp_path: Path
 ) -> None:
+    (tmp_path / "other").mkdir()
+    of_another = msgspec.structs.replace(exports.listed(exported), database="1/2", parts=[])
+    manifest.write(Local(tmp_path / "other"), of_another)
+    with pytest.raises(FolderRefused, match=r"The folder holds an export of another database \(1/2, this is "):
+        exports.write(spark, busy_database, tmp_path / "refused", tmp_path / "other")
+
     restore(writer)
     send(writer, 5)
 
     with pytest.raises(FolderRefused) as refused:
-        export(spark, busy_database, Local(tmp_path / "second"), exported)
+        exports.write(spark, busy_database, tmp_path / "second", exported.folder)
 
     assert str(refused.value).endswith("or of a later state of this one: give a new folder.")
-    said: list[str] = []
-    with pytest.raises(ExportDamaged):
-        job.verify(busy_database, exported, said.append)
+    said = exports.problems(busy_database, exported)
     assert said == ["messages: the broker has another message at the log offset 3, or none."]
 
 
@@ -72,24 +67,20 @@ def test_an_export_goes_on_from_what_retention_has_dropped_since(
     writer.execute("DELETE FROM half_message")
     writer.execute("DELETE FROM commit_log")
     writer.commit()
-    assert rows(export(spark, busy_database, Local(tmp_path / "second"), exported).folder / "transactions_open") == []
+    second = exports.write(spark, busy_database, tmp_path / "second", exported.folder)
+    assert rows(second / "transactions_open") == []
 
     job.verify(busy_database, Local(tmp_path / "second"), pytest.fail)
 
 
-def stream_of(database: str) -> BrokerStream:
-    """A stream of messages without a checkpoint."""
-    return BrokerStream(database, "messages", TABLES["messages"].columns, Starting(), 8, None)
-
-
 def test_a_stream_that_has_read_more_than_there_is_says_so(busy_database: str, writer: Connection) -> None:
     send(writer, 4)
-    stream = stream_of(busy_database)
+    stream = sources.stream(busy_database, table="messages")
     assert stream.latestOffset(stream.initialOffset(), ReadAllAvailable()) == {"log_offset": 4}
     restore(writer)
 
     with pytest.raises(LogBehind) as refused:
-        stream_of(busy_database).latestOffset({"log_offset": 4}, ReadAllAvailable())
+        sources.stream(busy_database, table="messages").latestOffset({"log_offset": 4}, ReadAllAvailable())
 
     assert str(refused.value) == (
         "This stream has read the log offsets below 4, and the log ends before 2: a back-up was restored, or the "

@@ -6,13 +6,11 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from pyspark.sql import SparkSession
+from tests.analytics.exports import listed, messages, problems, write
 
-from analytics.export import job
-from analytics.files import manifest, noted
+from analytics.files import noted
 from analytics.files.place import Local
-from analytics.readers.adbc import AdbcSource
 from store.segments import exports
-from tests.analytics.parquet import rows
 from tests.store.keeper import Keeper
 
 
@@ -31,23 +29,14 @@ def keeper(busy_database: str) -> Iterator[Keeper]:
 
 def export(spark: SparkSession, keeper: Keeper, folder: Path, earlier: Path | None = None) -> Path:
     """An export to a new folder, noted as the one that retention waits for."""
-    source, place, before = AdbcSource(spark, keeper.url), Local(folder), Local(earlier) if earlier else None
-    made = job.write(source, keeper.url, place, lambda counted: None, before)
-    manifest.write(place, made)
-    assert noted.note(keeper.url, "/exports/nightly", made) is None
+    write(spark, keeper.url, folder, earlier)
+    assert noted.note(keeper.url, "/exports/nightly", listed(Local(folder))) is None
     return folder
 
 
 def bodies(folder: Path) -> list[bytes]:
     """The bodies of an export, in the order of the log."""
-    return [row["body"] for row in sorted(rows(folder / "messages"), key=lambda row: row["log_offset"])]
-
-
-def verified(keeper: Keeper, folder: Path) -> list[str]:
-    """What the verification says of an export that is whole."""
-    said: list[str] = []
-    job.verify(keeper.url, Local(folder), said.append)
-    return said
+    return [row["body"] for row in messages(folder)]
 
 
 def test_nothing_is_lost_while_there_is_room_and_what_was_dropped_above_it_is_named(
@@ -72,10 +61,9 @@ def test_nothing_is_lost_while_there_is_room_and_what_was_dropped_above_it_is_na
 
     # Segment 4 was open at the first export; segments 5 and 6 were in none.
     assert wait.dropped == 3
-    made = manifest.read(Local(second))
-    assert made is not None
+    made = listed(Local(second))
     assert {hole.table for hole in made.holes} == {"messages", "entries"}
-    assert verified(keeper, second) == [
+    assert problems(keeper.url, Local(second)) == [
         "Hole: retention dropped the messages from offset 4 to 4 before an export.",
         f"Hole: retention dropped the entries of topic {made.ends.queues[0][0]}, queue 0 from offset 4 to 5 before an "
         "export.",

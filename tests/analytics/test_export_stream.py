@@ -1,18 +1,20 @@
 """The data source `mqbroker`: the tables of the export in any Spark, and the messages as a stream."""
 
 from datetime import UTC, date, datetime
+from functools import reduce
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from analytics.stream import register
-from tests.analytics import writers
+from analytics.errors import HoleFound, OptionRefused
+from tests.analytics import sources, streaming, writers
 from tests.analytics.conftest import PASSWORD
-from tests.analytics.parquet import ordered, rows
+from tests.analytics.parquet import Row, ordered, rows
 from tests.analytics.past import Past
 from tests.analytics.writers import Connection
 
@@ -22,31 +24,10 @@ NARROW = (
 )
 
 
-@pytest.fixture(autouse=True)
-def registered(spark: SparkSession) -> None:
-    """The source is known to the session."""
-    register(spark)
-
-
-def read(spark: SparkSession, url: str, table: str, **options: Any) -> list[dict[str, Any]]:
-    """The rows of a table, read once."""
-    frame = spark.read.format("mqbroker").option("url", url).option("table", table).options(**options).load()
-    return [row.asDict() for row in frame.collect()]
-
-
-def stream_on(spark: SparkSession, url: str, folder: Path, table: str = "messages", **options: Any) -> list[int]:
+def stream_on(spark: SparkSession, url: str, folder: Path) -> list[int]:
     """Streams what there is to files, from where an earlier stream ended; gives the log offsets in all the files."""
-    source = spark.readStream.format("mqbroker").option("url", url).option("table", table).option("rows_per_slice", 8)
-    frame = source.options(**options).load()
-    files, checkpoint = folder / "files", folder / "checkpoint"
-    query = (
-        frame.writeStream.format("parquet")
-        .option("checkpointLocation", str(checkpoint))
-        .trigger(availableNow=True)
-        .start(str(files))
-    )
-    query.awaitTermination()
-    return sorted(row["log_offset"] for row in rows(files))
+    streaming.to_files(streaming.frame(spark, url, table="messages", rows_per_slice=8), folder)
+    return sorted(row["log_offset"] for row in rows(folder / "files"))
 
 
 def begin(writer: Connection, number: int) -> None:
@@ -56,27 +37,33 @@ def begin(writer: Connection, number: int) -> None:
     writer.commit()
 
 
-@pytest.mark.parametrize(
-    ("table", "columns"),
-    [
-        ("messages", ["log_offset"]),
-        ("entries", ["topic", "queue_id", "queue_offset"]),
-        pytest.param("transactions", ["transaction_id"], marks=pytest.mark.long),
-        pytest.param("checks", ["asked_at"], marks=pytest.mark.long),
-        pytest.param("timers", ["due_at"], marks=pytest.mark.long),
-    ],
-)
-def test_each_table_is_read_whole_in_slices(
-    spark: SparkSession, reader: str, past: Past, table: str, columns: list[str]
-) -> None:
-    found = read(spark, reader, table, rows_per_slice=200)
+ORDERS = {
+    "messages": ["log_offset"],
+    "entries": ["topic", "queue_id", "queue_offset"],
+    "transactions": ["transaction_id"],
+    "checks": ["asked_at"],
+    "timers": ["due_at"],
+}
 
-    expected = getattr(past, table)
+
+def require_whole(found: list[Row], past: Past, table: str) -> None:
+    """The rows are those of the past, each with its day, and messages with the state of their transaction."""
     days = {row.pop("day", None) for row in found}
     states = {row.pop("state") for row in found} if table == "messages" else set()
-    assert ordered(utc(found), *columns) == ordered(expected, *columns)
+    assert ordered(found, *ORDERS[table]) == ordered(getattr(past, table), *ORDERS[table])
     assert all(day is None or isinstance(day, date) for day in days)
     assert states == ({None, "PREPARED", "COMMITTED", "ROLLED_BACK", "DISCARDED"} if table == "messages" else set())
+
+
+@pytest.mark.parametrize("table", ORDERS)
+def test_each_table_is_read_whole_in_slices(reader: str, past: Past, table: str) -> None:
+    require_whole(sources.read(reader, table=table, rows_per_slice=200), past, table)
+
+
+def test_spark_reads_a_table_whole_in_slices(spark: SparkSession, reader: str, past: Past) -> None:
+    frame = spark.read.format("mqbroker").options(url=reader, table="messages", rows_per_slice=200).load()
+
+    require_whole(utc([row.asDict() for row in frame.collect()]), past, "messages")
 
 
 # Each is handed on to PostgreSQL, but those that mean something else there.
@@ -101,14 +88,15 @@ def test_filters_that_postgresql_applies_leave_the_rows_that_spark_would(
     spark: SparkSession, reader: str, past: Past, capsys: pytest.CaptureFixture[str]
 ) -> None:
     read_by = {"url": reader, "table": "messages", "columns": NARROW}
-    source = spark.read.format("mqbroker").options(**read_by, rows_per_slice=50)
-    known = spark.createDataFrame(source.load().collect(), source.load().schema).cache()
+    source = spark.read.format("mqbroker").options(**read_by, rows_per_slice=50, pushdown=True)
+    known = [tuple(row.values()) for row in sources.read(**read_by)]
+    by_spark = spark.createDataFrame(known, source.load().schema).select("log_offset", *map(F.expr, PUSHED)).collect()
 
-    source = source.option("pushdown", True)
-    for condition in PUSHED:
-        left = source.load().where(condition).select("log_offset").collect()
-        expected = known.where(condition).select("log_offset").collect()
-        assert sorted(left) == sorted(expected), condition
+    left = [source.load().where(each).select(F.lit(each), "log_offset") for each in PUSHED]
+    found = [tuple(row) for row in reduce(DataFrame.unionAll, left).collect()]
+
+    expected = [(each, row[0]) for row in by_spark for each, is_so in zip(PUSHED, row[1:], strict=True) if is_so]
+    assert sorted(found) == sorted(expected)
 
     source.load().where("log_offset = 3 AND topic = 'orders' AND day = DATE'2026-03-01'").explain("formatted")
     plan = capsys.readouterr().out
@@ -122,11 +110,14 @@ def test_filters_that_postgresql_applies_leave_the_rows_that_spark_would(
     assert spark.read.format("mqbroker").schema("log_offset LONG").options(url=reader, table="messages").load().count()
 
 
-def test_a_stream_goes_on_where_an_earlier_one_ended(
+def test_a_stream_that_was_stopped_within_a_batch_ends_it_and_reads_what_came_since(
     spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path
 ) -> None:
     begin(writer, 10)
     first = stream_on(spark, busy_database, tmp_path)
+    # What a kill between the files of a batch and the end of it leaves.
+    for file in (tmp_path / "checkpoint" / "commits").iterdir():
+        file.unlink()
     begin(writer, 5)
 
     second = stream_on(spark, busy_database, tmp_path)
@@ -134,30 +125,13 @@ def test_a_stream_goes_on_where_an_earlier_one_ended(
     assert (first, second) == (list(range(10)), list(range(15)))
 
 
-def test_a_stream_that_was_stopped_within_a_batch_ends_it_and_reads_what_came_since(
-    spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path
-) -> None:
-    begin(writer, 10)
-    stream_on(spark, busy_database, tmp_path)
-    # What a kill between the files of a batch and the end of it leaves.
-    for file in (tmp_path / "checkpoint" / "commits").iterdir():
-        file.unlink()
-    begin(writer, 5)
-
-    assert stream_on(spark, busy_database, tmp_path) == list(range(15))
-
-
-def test_a_stream_that_retention_overtook_names_the_hole(
-    spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path
-) -> None:
-    begin(writer, 4)
-    stream_on(spark, busy_database, tmp_path)
-    begin(writer, 3)
+def test_a_stream_that_retention_overtook_names_the_hole(busy_database: str, writer: Connection) -> None:
+    begin(writer, 7)
     writer.execute("DELETE FROM commit_log WHERE log_offset < 6")
     writer.commit()
 
-    with pytest.raises(StreamingQueryException) as refused:
-        stream_on(spark, busy_database, tmp_path)
+    with pytest.raises(HoleFound) as refused:
+        sources.stream(busy_database, table="messages").partitions({"log_offset": 4}, {"log_offset": 7})
 
     assert "Retention dropped the log offsets 4 to 5 before this stream read them" in str(refused.value)
 
@@ -179,23 +153,24 @@ def test_a_stream_that_retention_overtook_names_the_hole(
         ({"maxOffsetsPerTrigger": "10"}, "maxOffsetsPerTrigger is an option of streams: give it to spark.readStream."),
     ],
 )
-def test_an_option_that_is_not_understood_is_refused_with_what_is(
-    spark: SparkSession, database: str, options: dict[str, str], sentence: str
-) -> None:
-    with pytest.raises(AnalysisException) as refused:
-        spark.read.format("mqbroker").option("url", database).options(**options).load().count()
+def test_an_option_that_is_not_understood_is_refused_with_what_is(options: dict[str, str], sentence: str) -> None:
+    with pytest.raises(OptionRefused) as refused:
+        sources.read("postgresql:///none", **options)
 
     assert sentence in str(refused.value)
 
 
-def test_a_table_without_an_order_is_not_streamed(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    checks = spark.readStream.format("mqbroker").option("url", database).option("table", "checks").load()
+def test_what_the_source_refuses_is_what_spark_raises(spark: SparkSession, database: str) -> None:
+    with pytest.raises(AnalysisException, match="There is no option rows_per_slise: give one of table, "):
+        spark.read.format("mqbroker").options(url=database, rows_per_slise=10).load().count()
 
-    with pytest.raises((AnalysisException, StreamingQueryException)) as refused:
-        checks.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start().processAllAvailable()
 
-    assert "The table checks has no order to stream by: read it whole, or stream committed, messages" in str(
-        refused.value
+def test_a_table_without_an_order_is_not_streamed(database: str) -> None:
+    with pytest.raises(OptionRefused) as refused:
+        sources.stream(database, table="checks")
+
+    assert str(refused.value).startswith(
+        "The table checks has no order to stream by: read it whole, or stream committed, messages"
     )
 
 

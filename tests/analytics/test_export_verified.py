@@ -1,4 +1,4 @@
-"""`./mq export --verify`: by the command, also behind a URL, and of an export whose list agrees with its damage."""
+"""`./mq export --verify`: what is damaged or differs is named, also where the list agrees with the damage."""
 
 import json
 import os
@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -14,13 +13,13 @@ import psycopg
 import pyarrow
 import pyarrow.parquet as parquet
 import pytest
+from pyspark.sql import SparkSession
+from tests.analytics.exports import listed, problems
 
-from analytics.errors import ExportDamaged
-from analytics.export import job
 from analytics.files import manifest, noted
 from analytics.files.place import Local
-from tests.analytics import writers
-from tests.analytics.conftest import ROOT, start
+from tests.analytics import exports, writers
+from tests.analytics.conftest import ROOT
 from tests.broker import databases
 
 NOTED = "export.json was changed: its checksum is not the one that the broker noted when it was written."
@@ -36,21 +35,11 @@ def database(prepared: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def whole(database: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(spark: SparkSession, database: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An export of it that the broker has noted."""
     target = tmp_path_factory.mktemp("verified") / "export"
-    with start(database, target) as export:
-        _, said = export.communicate()
-    assert (export.returncode, said) == (0, "")
+    assert exports.replace(spark, database, target) is None
     return target
-
-
-def said_of(database: str, folder: Path) -> list[str]:
-    """What a verification says."""
-    said: list[str] = []
-    with suppress(ExportDamaged):
-        job.verify(database, Local(folder), said.append)
-    return said
 
 
 def agree(folder: Path) -> None:
@@ -72,25 +61,70 @@ def change(folder: Path, table: str, column: str, values: pyarrow.Array) -> None
     parquet.write_table(rows.set_column(number, rows.schema.field(column), values), file)
 
 
-@pytest.mark.spark
+def test_what_is_damaged_is_named(database: str, whole: Path, tmp_path: Path) -> None:
+    exported = Path(shutil.copytree(whole, tmp_path / "export"))
+    assert problems(database, Local(exported)) == []
+    made = listed(Local(exported))
+    part = next(part for part in made.parts if part.table == "messages" and part.rows > 2)
+    file = exported / part.path
+    undamaged, table = file.read_bytes(), parquet.read_table(file, partitioning=None)
+    changed = f"{part.path} was changed: its checksum is not that of the manifest."
+    offset = table["log_offset"][1].as_py()
+
+    parquet.write_table(pyarrow.concat_tables([table[:1], table[2:]]), file)
+    assert problems(database, Local(exported)) == [
+        changed,
+        f"{part.path} holds {part.rows - 1} rows, and {part.rows} were exported.",
+        f"messages: the log offsets {offset} to {offset} are missing.",
+    ]
+
+    parquet.write_table(pyarrow.concat_tables([table, table[1:2]]), file)
+    assert problems(database, Local(exported)) == [
+        changed,
+        f"{part.path} holds {part.rows + 1} rows, and {part.rows} were exported.",
+        f"messages: the log offset {offset} is there 2 times.",
+    ]
+
+    middle = len(undamaged) // 2
+    file.write_bytes(undamaged[:middle] + bytes([undamaged[middle] ^ 1]) + undamaged[middle + 1 :])
+    assert problems(database, Local(exported))[0] == changed
+
+    file.unlink()
+    assert problems(database, Local(exported))[0] == f"{part.path} is missing, with {part.rows} rows."
+
+
+def test_other_outcomes_in_the_broker_are_named(database: str, whole: Path) -> None:
+    with psycopg.connect(database, autocommit=True) as session:
+        [(first,)] = session.execute("SELECT min(operation_id) FROM operation").fetchall()
+        decide = "UPDATE operation SET decision = %s WHERE operation_id = %s"
+        session.execute(decide, ("COMMIT", first))
+        said = problems(database, Local(whole))
+        session.execute(decide, ("ROLLBACK", first))
+
+    assert said == [
+        "transactions: segment 1 has 2 COMMITTED in the files and 3 in the broker.",
+        "transactions: segment 1 has 2 ROLLED_BACK in the files and 1 in the broker.",
+    ]
+
+
 def test_a_list_that_agrees_with_its_damage_is_found_by_the_brokers_note(
     database: str, whole: Path, tmp_path: Path
 ) -> None:
     exported = tmp_path / "export"
     shutil.copytree(whole, exported)
-    assert said_of(database, exported) == []
+    assert problems(database, Local(exported)) == []
 
     messages = parquet.read_table(next((exported / "messages").rglob("*.parquet")), partitioning=None)
     bodies = messages["body"].to_pylist()
     change(exported, "messages", "body", pyarrow.array([b"a forged body", *bodies[1:]]))
     agree(exported)
-    assert said_of(database, exported) == [NOTED]
+    assert problems(database, Local(exported)) == [NOTED]
 
     change(exported, "messages", "body", pyarrow.array(bodies))
     undecided = parquet.read_table(next((exported / "transactions_open").rglob("*.parquet")), partitioning=None)
     change(exported, "transactions_open", "remark", undecided["remark"].combine_chunks()[1:])
     agree(exported)
-    assert said_of(database, exported) == [NOTED]
+    assert problems(database, Local(exported)) == [NOTED]
 
 
 def later(folder: Path) -> None:
@@ -100,7 +134,6 @@ def later(folder: Path) -> None:
     (folder / manifest.NAME).write_text(json.dumps(made | {"taken_at": moment.isoformat()}))
 
 
-@pytest.mark.spark
 def test_a_forged_list_is_compared_with_the_note_of_its_folder_whatever_it_says_of_itself(
     database: str, whole: Path, tmp_path: Path
 ) -> None:
@@ -116,9 +149,9 @@ def test_a_forged_list_is_compared_with_the_note_of_its_folder_whatever_it_says_
         shutil.copytree(whole, copied)
         made = json.loads((whole / manifest.NAME).read_text())
 
-        forged, elsewhere = said_of(database, whole), said_of(database, copied)
+        forged, elsewhere = problems(database, Local(whole)), problems(database, Local(copied))
         (whole / manifest.NAME).write_text(json.dumps(made | {"database": "7/7"}))
-        of_another = said_of(database, whole)
+        of_another = problems(database, Local(whole))
     finally:
         shutil.rmtree(whole)
         shutil.copytree(tmp_path / "kept", whole)
@@ -126,11 +159,11 @@ def test_a_forged_list_is_compared_with_the_note_of_its_folder_whatever_it_says_
     assert forged == [NOTED]
     assert elsewhere == [noted.UNNOTED]
     assert of_another == ["Not compared with the broker: its database is another than that of the export.", NOTED]
-    assert said_of(database, whole) == []
+    assert problems(database, Local(whole)) == []
 
 
 @pytest.mark.spark
-def test_the_command_says_that_a_list_without_a_note_is_not_compared(
+def test_the_command_verifies_what_is_behind_a_url_and_says_that_a_list_without_a_note_is_not_compared(
     database: str, whole: Path, tmp_path: Path
 ) -> None:
     with psycopg.connect(database) as session:
@@ -138,27 +171,20 @@ def test_the_command_says_that_a_list_without_a_note_is_not_compared(
         session.execute("DELETE FROM export")
         session.commit()
         try:
-            code, said = verified(database, whole, tmp_path)
+            code, said = verified(database, whole.as_uri(), tmp_path)
         finally:
             session.execute("INSERT INTO export SELECT * FROM kept")
             session.commit()
 
     assert code == 0
     assert said.splitlines()[0] == noted.UNNOTED
+    assert said.splitlines()[1].startswith(f"Verified {whole.as_uri()} in ")
 
 
-def verified(database: str, folder: Path | str, data: Path) -> tuple[int, str]:
+def verified(database: str, place: str, data: Path) -> tuple[int, str]:
     """The exit code of `./mq export --verify`, and what it says."""
-    command = [sys.executable, "-m", "mqbroker.embedded.cli", "export", "--verify", str(folder)]
+    command = [sys.executable, "-m", "mqbroker.embedded.cli", "export", "--verify", place]
     environ = {**os.environ, "DATABASE_URL": database, "MQBROKER_DATA_DIR": str(data / "data")}
     done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
     assert done.stderr == ""
     return done.returncode, done.stdout
-
-
-@pytest.mark.spark
-def test_the_command_verifies_what_is_behind_a_url(database: str, whole: Path, tmp_path: Path) -> None:
-    code, said = verified(database, whole.as_uri(), tmp_path)
-
-    assert code == 0
-    assert said.startswith(f"Verified {whole.as_uri()} in ")

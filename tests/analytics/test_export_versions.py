@@ -9,15 +9,17 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analytics.export import job
-from analytics.files import manifest
+from analytics.files import manifest, parts
 from analytics.files.place import Local
-from analytics.readers.adbc import AdbcSource
-from tests.analytics import duck, writers
+from analytics.reports import tables
+from tests.analytics import duck, exports, writers
+from tests.analytics.parquet import ordered, rows
 from tests.analytics.writers import Connection
 
 # As if these columns had been added in this version; of messages, as `copy_of` was.
 ADDED = {"messages": "copy_of", "entries": "entered_at", "transactions": "decided_by"}
 OLD, NEW = 6, 4
+IS_OLD = [True] * OLD + [False] * NEW
 
 
 def live(writer: Connection, ended: int) -> None:
@@ -30,8 +32,7 @@ def live(writer: Connection, ended: int) -> None:
 def grow_older(folder: Path) -> None:
     """Writes the files of an export anew, as a version without the added columns wrote them, and its manifest."""
     place = Local(folder)
-    made = manifest.read(place)
-    assert made is not None
+    made = exports.listed(place)
     for part in made.parts:
         if part.table in ADDED:
             table = parquet.read_table(folder / part.path, partitioning=None)
@@ -42,13 +43,11 @@ def grow_older(folder: Path) -> None:
 @pytest.fixture
 def export(spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path) -> Path:
     """An export of an older version, and what this one added to it."""
-    source, first, second = AdbcSource(spark, busy_database), Local(tmp_path / "first"), Local(tmp_path / "second")
     live(writer, OLD)
-    manifest.write(first, job.write(source, busy_database, first, lambda counted: None))
-    grow_older(first.folder)
+    first = exports.write(spark, busy_database, tmp_path / "first")
+    grow_older(first)
     live(writer, NEW)
-    manifest.write(second, job.write(source, busy_database, second, lambda counted: None, first))
-    return second.folder
+    return exports.write(spark, busy_database, tmp_path / "second", first)
 
 
 @pytest.mark.long
@@ -62,13 +61,19 @@ def test_every_reader_has_all_rows_and_all_columns(spark: SparkSession, export: 
         assert duck.counted(export / table, added) == (OLD + NEW, known)
 
 
-def test_it_is_verified_and_has_all_columns_in_gathered_files(busy_database: str, export: Path) -> None:
+def test_it_is_verified_and_has_all_columns_in_reports_and_in_gathered_files(
+    spark: SparkSession, busy_database: str, export: Path
+) -> None:
     place = Local(export)
     job.verify(busy_database, place, pytest.fail)
-    made = manifest.read(place)
-    assert made is not None
+    made = exports.listed(place)
+    entries = tables.read(spark, tables.Export("", place, made)).entries
+    assert [row["entered_at"] is None for row in entries.orderBy("queue_offset").collect()] == IS_OLD
 
     gathered = job.compacted(place, made)
+    manifest.write(place, gathered)
+    parts.sweep(place, gathered.parts)
 
+    assert [row["entered_at"] is None for row in ordered(rows(export / "entries"), "entered_at")] == IS_OLD[::-1]
     columns = {part.schema for part in gathered.parts if part.table == "messages" and part.rows}
     assert columns == {max(part.schema for part in made.parts if part.table == "messages")}

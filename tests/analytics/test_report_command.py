@@ -11,10 +11,15 @@ from typing import Any
 
 import pyarrow.parquet as parquet
 import pytest
+from tests.analytics.exports import listed
 
+from analytics.errors import ExportDamaged, FolderRefused
 from analytics.files import manifest
 from analytics.files.place import Local
+from analytics.reports import job
 from analytics.reports.catalog import NAMES
+from analytics.reports.job import REPORT
+from analytics.session import HERE
 from tests.analytics.conftest import NAME, ROOT, Exported, content
 from tests.analytics.past import Past
 
@@ -39,18 +44,18 @@ def test_the_reports_of_an_export_count_what_happened_and_replace_earlier_ones(
     export, reports = tmp_path / NAME, tmp_path / f"reports of {NAME}"
     shutil.copytree(exported.folder, export)
     before = content(export)
+    (reports / "volumes").mkdir(parents=True)
+    (reports / "volumes" / "earlier.parquet").write_bytes(b"of earlier reports")
+    (reports / "report.json").write_text(json.dumps({"kind": REPORT.kind}))
 
-    first = report(export, "--to", reports)
-    again = report(export, "--to", reports, "--html", tmp_path / "page.html")
+    done = report(export, "--to", reports, "--html", tmp_path / "page.html")
 
-    assert (first.returncode, first.stderr) == (0, "")
-    assert (again.returncode, again.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, "")
     # Where it began: a part of a path that was divided at its comma.
     assert list(ROOT.glob("*.unfinished")) == []
     assert content(export) == before
     assert {path.name for path in reports.iterdir()} == {"report.json", *NAMES}
-    made = manifest.read(Local(export))
-    assert made is not None
+    made = listed(Local(export))
     assert json.loads((reports / "report.json").read_text())["taken_at"] == made.taken_at
     assert made.taken_at[:10] in (tmp_path / "page.html").read_text()
 
@@ -64,7 +69,7 @@ def test_the_reports_of_an_export_count_what_happened_and_replace_earlier_ones(
     discarded = [row for row in past.transactions if row["state"] == "DISCARDED"]
     assert sum(row["transactions"] for row in rows(reports, "discards")) == len(discarded)
     assert [row["level"] for row in rows(reports, "lateness")] == [5, None]
-    printed = dict(re.findall(r"^(\w+) +([\d,]+) rows$", first.stdout, re.MULTILINE))
+    printed = dict(re.findall(r"^(\w+) +([\d,]+) rows$", done.stdout, re.MULTILINE))
     assert printed == {name: f"{len(rows(reports, name)):,}" for name in NAMES}
 
 
@@ -95,40 +100,46 @@ def test_reports_of_a_url_go_to_a_url_and_replace_earlier_ones(exported: Exporte
     )
 
 
+def refusal(export: Path, to: Path, html: Path | None = None) -> str:
+    """Why the reports are refused, which is known before Spark starts."""
+    with pytest.raises((ExportDamaged, FolderRefused)) as refused:
+        job.make(export, to, html, {}, HERE, lambda made: None)
+    return str(refused.value)
+
+
 @pytest.mark.parametrize("held", [{}, {"export.json": "{}"}, {"export.json": '{"kind": "mqbroker export"}'}])
-def test_a_folder_that_is_no_export_is_refused_in_one_sentence(held: dict[str, str], tmp_path: Path) -> None:
+def test_a_folder_that_is_no_export_is_refused(held: dict[str, str], tmp_path: Path) -> None:
     for name, text in held.items():
         (tmp_path / name).write_text(text)
 
-    refused = report(tmp_path)
-
-    assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr == (
-        f"CommandError: {tmp_path} holds no export with a list of its files: `./mq export --to DIR` makes one. "
-        "(folder_refused)\n"
+    assert refusal(tmp_path, tmp_path / "reports") == (
+        f"{tmp_path} holds no export with a list of its files: `./mq export --to DIR` makes one."
     )
 
 
 def test_places_in_the_export_and_folders_with_other_files_are_refused(exported: Exported, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
 
-    inside = report(exported.folder, "--to", exported.folder / "reports")
-    other = report(exported.folder, "--to", tmp_path)
-    nowhere = report(exported.folder, "--to", tmp_path / "new", "--html", tmp_path / "none" / "page.html")
+    inside = refusal(exported.folder, exported.folder / "reports")
+    other = refusal(exported.folder, tmp_path)
+    nowhere = refusal(exported.folder, tmp_path / "new", tmp_path / "none" / "page.html")
 
-    assert "lies in the export, which holds nothing else" in inside.stderr
-    assert f"{tmp_path} holds notes.txt and no report: give a new or an empty folder" in other.stderr
-    assert f"{tmp_path / 'none'} is no folder, so the page cannot be written to it" in nowhere.stderr
+    assert "lies in the export, which holds nothing else" in inside
+    assert f"{tmp_path} holds notes.txt and no report: give a new or an empty folder" in other
+    assert f"{tmp_path / 'none'} is no folder, so the page cannot be written to it" in nowhere
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_an_export_that_lacks_a_file_is_refused_and_the_file_is_named(exported: Exported, tmp_path: Path) -> None:
-    made = manifest.read(Local(exported.folder))
-    assert made is not None
+def test_an_export_that_lacks_a_file_is_refused_in_one_sentence_that_names_the_file(
+    exported: Exported, tmp_path: Path
+) -> None:
+    made = listed(Local(exported.folder))
     manifest.write(Local(tmp_path), made)
 
     refused = report(tmp_path)
 
-    assert refused.returncode == 1
-    assert f"{tmp_path} lacks {made.parts[0].path} and {len(made.parts) - 1} other files" in refused.stderr
-    assert refused.stderr.endswith("(export_damaged)\n")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    lacks = f"{tmp_path} lacks {made.parts[0].path} and {len(made.parts) - 1} other files"
+    assert refused.stderr.startswith(f"CommandError: {lacks}")
+    assert refused.stderr.endswith(" (export_damaged)\n")
+    assert len(refused.stderr.splitlines()) == 1

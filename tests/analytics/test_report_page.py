@@ -5,9 +5,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pyarrow
+from tests.analytics.exports import nothing
 
-from analytics.files import manifest
-from analytics.files.manifest import Manifest
 from analytics.files.place import Local
 from analytics.reports import page
 from analytics.reports.catalog import REPORTS, Report
@@ -86,17 +85,8 @@ def test_every_report_of_an_export_without_rows_is_empty_and_has_the_columns_tha
 
 
 def export(database: str) -> list[Export]:
-    """An export of no rows, with its time in another zone."""
-    made = Manifest(
-        database=database,
-        taken_at="2026-03-01T13:00:00+01:00",
-        rows=dict.fromkeys(manifest.TABLES, 0),
-        ends=manifest.Reached(0, -1, -1, []),
-        holes=[],
-        unused=[],
-        parts=[],
-    )
-    return [Export("", Local(Path()), made)]
+    """An export without a row."""
+    return [Export("", Local(Path()), nothing(database))]
 
 
 def named(report: Report) -> set[str]:

@@ -7,27 +7,30 @@ from uuid import UUID
 
 import pytest
 from mqbroker_client import Consumer
+from mqbroker_client.contrib.spark import RowRefused, WriteRefused
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
-from analytics.stream import register
-from tests.broker import characters
+from analytics.stream import BrokerSource, register
 from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.tellings import received_until_empty
 from tests.broker.wire import Wire
 
-ROWS = 2_500
+ROWS = 60
 
 
-@pytest.fixture
-def session(spark: SparkSession, broker: RunningBroker, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
+@pytest.fixture(scope="module")
+def session(spark: SparkSession, broker: RunningBroker) -> Iterator[SparkSession]:
     """A session that knows the sink and the broker."""
-    monkeypatch.setenv("MQBROKER_URL", broker.url)
-    monkeypatch.setenv("MQBROKER_API_KEY", API_KEY)
-    register(spark)
-    yield spark
-    for name in ("MQBROKER_URL", "MQBROKER_API_KEY"):
+    names = {"MQBROKER_URL": broker.url, "MQBROKER_API_KEY": API_KEY}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in names.items():
+            patch.setenv(name, value)
+        register(spark)
+        yield spark
+    for name in names:
         spark.sparkContext.environment.pop(name)
 
 
@@ -39,9 +42,9 @@ def prices(spark: SparkSession, seed: str) -> DataFrame:
     )
 
 
-def save(frame: DataFrame, mode: str = "append", **options: str) -> None:
+def save(frame: DataFrame, **options: str) -> None:
     """Sends the rows."""
-    frame.write.format("mqbroker").options(**options).mode(mode).save()
+    frame.write.format("mqbroker").options(**options).mode("append").save()
 
 
 def test_each_row_is_one_message_also_when_the_frame_is_written_again(
@@ -105,42 +108,61 @@ def test_what_the_broker_refuses_is_the_error_of_the_task(
     assert consumer.receive(orders) == []
 
 
+def test_what_the_sink_refuses_is_what_spark_raises(session: SparkSession, orders: str) -> None:
+    with pytest.raises(PySparkException, match=r"The frame has no column message_id: add it\."):
+        save(session.createDataFrame([("x",)], "body string"), topic=orders)
+
+
+def row_of(columns: str, *values: object) -> tuple[StructType, Row]:
+    """A row as a task of Spark has it."""
+    schema = StructType.fromDDL(columns)
+    assert isinstance(schema, StructType)
+    return schema, Row(*schema.names)(*values)
+
+
+ID = str(UUID(int=8))
+
+
 @pytest.mark.parametrize(
-    ("rows", "columns", "said"),
+    ("columns", "values", "said"),
     [
-        ([("x",)], "body string", "The frame has no column message_id: add it."),
-        ([(1, "7")], "body int, message_id string", "The column body is int: make it binary or string."),
-        ([("x", "7", 1)], "body string, message_id string, price int", "A message has no price: leave the column out"),
-        ([("x", "7")], "body string, message_id string", "message_id of the row .* is no UUID"),
-        ([(None, characters.name("7"))], "body string, message_id string", "is null in the row|is no UUID"),
+        ("body string", ("x",), "The frame has no column message_id: add it."),
+        ("body int, message_id string", (1, ID), "The column body is int: make it binary or string."),
+        ("body string, message_id string, price int", ("x", ID, 1), "A message has no price: leave the column out"),
+        ("body string, message_id string", ("x", "7"), "message_id of the row .* is no UUID"),
+        ("body string, message_id string", (None, ID), "body is null in the row .*: each row needs it"),
     ],
 )
 def test_a_frame_that_is_no_messages_is_refused_by_a_sentence(
-    session: SparkSession, consumer: Consumer, orders: str, rows: list[tuple[object, ...]], columns: str, said: str
+    session: SparkSession, consumer: Consumer, orders: str, columns: str, values: tuple[object, ...], said: str
 ) -> None:
-    with pytest.raises(PySparkException, match=said):
-        save(session.createDataFrame(rows, columns), topic=orders)
+    schema, row = row_of(columns, *values)
+
+    with pytest.raises((RowRefused, WriteRefused), match=said):
+        BrokerSource({"topic": orders}).writer(schema, False).write(iter([row]))
 
     assert consumer.receive(orders) == []
 
 
 def test_a_row_without_a_topic_is_refused_by_a_sentence(session: SparkSession) -> None:
-    frame = session.createDataFrame([(str(UUID(int=8)), "x", None)], "message_id string, body string, topic string")
+    schema, row = row_of("body string, message_id string, topic string", "x", ID, None)
 
-    with pytest.raises(PySparkException, match=r"topic is null in the row .*: each row needs it"):
-        save(frame)
+    with pytest.raises(RowRefused, match=r"topic is null in the row .*: each row needs it"):
+        BrokerSource({}).writer(schema, False).write(iter([row]))
 
 
 @pytest.mark.parametrize(
-    ("mode", "options", "said"),
+    ("overwrite", "options", "said"),
     [
-        ("overwrite", {"topic": "t"}, r'Messages are only added: give mode\("append"\)'),
-        ("append", {"topik": "t"}, "There is no option topik of writing"),
-        ("append", {}, "The frame has no column topic: add it, or give the option topic."),
+        (True, {"topic": "t"}, r'Messages are only added: give mode("append")'),
+        (False, {"topik": "t"}, "There is no option topik of writing"),
+        (False, {}, "The frame has no column topic: add it, or give the option topic."),
     ],
 )
 def test_an_option_that_is_not_understood_is_refused(
-    session: SparkSession, mode: str, options: dict[str, str], said: str
+    session: SparkSession, overwrite: bool, options: dict[str, str], said: str
 ) -> None:
-    with pytest.raises(PySparkException, match=said):
-        save(prices(session, "refused"), mode, **options)
+    with pytest.raises(WriteRefused) as refused:
+        BrokerSource(options).writer(prices(session, "refused").schema, overwrite)
+
+    assert said in str(refused.value)

@@ -76,7 +76,10 @@ def copied(exported: Exported, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session of a reader."""
+    """The session of the tests of this process, or one of a reader."""
+    if running := SparkSession.getActiveSession():
+        yield running
+        return
     runtime = java.find(java.candidates(os.environ))
     with session.opened(runtime, None, tmp_path_factory.mktemp("spark"), brief=True) as opened:
         yield opened
