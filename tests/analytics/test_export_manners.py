@@ -121,11 +121,14 @@ def test_all_of_an_export_ends_when_the_process_that_was_started_is_killed(busy_
     assert not (tmp_path / "export").exists()
 
 
-@pytest.mark.parametrize("command", ["export", "report"])
 @pytest.mark.parametrize(
-    ("words", "niceness", "processors"),
-    [((), START_NICENESS, 1), (("--ni=3", "--co", "2"), 3, 2), (("--nice", "0"), 0, os.cpu_count())],
-    ids=["by default", "as it is asked to", "not at all"],
+    ("command", "words", "niceness", "processors"),
+    [
+        ("export", (), START_NICENESS, 1),
+        ("export", ("--ni=3", "--co", "2"), 3, 2),
+        pytest.param("export", ("--nice", "0"), 0, os.cpu_count(), marks=pytest.mark.long),
+        ("report", (), START_NICENESS, 1),
+    ],
 )
 def test_a_command_gives_way_before_it_imports_django(
     command: str, words: Sequence[str], niceness: int, processors: int, tmp_path: Path

@@ -27,7 +27,14 @@ TABLES = {
 BEGIN = "SET TRANSACTION READ ONLY"
 
 
-@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+# Lists, maps, bytes, fractions and short numbers, with a day and without one.
+USUAL = ("messages", "ended", "timers")
+
+
+@pytest.mark.parametrize(
+    "table",
+    [pytest.param(table, id=name, marks=() if name in USUAL else pytest.mark.long) for name, table in TABLES.items()],
+)
 def test_each_way_writes_the_same_rows_and_columns(
     spark: SparkSession, database: str, past: Past, table: Table, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from analytics.errors import HoleFound, OptionRefused
+from analytics.stream import register
 from tests.analytics import sources, streaming, writers
 from tests.analytics.conftest import PASSWORD
 from tests.analytics.parquet import Row, ordered, rows
@@ -172,6 +173,15 @@ def test_a_table_without_an_order_is_not_streamed(database: str) -> None:
     assert str(refused.value).startswith(
         "The table checks has no order to stream by: read it whole, or stream committed, messages"
     )
+
+
+def test_a_second_registration_keeps_the_workers_of_the_first(spark: SparkSession) -> None:
+    before = dict(spark.sparkContext.environment)
+
+    register(spark)
+
+    # Spark starts other workers for another environment.
+    assert spark.sparkContext.environment == before
 
 
 def test_no_plan_shows_the_password(

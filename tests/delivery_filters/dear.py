@@ -12,7 +12,7 @@ from tests.broker.wire import Request, Wire
 
 MESSAGES = 300
 CONSUMERS = 8
-LOAD_SECONDS = 4.0
+LOAD_SECONDS = 2.0
 LONG = 15_000
 
 PROPERTIES: dict[str, dict[str, str]] = {

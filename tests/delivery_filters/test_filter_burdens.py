@@ -16,6 +16,8 @@ from tests.delivery_filters.dear import PROPERTIES, Narrow, dear_filter, long_fi
 from tests.push.servers import acks
 
 SUBSCRIPTIONS = 4
+# One dear value in each message, and many properties.
+DEAREST = ("digits and a letter", "many properties")
 
 
 @pytest.fixture
@@ -23,7 +25,13 @@ def narrow(broker: RunningBroker) -> Narrow:
     return Narrow(broker)
 
 
-@pytest.mark.parametrize("properties", PROPERTIES.values(), ids=PROPERTIES)
+@pytest.mark.parametrize(
+    "properties",
+    [
+        pytest.param(properties, id=name, marks=() if name in DEAREST else pytest.mark.long)
+        for name, properties in PROPERTIES.items()
+    ],
+)
 def test_dear_filters_leave_the_time_of_other_keys(
     broker: RunningBroker, narrow: Narrow, properties: Mapping[str, str]
 ) -> None:
@@ -66,7 +74,7 @@ def alone(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[R
             yield running
 
 
-@pytest.mark.parametrize("name", ["digits and a letter", "many properties"])
+@pytest.mark.parametrize("name", [DEAREST[0], pytest.param(DEAREST[1], marks=pytest.mark.long)])
 def test_dear_filters_of_subscriptions_leave_the_time_of_other_keys(alone: RunningBroker, name: str) -> None:
     narrow = Narrow(alone)
     narrow.stock(PROPERTIES[name])
