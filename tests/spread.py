@@ -18,31 +18,8 @@ from tests.broker import forks, ports
 from tests.workers import ALONE, HEAVY, PLAIN, SHARED, Workers
 
 # The files and folders whose tests share what takes long to start, by what that is: they stay in one process. The first
-# that names a file has it.
+# that names a file has it. Spark is not here: all that is heavy stays in one process.
 SHARING = {
-    "the export of a past": (
-        "tests/analytics/test_export_cluster.py",
-        "tests/analytics/test_export_command.py",
-        "tests/analytics/test_export_command_source.py",
-        "tests/analytics/test_export_reading.py",
-        "tests/analytics/test_export_tables.py",
-        "tests/analytics/test_report_command.py",
-    ),
-    "a session of Spark": (
-        "tests/analytics/test_export_among_writers.py",
-        "tests/analytics/test_export_failures.py",
-        "tests/analytics/test_export_increments.py",
-        "tests/analytics/test_export_places.py",
-        "tests/analytics/test_export_ranges.py",
-        "tests/analytics/test_export_readers.py",
-        "tests/analytics/test_export_remote.py",
-        "tests/analytics/test_export_retention.py",
-        "tests/analytics/test_export_stream.py",
-        "tests/analytics/test_export_versions.py",
-        "tests/analytics/test_report_deliveries.py",
-        "tests/analytics/test_report_page.py",
-        "tests/analytics/test_report_transactions.py",
-    ),
     "an installed client": (
         "tests/client/test_frameworks.py",
         "tests/client/test_readme.py",
@@ -69,9 +46,6 @@ SHARING = {
 # What takes longest, by the CPU of all its processes or by what it waits for: begun before its like, so that none of it
 # is what all others are waited for at the end.
 LONGEST = (
-    "the export of a past",
-    "a session of Spark",
-    "tests/analytics/test_nightly_runs.py",
     "tests/cli/test_up.py",
     "tests/chaos/test_mutants.py",
     "tests/chaos/test_storm.py",
@@ -98,8 +72,6 @@ LONGEST = (
     # These compute again.
     "tests/cli/test_bench.py",
     "tests/chaos/test_transfers.py",
-    "tests/analytics/test_bench_export.py",
-    "tests/analytics/test_export_kills.py",
     "tests/cli/test_private.py",
     "tests/client/test_exactly_once_killed.py",
     "tests/webhooks/test_sealed_secrets.py",

@@ -34,7 +34,6 @@ ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "p@ss:w/o?rd #1% '\"\\$&ü"
 # All that Spark or Hadoop might take for a list, a pattern or a URL.
 NAME = "export of 02:00, [1] {a}*?#%20"
-HEAVIEST = 4 * 1024 * 1024
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import psutil
 
-# `MQ_KILLS=5 ./mq test tests/analytics/test_export_kills.py` takes a minute more.
+# `MQ_KILLS=5 ./mq test --all tests/analytics/test_export_kills.py` takes a minute more.
 KILLS = int(os.environ.get("MQ_KILLS", "1"))
 # A start takes 5 s; on a machine with ten times as much to do, two minutes.
 WAIT_SECONDS = 600

@@ -14,13 +14,14 @@ from analytics.export.job import Counted
 from analytics.files.place import Local
 from analytics.readers.adbc import AdbcSource
 from tests.analytics import writers
+from tests.analytics.exports import write
 from tests.analytics.parquet import rows, transactions
 from tests.broker.running import RunningBroker
 
 
 def export(spark: SparkSession, database: str, to: Path) -> dict[str, list[dict[str, Any]]]:
     """The tables of a new export."""
-    job.write(AdbcSource(spark, database), database, Local(to), lambda counted: None)
+    write(spark, database, to)
     return {"messages": rows(to / "messages"), "entries": rows(to / "entries"), "transactions": transactions(to)}
 
 

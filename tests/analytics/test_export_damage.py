@@ -14,6 +14,7 @@ from analytics.errors import ExportDamaged, FolderRefused
 from analytics.files import manifest, parts, verify
 from analytics.files.manifest import Manifest, Reached
 from analytics.files.place import Local
+from tests.analytics.exports import nothing
 
 DAY = "messages/segment=1/day=2026-03-01"
 BODY = b"a sum of 100"
@@ -35,15 +36,8 @@ def made(place: Local) -> Manifest:
         table = pyarrow.Table.from_pylist(rows, schema)
         parquet.write_table(table, place.folder / DAY / f"{file}.parquet", compression="none", use_dictionary=False)
     listed = [manifest.part(place, path) for path in place.files()]
-    made = Manifest(
-        database="1/2",
-        taken_at="2026-03-01T00:00:00+00:00",
-        rows=manifest.rows(listed),
-        ends=Reached(segment=1, log_offset=2, operation_id=-1, queues=[]),
-        holes=[],
-        unused=[],
-        parts=listed,
-    )
+    ends = Reached(segment=1, log_offset=2, operation_id=-1, queues=[])
+    made = msgspec.structs.replace(nothing("1/2"), rows=manifest.rows(listed), ends=ends, parts=listed)
     manifest.write(place, made)
     return made
 

@@ -1,6 +1,6 @@
 """Exports and streams that are killed: what is read afterwards is whole, and nothing is there twice.
 
-`MQ_KILLS=5 ./mq test tests/analytics/test_export_kills.py` kills each five times.
+`MQ_KILLS=5 ./mq test --all tests/analytics/test_export_kills.py` kills each five times.
 """
 
 import subprocess

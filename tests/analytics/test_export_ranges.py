@@ -16,7 +16,7 @@ from analytics.readers import counts, opening
 from analytics.readers.adbc import AdbcSource
 from analytics.tables import UNDECIDED
 from tests.analytics import writers
-from tests.analytics.conftest import HEAVIEST
+from tests.analytics.exports import HEAVIEST
 from tests.analytics.writers import Connection
 
 MESSAGES = "SELECT transaction_id FROM commit_log WHERE log_offset BETWEEN %s AND %s ORDER BY log_offset"

@@ -11,7 +11,7 @@ from analytics.files.place import Local
 from analytics.readers import opening
 from analytics.readers.adbc import AdbcSource
 from analytics.tables import CHECKS, ENDED, ENTRIES, MESSAGES, TIMERS, UNDECIDED, Table
-from tests.analytics.conftest import HEAVIEST
+from tests.analytics.exports import HEAVIEST
 from tests.analytics.parquet import rows, types
 from tests.analytics.past import Past
 
