@@ -51,8 +51,8 @@ def bare(tmp_path: Path) -> Path:
     return tmp_path / "bare" / "bin" / "python"
 
 
-def test_what_postgresql_refuses_to_a_worker_is_said_in_its_words(blind: str, tmp_path: Path) -> None:
-    with start(blind, tmp_path / "export") as failed:
+def test_what_postgresql_refuses_to_a_worker_is_said_in_its_words_also_behind_a_url(blind: str, tmp_path: Path) -> None:
+    with start(blind, (tmp_path / "export").as_uri()) as failed:
         out, err = failed.communicate()
 
     assert failed.returncode == 1, out

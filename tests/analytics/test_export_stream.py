@@ -89,7 +89,7 @@ def test_filters_that_postgresql_applies_leave_the_rows_that_spark_would(
     spark: SparkSession, reader: str, past: Past, capsys: pytest.CaptureFixture[str]
 ) -> None:
     read_by = {"url": reader, "table": "messages", "columns": NARROW}
-    source = spark.read.format("mqbroker").options(**read_by, rows_per_slice=50, pushdown=True)
+    source = spark.read.format("mqbroker").options(**read_by, rows_per_slice=200, pushdown=True)
     known = [tuple(row.values()) for row in sources.read(**read_by)]
     by_spark = spark.createDataFrame(known, source.load().schema).select("log_offset", *map(F.expr, PUSHED)).collect()
 
