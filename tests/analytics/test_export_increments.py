@@ -10,7 +10,6 @@ import msgspec
 import psycopg
 import pytest
 from pyspark.sql import SparkSession
-from tests.analytics.exports import listed, messages, problems, write
 
 from analytics.closed import ClosedRange, ClosedSegment, QueueSpan, Span
 from analytics.export import job
@@ -18,6 +17,7 @@ from analytics.files import increments, manifest, parts
 from analytics.files.manifest import Hole, Reached
 from analytics.files.place import Local
 from tests.analytics import writers
+from tests.analytics.exports import listed, messages, problems, write
 from tests.analytics.parquet import rows, transactions
 from tests.analytics.writers import Connection
 from tests.broker import databases

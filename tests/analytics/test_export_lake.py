@@ -7,8 +7,6 @@ import pyarrow.parquet as parquet
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
-from tests.analytics.exports import listed
-from tests.analytics.exports import replace as export
 
 from analytics.export import job
 from analytics.files import manifest, parts
@@ -17,6 +15,8 @@ from analytics.files.lake import iceberg as iceberg_format
 from analytics.files.place import Local
 from tests.analytics import writers
 from tests.analytics.conftest import start
+from tests.analytics.exports import listed
+from tests.analytics.exports import replace as export
 from tests.analytics.kills import kill
 from tests.analytics.parquet import rows
 from tests.analytics.writers import Connection

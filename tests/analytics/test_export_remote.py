@@ -8,7 +8,6 @@ from typing import Any
 import psycopg
 import pytest
 from pyspark.sql import SparkSession
-from tests.analytics.exports import listed, messages, nothing, problems
 
 from analytics.errors import ExportFailed, ExportUnderWay, FolderRefused
 from analytics.export import job
@@ -21,6 +20,7 @@ from analytics.files.remote import Draft
 from analytics.readers.adbc import AdbcSource
 from tests.analytics import writers
 from tests.analytics.conftest import start
+from tests.analytics.exports import listed, messages, nothing, problems
 from tests.analytics.parquet import rows, sign, transactions
 from tests.analytics.writers import Connection
 

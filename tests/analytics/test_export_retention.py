@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from pyspark.sql import SparkSession
-from tests.analytics.exports import listed, messages, problems, write
 
 from analytics.files import noted
 from analytics.files.place import Local
 from store.segments import exports
+from tests.analytics.exports import listed, messages, problems, write
 from tests.store.keeper import Keeper
 
 

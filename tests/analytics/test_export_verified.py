@@ -14,12 +14,12 @@ import pyarrow
 import pyarrow.parquet as parquet
 import pytest
 from pyspark.sql import SparkSession
-from tests.analytics.exports import listed, problems
 
 from analytics.files import manifest, noted
 from analytics.files.place import Local
 from tests.analytics import exports, writers
 from tests.analytics.conftest import ROOT
+from tests.analytics.exports import listed, problems
 from tests.broker import databases
 
 NOTED = "export.json was changed: its checksum is not the one that the broker noted when it was written."

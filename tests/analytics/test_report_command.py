@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow.parquet as parquet
 import pytest
-from tests.analytics.exports import listed
 
 from analytics.errors import ExportDamaged, FolderRefused
 from analytics.files import manifest
@@ -21,6 +20,7 @@ from analytics.reports.catalog import NAMES
 from analytics.reports.job import REPORT
 from analytics.session import HERE
 from tests.analytics.conftest import NAME, ROOT, Exported, content
+from tests.analytics.exports import listed
 from tests.analytics.past import Past
 
 # Nothing of a database: its files are all that the command reads.

@@ -5,12 +5,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pyarrow
-from tests.analytics.exports import nothing
 
 from analytics.files.place import Local
 from analytics.reports import page
 from analytics.reports.catalog import REPORTS, Report
 from analytics.reports.tables import Export
+from tests.analytics.exports import nothing
 from tests.analytics.frames import Frames, rows
 
 
