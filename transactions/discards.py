@@ -69,7 +69,10 @@ async def _discard(rows: Sequence[TransactionId], reason: str) -> int:
 
 
 class Discard(Operation[int]):
-    """Each half leaves the checks, and its messages enter the discards' topic. The result is their number."""
+    """Each half leaves the checks, and its messages enter the discards' topic. The result is their number.
+
+    A half that has checks left by now, since an operator resumed it or asked for a check, is not discarded.
+    """
 
     __slots__ = ("reason", "transaction_ids")
 
@@ -82,7 +85,8 @@ class Discard(Operation[int]):
     async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
         topic = await topics.own(topics.DISCARDED, queues=1)
         for one in operations:
-            halves = await batch.read(DISCARD_HALVES, {"transaction_ids": one.transaction_ids})
+            parameters = {"transaction_ids": one.transaction_ids, "reserved_hours": settings.RESERVED_HOURS}
+            halves = await batch.read(DISCARD_HALVES, parameters)
             for half in halves:
                 remark = f"{one.reason}; {half.last_failure}" if half.last_failure else one.reason
                 end = End(half.transaction_id, "DISCARD", "limit", remark=remark)

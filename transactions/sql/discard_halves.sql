@@ -1,10 +1,16 @@
 -- Discard halves: they stay undecided, get no more checks, and only an operator decides them now. A half that was ended
--- since it was found is gone and not returned. The ids are probed as an array, and `discarded_at` stands
--- in a CASE: no plan can then go through all halves, nor through the partial index of due checks.
+-- since it was found is gone and not returned. A half that was resumed since then, or is to be checked now, has checks left:
+-- it is discarded only if it is older than the retention. The ids are probed as an array, and `discarded_at` stands in a CASE:
+-- no plan can then go through all halves, nor through the partial index of due checks.
 WITH locked AS (
     SELECT h.transaction_id
     FROM half_message AS h
-    WHERE h.transaction_id = any(%(transaction_ids)s::uuid []) AND CASE WHEN h.discarded_at IS NULL THEN true END
+    WHERE
+        h.transaction_id = any(%(transaction_ids)s::uuid [])
+        AND CASE
+            WHEN h.discarded_at IS NULL
+                THEN h.exhausted OR h.stored_at < now() - make_interval(hours => %(reserved_hours)s::integer)
+        END
     ORDER BY h.transaction_id
     FOR UPDATE
 )
