@@ -42,13 +42,16 @@ def _taken() -> CellIllegal:
 
 
 def taken_over() -> Move:
-    """The move that is not ended, which this run works at from now on, and no other. Raises CellIllegal for none."""
-    move = Move.objects.filter(running=True).first()
-    if move is None:
-        raise CellIllegal("No move of topics is under way: `cells list` shows the cells.")
-    move.holder = uuid.uuid4()
-    move.save(update_fields=["holder"])
-    return move
+    """The move that is not ended, which this run works at from now on, and no other. Raises CellIllegal for none.
+
+    The step is read behind the change of the holder: the run before may note a step until then, and the map may name the
+    new cell by that step.
+    """
+    holder = uuid.uuid4()
+    with transaction.atomic():
+        if not Move.objects.filter(running=True).update(holder=holder):
+            raise CellIllegal("No move of topics is under way: `cells list` shows the cells.")
+        return Move.objects.get(holder=holder)
 
 
 def note(move: Move, step: str, signature: Signature, **fields: object) -> None:
