@@ -44,8 +44,8 @@ def _taken() -> CellIllegal:
 def taken_over() -> Move:
     """The move that is not ended, which this run works at from now on, and no other. Raises CellIllegal for none.
 
-    The step is read behind the change of the holder: the run before may note a step until then, and the map may name the
-    new cell by that step.
+    The step is read behind the change of the holder. Until then the run before may note a further step, and that step may
+    have changed the map.
     """
     holder = uuid.uuid4()
     with transaction.atomic():
