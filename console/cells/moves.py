@@ -44,7 +44,7 @@ def _taken() -> CellIllegal:
 def taken_over() -> Move:
     """The move that is not ended, which this run works at from now on, and no other. Raises CellIllegal for none.
 
-    The step is read behind the change of the holder. Until then the run before may note a further step, and that step may
+    The step is read behind the change of the holder: until then the run before may note a further step, and that may
     have changed the map.
     """
     holder = uuid.uuid4()
@@ -68,6 +68,12 @@ def end(move: Move, step: str, signature: Signature, error: str = "") -> None:
         _enter(move, signature)
 
 
+def require_holder(move: Move) -> None:
+    """Raises CellIllegal where another run has taken over."""
+    if not Move.objects.filter(id=move.id, holder=move.holder, running=True).exists():
+        raise _elsewhere(move)
+
+
 def note_error(move: Move, error: str) -> None:
     """Notes why a move stands still, for the page and for `cells list`."""
     Move.objects.filter(id=move.id, holder=move.holder).update(error=error)
@@ -75,9 +81,13 @@ def note_error(move: Move, error: str) -> None:
 
 def _update(move: Move, **fields: object) -> None:
     if not Move.objects.filter(id=move.id, holder=move.holder, running=True).update(**fields):
-        raise CellIllegal(f"Another run works at the move {move} by now: this one has stopped, and changes nothing.")
+        raise _elsewhere(move)
     for name, value in fields.items():
         setattr(move, name, value)
+
+
+def _elsewhere(move: Move) -> CellIllegal:
+    return CellIllegal(f"Another run works at the move {move} by now: this one has stopped, and changes nothing.")
 
 
 def _enter(move: Move, signature: Signature) -> None:

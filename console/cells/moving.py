@@ -64,9 +64,12 @@ class Run:
         return self._side(self.move.target_name, self.move.target_url)
 
     def _side(self, name: str, url: str) -> Side:
+        moves.require_holder(self.move)
         side = Side(name, url)
         self._sides.append(side)
         side.take_over([purging.own_session(), *(one.pid for one in self._sides)])
+        # A run that was frozen before this may have ended the sessions of the run that has taken over from it.
+        moves.require_holder(self.move)
         return side
 
     def finish(self) -> None:

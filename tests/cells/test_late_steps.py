@@ -8,9 +8,13 @@ import pytest
 from django.db import connection
 from pytest_django import DjangoDbBlocker
 
-from console.cells import moves, steps
+from access.audit import Signature
+from console.cells import moves, moving, steps
+from console.cells.errors import CellIllegal
 from console.cells.models import Move
+from store.cells.sides import Side
 from store.db.server_url import database
+from store.process.runtime import CONTROL
 from tests.broker import databases
 from tests.broker.polling import eventually
 
@@ -50,3 +54,15 @@ def test_a_run_that_takes_a_move_over_knows_the_last_step_of_the_run_before_it(c
     taking_over.join()
 
     assert [move.step for move in found] == [steps.DIVIDED]
+
+
+def test_a_run_that_was_taken_over_before_it_reached_the_source_ends_no_session_there(control: str) -> None:
+    move = Move.objects.create(source_id=CONTROL, source_name="c0", target_id=2, target_name="c2")
+    run_before = moving.Run(move, Signature("command", "manage.py cells"), print)
+    moves.taken_over()
+
+    with Side("c0", "") as source_of_the_second_run:
+        with pytest.raises(CellIllegal, match="Another run works at the move"):
+            run_before.take_back()
+
+        assert not source_of_the_second_run.look().is_fenced

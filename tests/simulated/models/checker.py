@@ -1,8 +1,9 @@
 """An explicit-state checker: visits every state that a model can reach, the nearest states first.
 
 A model is a class with four methods. `first` gives the first state. `steps` gives the steps that a state allows, each
-with its name and the state behind it. `fault` says what is wrong with a state, and `is_settled` whether no work is left.
-States are immutable and hashable. A model holds where no state has a fault and each state has a way to a settled state.
+with its name and the state behind it. `fault` says what is wrong with a state, and `is_settled` whether no work is
+left. States are immutable and hashable. A model holds where no state has a fault and each state has a way to a
+settled state.
 """
 
 from collections.abc import Hashable, Iterator

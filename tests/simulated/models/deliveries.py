@@ -8,16 +8,16 @@ The steps, and what they stand for:
 - extend: `delivery.receipts.settling.Extension.write`, `delivery/sql/extend_receipts.sql`
 - nack: `delivery.receipts.failing.Nack.write`, `delivery.receipts.failing.receipts_of`,
   `delivery/sql/take_receipts.sql`; of an ordered group `delivery/sql/lock_receipts.sql`
-- expiry looks, locks, commits: `delivery.retries.expiry.Expiry.write`, `delivery/sql/take_expired.sql`; of an
-  ordered group `delivery/sql/lock_expired.sql`
+- expiry looks, locks, commits: `delivery.retries.expiry.Expiry.write`, `delivery/sql/take_expired.sql`; of an ordered
+  group `delivery/sql/lock_expired.sql`
 - what follows a failed delivery: `delivery.retries.redelivery.retry`, `delivery.retries.ordered.hold`,
   `delivery/sql/hold_receipts.sql`
 - the receipt's message is stored again: `delivery.reappend.ReceiptReappend.write`, `delivery/sql/move_receipts.sql`
 
-Bounds: one message, two deliveries and then the dead letter; one extension by another process of the consumer, one nack
-and one reappend, so that an ack looks more often than its row changes; three points of time after the first one. Each
-transaction has the time of its begin, and may be rolled back before its commit. An update of a row that was found by an
-older snapshot does not find the row again, as by its `ctid`.
+Bounds: one message, two deliveries and then the dead letter; one extension by another process of the consumer, one
+nack and one reappend, so that an ack looks more often than its row changes; three points of time after the first one.
+Each transaction has the time of its begin, and may be rolled back before its commit. An update of a row that was
+found by an older snapshot does not find the row again, as by its `ctid`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -42,8 +42,8 @@ class Receipt(NamedTuple):
 class Actor(NamedTuple):
     """A transaction that settles a delivery: what it is to do, its time, and how often it has looked for the row.
 
-    `nonce` is the one of the handle, 0 for the expiry; `is_stale`: the row was updated since the last look has found it;
-    `is_due`: as it began its handle proved a delivery.
+    `nonce` is the one of the handle, 0 for the expiry. `is_stale`: the row was updated since the last look found it.
+    `is_due`: its handle proved a delivery as it began.
     """
 
     nonce: int

@@ -3,7 +3,8 @@
 The steps, and what they stand for:
 - begin: `transactions/sql/begin_halves.sql`
 - a pipelined end: `transactions.operations.end.End.ready`, `transactions/sql/end_free_halves.sql`
-- a stepwise end looks, waits, locks the row: `transactions.operations.end.End.write`, `transactions/sql/end_halves.sql`
+- a stepwise end looks, waits, locks the row: `transactions.operations.end.End.write`,
+  `transactions/sql/end_halves.sql`
 - an end commits: `transactions.operations.judging.operation`, `transactions/sql/insert_operations.sql`
 - an end that ended nothing is answered, or written again: `transactions.operations.judging.answer`,
   `transactions.operations.judging._answer_to`, `transactions.operations.judging._answer_state`
@@ -14,10 +15,10 @@ The steps, and what they stand for:
 - the operator resumes: `transactions/sql/resume_halves.sql`, `transactions.discards.Resume.write`; asks for a check:
   `transactions/sql/check_now.sql`; resolves: `transactions.discards.resolve`
 
-Bounds: one half message, which is discarded after one check; a producer that commits, a second producer and a check that
-roll back; two workers that discard; an operator that resumes once, asks for one check and rolls back. Ends may be repeated,
-and each transaction may be rolled back before its commit. A statement that waited for a row's lock looks at the newest
-row, as under READ COMMITTED.
+Bounds: one half message, which is discarded after one check; a producer that commits, a second producer and a check
+that roll back; two workers that discard; an operator that resumes once, asks for one check and rolls back. Ends may
+be repeated, and each transaction may be rolled back before its commit. A statement that waited for a row's lock looks
+at the newest row, as under READ COMMITTED.
 """
 
 from collections.abc import Iterator, Mapping

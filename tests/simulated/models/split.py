@@ -8,14 +8,16 @@ The steps, and what they stand for:
 - promote, divide, open: `console.cells.moving.Run._promote`, `console.cells.moving.Run._divide`, `console.cells.moving.Run._open`,
   `console.cells.dividing.open_source`, `store/sql/lift_fence.sql`
 - a note of a step: `console.cells.moves.note`, `console.cells.moves._update`
-- a run that is refused takes back: `console.cells.moving.Run.finish`, `console.cells.moving.Run.take_back`, `console.cells.dividing.take_back`
-- a second run takes over: `console.cells.moves.taken_over`, `console.cells.moving.taken_over`, `store.cells.sides.Side.take_over`
+- a run that is refused takes back: `console.cells.moving.Run.finish`, `console.cells.moving.Run.take_back`,
+  `console.cells.dividing.take_back`
+- a second run takes over: `console.cells.moves.taken_over`, `console.cells.moving.taken_over`; a run connects to the source:
+  `console.cells.moving.Run._side`, `console.cells.moves.require_holder`, `store.cells.sides.Side.take_over`
 - a writer looks up, connects, commits: `store.db.routing.connect`, `store.commit.moved.open_to`,
   `store.db.fences.guard`
 
-Bounds: one moved topic; writers that write one message each and may be stopped between any two steps; a run that may be
-killed or frozen between any two steps; one second run, by `cells undo` or `cells resume`, at any time. The standby has
-what the source had committed when its position was read, and nothing more.
+Bounds: one moved topic; writers that write one message each and may be stopped between any two steps; a run that may
+be killed or frozen between any two steps; one second run, by `cells undo` or `cells resume`, at any time. The standby
+has what the source had committed when its position was read, and nothing more.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,11 +40,11 @@ STOPPED = "stopped"
 
 
 class Run(NamedTuple):
-    """A run of the move. `fenced`: the fence that stands is its own. `reaches`: it has its session at the source."""
+    """A run of the move. `fenced`: the fence that stands is its own. `session`: where its session at the source is."""
 
     at: str
     fenced: bool = False
-    reaches: bool = True
+    session: str = "none"
 
 
 class Session(NamedTuple):
@@ -61,7 +63,7 @@ class Writer(NamedTuple):
 
 
 class State(NamedTuple):
-    """The control, the source, the standby, the runs and the writers. `acked` counts what the source has acknowledged."""
+    """The control, the source, the standby, the runs and the writers. The source has acknowledged `acked` messages."""
 
     step: str = steps.PREPARED
     holder: int = 0
@@ -99,10 +101,11 @@ class Split:
     compares_versions: bool = True  # of the map: a session's with that of a request
     has_guard: bool = True  # the constraint that refuses messages of a topic that has left
     awaits_beginning: bool = True  # sessions that have read the settings and are in no list yet
-    position: str = "after the sessions' end"
+    reads_behind: bool = True  # the source's position, once the sessions are ended
     holds_its_own: bool = True  # looks at the epoch: the fence may have been ended meanwhile
     compares_holders: bool = True  # at each note
     takes_over_first: bool = True  # reads how far the move has come behind that
+    looks_at_holders: bool = True  # once a run has a session at the source, which ends those of other runs
     purges: bool = True  # the source, in the transaction that ends its fence
 
     def first(self) -> State:
@@ -134,26 +137,46 @@ class Split:
             held = state._replace(holder=number)
             yield "sets the holder", held.run(number, at=run.at.removeprefix("holds, then "))
             return
-        if run.at in AT_THE_SOURCE:
-            if not run.reaches:
-                return
-            # Its own session ends the sessions of other runs there.
-            runs = tuple(each._replace(reaches=each.reaches and one == number) for one, each in enumerate(state.runs))
-            state = state._replace(runs=runs if number else state.runs)
-        if run.at in ("takes back", "notes undone", STOPPED):
+        if run.at in AT_THE_SOURCE and run.session != "there":
+            yield from self._connect(state, number, run)
+        elif run.at in ("takes back", "notes undone", STOPPED):
             yield from self._undo(state, number, run)
-            return
-        following = [*PROGRAM, STOPPED][PROGRAM.index(run.at) + 1]
-        yield from ((run.at, done.run(number, at=following)) for done in self._does(state, number, run))
-        if run.at in PROGRAM[:7]:
-            yield "is refused", state.run(number, at="takes back")
+        else:
+            program = list(PROGRAM)
+            if not self.reads_behind:
+                program[1:4] = reversed(program[1:4])
+            following = [*program, STOPPED][program.index(run.at) + 1]
+            yield from ((run.at, done.run(number, at=following)) for done in self._does(state, number, run))
+            if run.at in PROGRAM[:7]:
+                yield "is refused", state.run(number, at="takes back")
+
+    def _connect(self, state: State, number: int, run: Run) -> Iterator[tuple[str, State]]:
+        """A session of the run's own at the source ends those of other runs; then the run looks whether it holds on."""
+        if run.session == "none":
+            for other, each in enumerate(state.runs):
+                if each.session != "none":
+                    state = state.run(other, session="ended")
+            yield "connects to the source", state.run(number, session="new")
+        elif run.session == "new":
+            if state.holder == number or not self.looks_at_holders:
+                yield "works at the source", state.run(number, session="there")
+            else:
+                yield "finds that another run has taken over", state.run(number, at=STOPPED)
 
     def _does(self, state: State, number: int, run: Run) -> Iterator[State]:
         """The state behind the step of a run, none where it cannot be done now."""
-        if run.at in NOTED:
-            if state.holder == number or not self.compares_holders:
-                yield state._replace(step=NOTED[run.at])
-        elif run.at == "fences":
+        is_holder = state.holder == number or not self.compares_holders
+        if run.at in NOTED and is_holder:
+            yield state._replace(step=NOTED[run.at])
+        elif run.at == "divides" and is_holder:
+            yield state._replace(map=2, step=steps.DIVIDED)
+        elif run.at == "promotes":
+            yield state
+        elif run.at in AT_THE_SOURCE:
+            yield from self._does_at_the_source(state, number, run)
+
+    def _does_at_the_source(self, state: State, number: int, run: Run) -> Iterator[State]:
+        if run.at == "fences":
             fenced = state.unfenced()._replace(fence="timed", is_read_only=True)
             yield fenced.run(number, fenced=True)
         elif run.at == "ousts":
@@ -163,13 +186,8 @@ class Split:
         elif run.at == "holds the fence":
             if (run.fenced and state.fence) or not self.holds_its_own:
                 yield state._replace(fence="held", has_guard=self.has_guard)
-        elif run.at == "divides":
-            if state.holder == number or not self.compares_holders:
-                yield state._replace(map=2, step=steps.DIVIDED)
         elif run.at == "opens the source":
             yield state.unfenced(is_purged=state.is_purged or self.purges)
-        else:
-            yield state
 
     def _oust(self, state: State) -> Iterator[State]:
         """Ends the sessions that write; none where one of them is about to begin, which is waited for."""
@@ -179,7 +197,7 @@ class Split:
         for number, session in enumerate(sessions):
             if session is not None and not session.is_read_only and session.map:
                 state = state.writer(number, session=None)
-        yield state._replace(acked=state.acked)
+        yield state
 
     def _undo(self, state: State, number: int, run: Run) -> Iterator[tuple[str, State]]:
         if run.at == "takes back":
@@ -218,6 +236,9 @@ class Split:
         return None
 
     def is_settled(self, state: State) -> bool:
+        if state.runs[-1].session == "ended":
+            # A third run is beyond the bounds.
+            return True
         is_over = state.step in (steps.DONE, steps.UNDONE) and not state.is_read_only and not state.fence
         return is_over and all(writer.is_done for writer in state.writers)
 
@@ -226,8 +247,10 @@ MODEL = Split(writers=2)
 TWINS: Mapping[str, Split] = {
     "nothing refuses a writer with an old map": Split(compares_versions=False, has_guard=False),
     "a session that is about to begin is not waited for": Split(awaits_beginning=False),
+    "the position of the source is read before its sessions are ended": Split(reads_behind=False),
     "a run does not look whether the fence is its own": Split(holds_its_own=False),
     "a run notes a step that another run works at": Split(compares_holders=False),
     "a second run reads the move before it takes the move over": Split(takes_over_first=False),
+    "a run that reaches the source late does not look who holds the move": Split(looks_at_holders=False),
     "the source is not purged with the end of its fence": Split(purges=False),
 }
