@@ -1,4 +1,4 @@
-"""Checks all models and their twins, and prints the states and the counterexamples: `python -m tests.simulated.models`."""
+"""Checks all models and their twins, and prints states and counterexamples: `python -m tests.simulated.models`."""
 
 import time
 from collections.abc import Mapping
@@ -19,6 +19,7 @@ from tests.simulated.models.checker import Model, check
 HOLDING: Mapping[str, Model[Any]] = {
     "one decision": one_decision.MODEL,
     "split of a cell": split.MODEL,
+    "split of a cell with two writers": split.TWO_WRITERS,
     "deliveries": deliveries.MODEL,
     "deliveries of an ordered group": deliveries.ORDERED,
     "segments": segments.MODEL,

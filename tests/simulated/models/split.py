@@ -15,9 +15,9 @@ The steps, and what they stand for:
 - a writer looks up, connects, commits: `store.db.routing.connect`, `store.commit.moved.open_to`,
   `store.db.fences.guard`
 
-Bounds: one moved topic; writers that write one message each and may be stopped between any two steps; a run that may
-be killed or frozen between any two steps; one second run, by `cells undo` or `cells resume`, at any time. The standby
-has what the source had committed when its position was read, and nothing more.
+Bounds: one moved topic; a writer, or two, of one message each, which may be stopped between any two steps; a run that
+may be killed or frozen between any two steps; one second run, by `cells undo` or `cells resume`, at any time. The
+standby has what the source had committed when its position was read, and nothing more.
 """
 
 from collections.abc import Iterator, Mapping
@@ -243,7 +243,8 @@ class Split:
         return is_over and all(writer.is_done for writer in state.writers)
 
 
-MODEL = Split(writers=2)
+MODEL = Split()
+TWO_WRITERS = Split(writers=2)
 TWINS: Mapping[str, Split] = {
     "nothing refuses a writer with an old map": Split(compares_versions=False, has_guard=False),
     "a session that is about to begin is not waited for": Split(awaits_beginning=False),

@@ -43,7 +43,7 @@ def test_a_split_loses_no_acknowledged_message_and_its_topics_have_one_cell() ->
     checked = check(MODEL)
 
     assert checked.counterexample is None, checked
-    assert checked.states == 79_760
+    assert checked.states == 6_605
 
 
 @pytest.mark.parametrize("twin", TWINS)
