@@ -22,7 +22,7 @@ found by an older snapshot does not find the row again, as by its `ctid`.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 LAST_TIME = 3
 INVISIBLE = 2
@@ -71,7 +71,7 @@ class State(NamedTuple):
     left: tuple[str, ...] = ("extend", "nack", "reappend")
     fault: str | None = None
 
-    def actor(self, number: int, **fields: object) -> "State":
+    def actor(self, number: int, **fields: Any) -> "State":
         actors = list(self.actors)
         actors[number] = actors[number]._replace(**fields)
         return self._replace(actors=tuple(actors))
@@ -82,7 +82,7 @@ class State(NamedTuple):
             actors=tuple(Actor(one.nonce, stage=stage) if at == number else one for at, one in enumerate(self.actors))
         )
 
-    def updated(self, **fields: object) -> "State":
+    def updated(self, **fields: Any) -> "State":
         """The receipt's row is another version: what has found the row before does not find it again."""
         assert self.receipt is not None
         actors = tuple(one._replace(is_stale=one.stage == "found") for one in self.actors)

@@ -16,7 +16,7 @@ any two steps; its time is the time of its begin.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 DELIVERIES = 2
 COPIES = 2
@@ -43,7 +43,7 @@ class State(NamedTuple):
     calls: tuple[Call, ...] = ()
     fault: str | None = None
 
-    def call(self, number: int, **fields: object) -> "State":
+    def call(self, number: int, **fields: Any) -> "State":
         calls = list(self.calls)
         calls[number] = calls[number]._replace(**fields)
         return self._replace(calls=tuple(calls))

@@ -32,6 +32,7 @@ DECISIONS = {PRODUCER: "COMMIT", RIVAL: "ROLLBACK", CHECK: "ROLLBACK", OPERATOR:
 OF_DISCARDED = {PRODUCER: False, RIVAL: False, CHECK: False, OPERATOR: True}
 WORKERS = ("worker 1", "worker 2")
 IDLE = "idle"
+ALL_IDLE = tuple((actor, IDLE) for actor in (*DECISIONS, *WORKERS))
 
 
 class Half(NamedTuple):
@@ -50,7 +51,7 @@ class State(NamedTuple):
     lock: str = ""
     operations: tuple[str, ...] = ()
     entries: int = 0
-    stages: tuple[tuple[str, str], ...] = tuple((actor, IDLE) for actor in (*DECISIONS, *WORKERS))
+    stages: tuple[tuple[str, str], ...] = ALL_IDLE
     may_resume: bool = True
     may_check_now: bool = True
     fault: str | None = None

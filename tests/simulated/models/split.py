@@ -22,7 +22,7 @@ standby has what the source had committed when its position was read, and nothin
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from console.cells import steps
 
@@ -77,17 +77,17 @@ class State(NamedTuple):
     runs: tuple[Run, ...] = (Run(PROGRAM[0]),)
     writers: tuple[Writer, ...] = ()
 
-    def run(self, number: int, **fields: object) -> "State":
+    def run(self, number: int, **fields: Any) -> "State":
         runs = list(self.runs)
         runs[number] = runs[number]._replace(**fields)
         return self._replace(runs=tuple(runs))
 
-    def writer(self, number: int, **fields: object) -> "State":
+    def writer(self, number: int, **fields: Any) -> "State":
         writers = list(self.writers)
         writers[number] = writers[number]._replace(**fields)
         return self._replace(writers=tuple(writers))
 
-    def unfenced(self, **fields: object) -> "State":
+    def unfenced(self, **fields: Any) -> "State":
         """The fence is ended: the epoch is another one, so that no run finds its own fence any more."""
         runs = tuple(run._replace(fenced=False) for run in self.runs)
         return self._replace(fence="", is_read_only=False, runs=runs, **fields)
