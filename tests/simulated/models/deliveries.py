@@ -42,7 +42,7 @@ class Receipt(NamedTuple):
 class Actor(NamedTuple):
     """A transaction that settles a delivery: what it is to do, its time, and how often it has looked for the row.
 
-    `nonce` is the one of the handle, 0 for the expiry. `is_stale`: the row was updated since the last look found it.
+    `nonce` names the handle's delivery, 0 the expiry. `is_stale`: the row was updated since the last look found it.
     `is_due`: its handle proved a delivery as it began.
     """
 

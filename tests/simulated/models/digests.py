@@ -1,8 +1,8 @@
 """Digests of the code that models stand for: `python -m tests.simulated.models.digests --write` accepts what it is now.
 
-A model names that code in its docstring, in backticks: a function by its module and its name, a statement or a page
-by its path. The digest of a function is that of its syntax without docstrings and comments, the digest of a statement
-that of its words without comments, and the digest of a page that of its SQL.
+A model names its code in its docstring, in backticks: a function by its module and its name, a statement or a page by
+its path. The digest of a function comes from its syntax without docstrings and comments. The digest of a statement
+comes from its words without comments, and the digest of a page from its SQL.
 """
 
 import ast

@@ -129,7 +129,7 @@ class Draining:
         if len(set(state.stored)) < len(state.stored):
             return "a row is sent twice"
         if state.stored != state.committed[: len(state.stored)]:
-            return "rows of one key are sent in another order than that of their commits"
+            return "rows of one key are not sent in the order of their commits"
         working = {row for one in state.processes for row in one.to_store if not self.commits_behind}
         if not {*state.rows, *state.stored, *working}.issuperset(state.committed):
             return "a row is gone, and its message is not stored"

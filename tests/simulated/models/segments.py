@@ -77,7 +77,7 @@ class Segments:
     appends_far: bool = True  # what lies further back than the segment before the open one
     looks_for_holders: bool = True  # before a log is dropped
     drop_waits: bool = True  # for the batches that were under way at that look
-    queues_first: bool = True  # those of a segment before the log of the one before
+    queues_first: bool = True  # the queues of a segment go before the log of the segment before it
     awaits_levels: bool = True  # that are not released
     carries: bool = True  # the newest moves of a segment that goes
 

@@ -98,14 +98,14 @@ class Split:
     """The protocol; with one of its guards taken away a twin that must be refuted."""
 
     writers: int = 1
-    compares_versions: bool = True  # of the map: a session's with that of a request
+    compares_versions: bool = True  # the map of a session with the map that a request was routed by
     has_guard: bool = True  # the constraint that refuses messages of a topic that has left
     awaits_beginning: bool = True  # sessions that have read the settings and are in no list yet
     reads_behind: bool = True  # the source's position, once the sessions are ended
     holds_its_own: bool = True  # looks at the epoch: the fence may have been ended meanwhile
     compares_holders: bool = True  # at each note
     takes_over_first: bool = True  # reads how far the move has come behind that
-    looks_at_holders: bool = True  # once a run has a session at the source, which ends those of other runs
+    looks_at_holders: bool = True  # once a run has connected to the source, and so ended other runs' sessions
     purges: bool = True  # the source, in the transaction that ends its fence
 
     def first(self) -> State:
@@ -151,7 +151,7 @@ class Split:
                 yield "is refused", state.run(number, at="takes back")
 
     def _connect(self, state: State, number: int, run: Run) -> Iterator[tuple[str, State]]:
-        """A session of the run's own at the source ends those of other runs; then the run looks whether it holds on."""
+        """A run that connects to the source ends other runs' sessions there, then looks whether it holds the move."""
         if run.session == "none":
             for other, each in enumerate(state.runs):
                 if each.session != "none":

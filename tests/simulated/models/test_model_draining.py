@@ -9,11 +9,11 @@ from tests.simulated.models.draining import MODEL, TWINS
 REFUTED = {
     "an insert takes its number without a lock of its key": (
         6,
-        "rows of one key are sent in another order than that of their commits",
+        "rows of one key are not sent in the order of their commits",
     ),
     "the source commits before the messages are stored": (4, "a row is gone, and its message is not stored"),
     "each sending of a row has an id of its own": (7, "a row is sent twice"),
-    "rows behind one that waits are sent": (7, "rows of one key are sent in another order than that of their commits"),
+    "rows behind one that waits are sent": (7, "rows of one key are not sent in the order of their commits"),
 }
 
 
