@@ -18,10 +18,13 @@ from mqbroker.embedded.commands import ROOT
 from mqbroker.embedded.processes.child import Child
 
 PROGRAM = Path(__file__).with_name("fork_server.py")
-# What the settings of the broker and of the tests' programs are read from, and what pytest notes for itself. A
-# difference in any other variable may concern Python, the loader of programs or an installed package: that process is
-# started anew.
-OWN = ("MQBROKER_", "DATABASE_URL", "DIRECT_DATABASE_URL", "REDIS_URL", "API_KEY", "DJANGO_SETTINGS_MODULE", "PYTEST_")
+# What the settings of the broker and of the tests' programs are read from, what pytest notes for itself, and the width
+# of a help. A difference in any other variable may concern Python, the loader of programs or an installed package: that
+# process is started anew.
+OWN = (
+    *("MQBROKER_", "DATABASE_URL", "DIRECT_DATABASE_URL", "REDIS_URL", "API_KEY", "DJANGO_SETTINGS_MODULE", "PYTEST_"),
+    "COLUMNS",
+)
 
 
 def path_of(checkout: Path) -> dict[str, str]:
