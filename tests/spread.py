@@ -187,6 +187,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     for name in sorted(groups, key=turn):
         lane = lane_of([session.items[index] for index in groups[name]])
         lanes.setdefault(lane, []).append(groups[name])
+    # Read once, before this process is forked: use_servers gives each fork values of its own.
+    assert settings.DATABASES
     # The first process is followed by others, one after the other, for what runs alone.
     workers = Workers(session, lanes, use_servers, lambda: leave_fork_servers(1))
     workers.run(len(SERVERS))

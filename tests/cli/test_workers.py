@@ -87,9 +87,11 @@ def test_notes_who_runs_beside():
 
 def pytest_in(folder: Path, *options: str, processes: int = 2) -> subprocess.CompletedProcess[str]:
     """A pytest over a folder in so many processes, without servers."""
-    (folder / "pytest.ini").write_text("[pytest]\naddopts = -p no:schemathesis -p no:valkey -p no:anyio\n")
+    (folder / "pytest.ini").write_text("[pytest]\n")
     servers = [{name: os.environ[name] for name in ("DATABASE_URL", "REDIS_URL")}] * processes
     places = {"MQ_SERVERS_OF_TESTS": json.dumps(servers), "PYTEST_PLUGINS": "tests.spread"}
+    # The imports of all installed plugins are two thirds of such a run.
+    places["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     command = [sys.executable, "-m", "pytest", "-rA", "-c", str(folder / "pytest.ini"), *options, str(folder)]
     return subprocess.run(command, env=os.environ | places, cwd=ROOT, capture_output=True, text=True)
 
