@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -86,30 +87,42 @@ def checkout(tmp_path: Path) -> Checkout:
     return Checkout(tmp_path / "a check-out", tmp_path / "wheels")
 
 
+@dataclass(frozen=True)
+class FirstStarts:
+    """Two first starts at once in one checkout: the exit code, the output and the complaints of each."""
+
+    checkout: Checkout
+    ended: list[tuple[int | None, str, str]]
+
+
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The environment that a first start has made."""
+def first_starts(tmp_path_factory: pytest.TempPathFactory) -> FirstStarts:
     folder = tmp_path_factory.mktemp("made")
-    first = Checkout(folder / "a check-out", folder / "wheels")
-    assert first.run()[0] == 0
-    return first.home / ".venv"
+    checkout = Checkout(folder / "a check-out", folder / "wheels")
+    both = [checkout.start(), checkout.start()]
+    printed = [process.communicate(timeout=SECONDS) for process in both]
+    return FirstStarts(checkout, [(process.returncode, *said) for process, said in zip(both, printed, strict=True)])
 
 
 @pytest.fixture
-def installed(checkout: Checkout, environment: Path) -> Checkout:
+def installed(checkout: Checkout, first_starts: FirstStarts) -> Checkout:
     """A checkout that was started before: a copied environment spares each test the seconds of a first start."""
-    shutil.copytree(environment, checkout.home / ".venv", symlinks=True)
+    shutil.copytree(first_starts.checkout.home / ".venv", checkout.home / ".venv", symlinks=True)
     return checkout
 
 
-def test_a_first_start_installs_and_a_second_one_needs_no_wheels(checkout: Checkout) -> None:
-    code, out, err = checkout.run()
-    assert (code, out) == (0, usage() + "\n")
-    assert "mq: Installing requirements.lock into .venv; the next start skips this." in err
+def test_two_first_starts_at_once_install_once(first_starts: FirstStarts) -> None:
+    [said] = [err for *_, err in first_starts.ended if "Installing" in err]
 
-    shutil.rmtree(checkout.wheels)
+    assert "mq: Installing requirements.lock into .venv; the next start skips this." in said
+    assert [(code, out) for code, out, _ in first_starts.ended] == [(0, usage() + "\n")] * 2
+    assert first_starts.checkout.weight() == "1"
 
-    assert checkout.run() == (0, usage() + "\n", "")
+
+def test_a_second_start_needs_no_wheels(installed: Checkout) -> None:
+    shutil.rmtree(installed.wheels)
+
+    assert installed.run() == (0, usage() + "\n", "")
 
 
 @pytest.mark.parametrize("command", ["test", "check", "bench"])
@@ -158,15 +171,6 @@ def test_an_install_that_was_killed_is_begun_again(checkout: Checkout) -> None:
     code, *_ = checkout.run()
 
     assert code == 0
-    assert checkout.weight() == "1"
-
-
-def test_two_first_starts_at_once_install_once(checkout: Checkout) -> None:
-    both = [checkout.start(), checkout.start()]
-    printed = [process.communicate(timeout=SECONDS)[1] for process in both]
-
-    assert [process.returncode for process in both] == [0, 0]
-    assert sum("Installing" in err for err in printed) == 1
     assert checkout.weight() == "1"
 
 
