@@ -78,7 +78,7 @@ def runs(process: psutil.Process) -> bool:
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize("end", [ask_to_end, kill_all_of_the_group])
+@pytest.mark.parametrize("end", [pytest.param(ask_to_end, marks=pytest.mark.long), kill_all_of_the_group])
 def test_a_broker_that_is_measured_ends_with_its_benchmark(
     run_python: Run, eventually: Eventually, end: Callable[[int], None], tmp_path: Path
 ) -> None:
