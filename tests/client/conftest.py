@@ -27,10 +27,15 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def installed_with_extras(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The Python of an environment in which everything was installed that the commands of the page install."""
+    """The Python of an environment in which everything was installed that the commands of the page install.
+
+    Spark alone is left to `./mq test --all`: its build takes ten times the CPU of all the rest, and no program here
+    imports Spark.
+    """
     # By one command: each of them builds the client anew, in an environment that is made for that. pip takes ten times
     # as long, and may know an index that uv does not know.
-    packages = [word for install in pages.INSTALLS for word in shlex.split(install)[2:]]
+    installs = [install for install in pages.INSTALLS if "MQ_LONG" in os.environ or "[spark]" not in install]
+    packages = [word for install in installs for word in shlex.split(install)[2:]]
     yield from environment_after(tmp_path_factory.mktemp("installed"), [UV, PIP], *packages)
 
 
