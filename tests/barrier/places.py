@@ -95,9 +95,14 @@ class Place:
 @contextmanager
 def postgresql(isolation: str) -> Iterator[Place]:
     with databases.fresh() as url:
-        place = Place(url, isolation, connect=lambda: psycopg.connect(url))
+        place = of_database(url, isolation)
         place.make()
         yield place
+
+
+def of_database(url: str, isolation: str) -> Place:
+    """A database of PostgreSQL that was made already."""
+    return Place(url, isolation, connect=lambda: psycopg.connect(url))
 
 
 @contextmanager

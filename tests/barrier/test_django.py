@@ -17,24 +17,11 @@ from mqbroker.embedded.commands import ROOT
 from tests.barrier import places, processes
 from tests.barrier.conftest import make_barrier
 from tests.barrier.places import Place
-from tests.broker import forks
+from tests.broker import databases, forks
 from tests.broker.characters import bodies, name
 from tests.broker.polling import at_this_load, eventually
 from tests.broker.running import RunningBroker
 from tests.broker.tellings import ended, received_until_empty
-
-
-@pytest.fixture(params=["postgresql", "sqlite"])
-def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """A database with the tables of a Django project."""
-    if request.param == "sqlite":
-        made = places.sqlite(tmp_path)
-        make_barrier(made, "django")
-        yield made
-        return
-    with places.postgresql("read committed") as made:
-        make_barrier(made, "django")
-        yield made
 
 
 @pytest.fixture(scope="module")
@@ -47,10 +34,28 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def small_shop(migrated: Path, tmp_path: Path) -> Place:
-    """The same, where the database makes no difference."""
+    """A database with the tables of a Django project, for tests to which the kind of database makes no difference."""
     for file in migrated.iterdir():
         shutil.copy(file, tmp_path)
     return places.of_file(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def migrated_database() -> Iterator[str]:
+    """The URL of a database of PostgreSQL as a migration leaves it, which is copied and never used itself."""
+    with places.postgresql("read committed") as made:
+        make_barrier(made, "django")
+        yield made.url
+
+
+@pytest.fixture(params=["postgresql", "sqlite"])
+def shop(request: pytest.FixtureRequest) -> Iterator[Place]:
+    """A database with the tables of a Django project."""
+    if request.param == "sqlite":
+        yield request.getfixturevalue("small_shop")
+        return
+    with databases.copied(request.getfixturevalue("migrated_database")) as url:
+        yield places.of_database(url, "read committed")
 
 
 def told_by(place: Place, broker_url: str, story: str, **options: Any) -> Any:
