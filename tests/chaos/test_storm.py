@@ -8,15 +8,15 @@ import pytest
 from tests.chaos import storm
 
 SEED = 77
-SECONDS = 40
 
 
 @pytest.mark.heavy
 @pytest.mark.timeout(600)
-def test_a_storm_breaks_no_promise(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seconds", [15, pytest.param(40, marks=pytest.mark.long)])
+def test_a_storm_breaks_no_promise(tmp_path: Path, seconds: float) -> None:
     tmp_path.chmod(0o711)
     with storm.place_in(tmp_path, SEED) as place:
-        report = asyncio.run(storm.rage(place, SECONDS))
+        report = asyncio.run(storm.rage(place, seconds))
 
     assert report.is_clean, "\n".join(report.lines())
     assert report.faults
