@@ -6,14 +6,14 @@ from collections.abc import Iterator
 import pytest
 
 from mqbroker.embedded.servers import postgres
+from tests.broker import prepared_servers
 from tests.broker.running import RunningBroker
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.Server]:
-    """A PostgreSQL that may be killed."""
-    server = postgres.Server(tmp_path_factory.mktemp("postgres"))
-    server.start()
+    """A PostgreSQL that may be killed, with the tables of the broker."""
+    server = prepared_servers.started(postgres.Server(tmp_path_factory.mktemp("postgres")))
     yield server
     server.stop()
 
@@ -21,7 +21,5 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.Server
 @pytest.fixture(scope="module")
 def mortal_broker(server: postgres.Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """A broker on that PostgreSQL."""
-    broker = RunningBroker(tmp_path_factory.mktemp("broker"), server.url, os.environ["REDIS_URL"], webs=2)
-    broker.prepare()
-    with broker:
+    with RunningBroker(tmp_path_factory.mktemp("broker"), server.url, os.environ["REDIS_URL"], webs=2) as broker:
         yield broker

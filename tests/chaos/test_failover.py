@@ -12,10 +12,10 @@ from mqbroker_client import Admin
 
 from mqbroker.embedded.servers import postgres
 from mqbroker.embedded.servers.standby import NAME, Standby, superuser_url
+from tests.broker import prepared_servers
 from tests.broker.load import Crowd
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
-from tests.chaos import mutants
 from tests.chaos.shops import Shop, everything
 
 ACKNOWLEDGED = 300
@@ -24,9 +24,7 @@ ACKNOWLEDGED = 300
 @pytest.fixture
 def primary(tmp_path: Path) -> Iterator[postgres.Server]:
     tmp_path.chmod(0o711)
-    server = postgres.Server(tmp_path / "primary")
-    server.start()
-    mutants.prepare(server.url, tmp_path / "prepared")
+    server = prepared_servers.started(postgres.Server(tmp_path / "primary"))
     yield server
     server.stop()
 

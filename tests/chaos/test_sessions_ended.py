@@ -15,7 +15,6 @@ from store.db.outcomes import Failed, Lost, NotBegun, NotSent
 from store.db.pipeline import Call, open_pipeline
 from tests.broker import characters
 from tests.broker.polling import eventually
-from tests.broker.running import RunningBroker
 from tests.store.keeper import Keeper, sent
 from tests.store.test_pipeline import SWALLOW
 
@@ -29,9 +28,8 @@ WRITERS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'mqbroker-w
 
 
 @pytest.fixture(scope="module")
-def keeper(server: postgres.Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keeper]:
+def keeper(server: postgres.Server) -> Iterator[Keeper]:
     """This process's broker code, on a server whose processes may be stopped."""
-    RunningBroker(tmp_path_factory.mktemp("prepared"), server.url, os.environ["REDIS_URL"]).prepare()
     with Keeper(server.url) as keeper:
         yield keeper
 

@@ -14,7 +14,7 @@ import pytest
 from mqbroker.embedded import commands
 from mqbroker.embedded.servers import postgres
 from store.db import guards
-from tests.broker import databases, poolers
+from tests.broker import databases, poolers, prepared_servers
 from tests.broker.polling import eventually
 from tests.broker.ports import free_port
 from tests.broker.running import API_KEY, RunningBroker
@@ -47,8 +47,7 @@ class Careless(postgres.Server):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Careless]:
-    server = Careless(tmp_path_factory.mktemp("careless"))
-    server.start()
+    server = prepared_servers.started(Careless(tmp_path_factory.mktemp("careless")))
     yield server
     server.stop()
 
@@ -57,9 +56,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Careless]:
 def running(server: Careless, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """A broker that was started while all was well."""
     folder = tmp_path_factory.mktemp("running")
-    running = RunningBroker(folder, server.url, os.environ["REDIS_URL"], tasks=False)
-    running.prepare()
-    with running:
+    with RunningBroker(folder, server.url, os.environ["REDIS_URL"], tasks=False) as running:
         yield running
 
 

@@ -12,7 +12,7 @@ from mqbroker.embedded import commands
 from mqbroker.embedded.commands import ROOT
 from mqbroker.embedded.servers import postgres
 from mqbroker.embedded.servers.standby import Standby, let_promote
-from tests.broker import forks
+from tests.broker import forks, prepared_servers
 from tests.broker.running import QUICK, RunningBroker
 from tests.chaos import mutants
 from tests.chaos.mutants import Mutant
@@ -27,12 +27,10 @@ class Ground:
     def __init__(self, folder: Path, mutant: Mutant | None = None) -> None:
         self.folder = folder
         folder.chmod(0o711)
-        self.primary = postgres.Server(folder / "primary")
-        self.primary.start()
+        self.primary = prepared_servers.started(postgres.Server(folder / "primary"))
         # What a page and a list tell of a move is read at once.
         settings = {**QUICK, "MQBROKER_CONSOLE_READING_SECONDS": "0"}
         self.broker = RunningBroker(folder / "broker", self.primary.url, os.environ["REDIS_URL"], settings, webs=2)
-        self.broker.prepare()
         made = forks.run(commands.manage("prepare", "--cells", "2"), self.broker.environment)
         assert made.returncode == 0, made.stderr
         for database in ("mqbroker", "mqbroker_c1"):

@@ -14,6 +14,7 @@ import pytest
 
 from mqbroker.embedded.servers import postgres
 from mqbroker.rocketmq.protocol.definition_pb2 import Message, MessageType
+from tests.broker import prepared_servers
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 from tests.rocketmq import official
@@ -30,8 +31,7 @@ KILLS = ("gateway", "postgres", "gateway", "postgres", "gateway")
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.Server]:
     """A PostgreSQL that may be killed."""
-    server = postgres.Server(tmp_path_factory.mktemp("postgres"))
-    server.start()
+    server = prepared_servers.started(postgres.Server(tmp_path_factory.mktemp("postgres")))
     yield server
     server.stop()
 
@@ -39,9 +39,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.Server
 @pytest.fixture(scope="module")
 def broker(server: postgres.Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """A broker on that PostgreSQL."""
-    broker = RunningBroker(tmp_path_factory.mktemp("broker"), server.url, os.environ["REDIS_URL"])
-    broker.prepare()
-    with broker:
+    with RunningBroker(tmp_path_factory.mktemp("broker"), server.url, os.environ["REDIS_URL"]) as broker:
         yield broker
 
 
