@@ -88,11 +88,11 @@ class Up:
         except OSError:
             return False
 
-    def send(self) -> int:
+    def send(self, topic: str = "orders") -> int:
         """Sends one message; returns the status."""
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}/v1/messages",
-            data=b'{"topic": "orders", "body": "order 1"}',
+            data=json.dumps({"topic": topic, "body": "order 1"}).encode(),
             headers={"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"},
         )
         try:

@@ -60,7 +60,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cells]:
         up = Up(run, tmp_path_factory.mktemp("cells") / "data folder")
         up.start("--cells", "2", "--api-key", KEY)
         try:
-            assert up.send() == 201
+            assert up.send("coupons") == 201
             made = Cells(run, up, []).listed()
         finally:
             up.stop()
