@@ -93,11 +93,14 @@ class Profile:
         self._at = time.monotonic()
         self._lock = threading.Lock()
         self.waited = 0.0
+        self._leave_out_the_past()
         threading.Thread(target=self._look_again, daemon=True).start()
 
     def add_root(self, pid: int) -> None:
         """Counts a process beside this one, and all below it, as this one's."""
-        self._roots.add(pid)
+        if pid not in self._roots:
+            self._roots.add(pid)
+            self._leave_out_the_past()
 
     def at(self, file: str, fixture: str = "") -> tuple[str, str]:
         """Notes where the next is spent, and what has been spent until now; gives the place before.
@@ -135,6 +138,13 @@ class Profile:
         self.look()
         rows = [[*place, dict(spent)] for place, spent in self._spent.items()]
         self._part.write_text(json.dumps(rows))
+
+    def _leave_out_the_past(self) -> None:
+        """Leaves out what servers have used before they were this process's: for an earlier process of the tests."""
+        with self._lock:
+            for process in self._below():
+                if process.pid != os.getpid():
+                    self._seen.setdefault((process.pid, process.started), process.cpu_seconds)
 
     def _below(self) -> list[Process]:
         found = list(processes())
