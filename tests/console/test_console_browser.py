@@ -2,31 +2,22 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
-from tests import packages
+from tests.broker import browser
 from tests.broker.browser import PATIENT_MS
 from tests.console.conftest import PASSWORD
 from tests.console.rows import Broker
 from tests.console.test_console_reports import chart
 
-CHROMIUM = "/usr/bin/chromium"
-
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """Debian's Chromium; closed with this module, so that no event loop of its own meets the tests that follow."""
-    if not Path(CHROMIUM).exists():
-        packages.skip_for_want_of("chromium", "Chromium")
-    with sync_playwright() as playwright:
-        arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield browser
-        browser.close()
+    with browser.chromium() as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -3,36 +3,29 @@
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
-from tests import packages
+from tests.broker import browser
 from tests.broker.running import RunningBroker
 from tests.broker.wire import problem
 from tests.control.operators import Operator
 
-CHROMIUM = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome")
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser.chromium() as opened:
+        yield opened
 
 
 @pytest.fixture
-def browser() -> Iterator[Browser]:
-    """The machine's Chromium."""
-    found = next((path for path in CHROMIUM if Path(path).exists()), None)
-    if found is None:
-        packages.skip_for_want_of("chromium", "Chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, chromium_sandbox=False)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def page(browser: Browser) -> Page:
-    """A page that was never signed in."""
-    return browser.new_page()
+def page(chromium: Browser) -> Iterator[Page]:
+    """A page that was never signed in: it has cookies of its own."""
+    page = chromium.new_page()
+    yield page
+    page.close()
 
 
 def sign_in(page: Page, broker: RunningBroker, password: str) -> None:
