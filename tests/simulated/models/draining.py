@@ -2,12 +2,16 @@
 
 The steps, and what they stand for:
 - an insert locks the key, takes its number and commits: the trigger of `docs/sql.md`
-- a process gets the turn: `transactions.outboxes.drain.Drain._turn`, `transactions.outboxes.source.Source.turn`, `transactions/outboxes/sql/take_turn.sql`
-- it takes the rows: `transactions.outboxes.turns.Batch._take`, `transactions.outboxes.turns.Batch._store`, `transactions/outboxes/sql/measure_rows.sql`,
+- a process gets the turn: `transactions.outboxes.drain.Drain._turn`, `transactions.outboxes.source.Source.turn`,
+  `transactions/outboxes/sql/take_turn.sql`
+- it takes the rows: `transactions.outboxes.turns.Batch._take`, `transactions.outboxes.turns.Batch._store`,
+  `transactions/outboxes/sql/measure_rows.sql`,
   `transactions/outboxes/sql/take_rows.sql`
 - it stores the messages, each run behind the one before: `transactions.outboxes.messages.chains`,
-  `transactions.outboxes.messages._store_chain`, `transactions.outboxes.messages._try_to_send`, `transactions.outboxes.messages._send_of`
-- a row waits, and those behind it: `transactions.outboxes.turns._SomeLeft`, `transactions.outboxes.source.Source.undoing`,
+  `transactions.outboxes.messages._store_chain`, `transactions.outboxes.messages._try_to_send`,
+  `transactions.outboxes.messages._send_of`
+- a row waits, and those behind it: `transactions.outboxes.turns._SomeLeft`,
+  `transactions.outboxes.source.Source.undoing`,
   `transactions/outboxes/sql/delete_rows.sql`
 - the source ends the session of a process that is frozen: `transactions/outboxes/sql/enter_source.sql`
 

@@ -2,7 +2,8 @@
 
 The steps, and what they stand for:
 - a process finds the schedule: `scheduling/cron/sql/find_due_schedules.sql`, `scheduling.cron.firing._decide`
-- it decides: `scheduling.cron.firing.decide`, `scheduling.cron.firing._columns`, `scheduling/cron/sql/decide_firings.sql`
+- it decides: `scheduling.cron.firing.decide`, `scheduling.cron.firing._columns`,
+  `scheduling/cron/sql/decide_firings.sql`
 - it takes a firing: `scheduling/cron/sql/take_firings.sql`, `scheduling.cron.firing._send`
 - it sends the message under the firing's id: `scheduling.cron.firing._outcome`, `scheduling.cron.firing.id_of`
 - it settles the firing: `scheduling/cron/sql/settle_firings.sql`

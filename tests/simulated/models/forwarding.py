@@ -5,7 +5,8 @@ The steps, and what they stand for:
   `delivery/sql/lock_receipts.sql`
 - a call whose receipt is gone is a repeat, or refused: `delivery.receipts.forward.Forward._is_over`,
   `delivery.receipts.forward.Forward._first_answers`
-- a call appends its message, acks and commits: `scheduling.sending.send.Send.write`, `delivery.receipts.elsewhere.settled`,
+- a call appends its message, acks and commits: `scheduling.sending.send.Send.write`,
+  `delivery.receipts.elsewhere.settled`,
   `delivery/sql/ack_receipts.sql`
 - the delivery expires and comes again: `delivery/sql/take_expired.sql`
 

@@ -5,12 +5,14 @@ The steps, and what they stand for:
 - the sessions of before are ended: `store.cells.sides.Side.oust`, `store/sql/oust_sessions.sql`
 - a fence whose time is over is ended: `store.db.fences.heed`, `store/sql/lift_old_fence.sql`
 - replay, hold, depart: `console.cells.moving.Run._replay`, `store/sql/hold_fence.sql`, `store.cells.sides.Side.depart`
-- promote, divide, open: `console.cells.moving.Run._promote`, `console.cells.moving.Run._divide`, `console.cells.moving.Run._open`,
+- promote, divide, open: `console.cells.moving.Run._promote`, `console.cells.moving.Run._divide`,
+  `console.cells.moving.Run._open`,
   `console.cells.dividing.open_source`, `store/sql/lift_fence.sql`
 - a note of a step: `console.cells.moves.note`, `console.cells.moves._update`
 - a run that is refused takes back: `console.cells.moving.Run.finish`, `console.cells.moving.Run.take_back`,
   `console.cells.dividing.take_back`
-- a second run takes over: `console.cells.moves.taken_over`, `console.cells.moving.taken_over`; a run connects to the source:
+- a second run takes over: `console.cells.moves.taken_over`, `console.cells.moving.taken_over`;
+  a run connects to the source:
   `console.cells.moving.Run._side`, `console.cells.moves.require_holder`, `store.cells.sides.Side.take_over`
 - a writer looks up, connects, commits: `store.db.routing.connect`, `store.commit.moved.open_to`,
   `store.db.fences.guard`
