@@ -55,7 +55,7 @@ class Counting:
         self.rows = Broker(session, now.now, segment=1)
         self.topic, self.group = self.rows.topic("orders"), self.rows.producer_group("shop")
 
-    def run(self, statement: Statement[Any], **given: int | None) -> list[Any]:
+    def run(self, statement: Statement[Any], **given: int | list[str] | None) -> list[Any]:
         return self.session.execute(statement.text.encode(), given).fetchall()
 
     def count(self, times: int = 1, most: int = 1_000) -> int:
