@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analytics.export import job
-from analytics.files import manifest
+from analytics.files import manifest, noted
 from analytics.files.hadoop import Hadoop
 from analytics.files.place import Local
 from analytics.readers.adbc import AdbcSource
@@ -23,7 +23,8 @@ def live(writer: Connection) -> None:
 
 def by_url(spark: SparkSession, database: str, folder: Path) -> None:
     """Adds to the export in place, as `--to file:///…` does: Hadoop keeps checksums beside the files."""
-    job.add(AdbcSource(spark, database), database, Hadoop(spark, folder.as_uri()), lambda counted: None)
+    made = job.add(AdbcSource(spark, database), database, Hadoop(spark, folder.as_uri()), lambda counted: None)
+    assert noted.note(database, folder.as_uri(), made) is None
 
 
 def test_an_export_goes_on_by_url_by_path_and_by_url_again_and_nothing_else_is_left_by_path(
