@@ -1,1 +1,1 @@
-"""What is kept: topics, the commit log, consume queues, segments and retention, written by group commit."""
+"""What the broker keeps: topics, the commit log, consume queues, segments and retention; and the group commit."""

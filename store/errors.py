@@ -1,17 +1,17 @@
-"""What the broker refuses, and why: one class per stable code, one sentence per refusal.
+"""The broker's refusals: one class for each stable code, one sentence for each refusal.
 
-The domain knows no HTTP; `mqbroker.errors` turns a refusal into a problem document.
+These classes know nothing of HTTP; `mqbroker.errors` turns a refusal into a problem document.
 """
 
 from typing import ClassVar
 
 
 class Refusal(Exception):
-    """A request that cannot be done. `detail` names the thing, its state and the way out.
+    """A request that the broker refuses. `detail` names the thing, its state and the way out.
 
-    One that `is_for_now` says that nothing is wrong with the request, which may be done later. What the broker sends by
-    itself waits for that: rows of outboxes, firings, pushes, redrives, actions. None of it is set apart, dropped or
-    counted as an attempt.
+    `is_for_now`: the request is valid and may succeed later. Work that the broker does by itself (rows of outboxes,
+    firings, pushes, redrives, actions) is repeated after such a refusal; it is not set apart, dropped or counted as an
+    attempt.
     """
 
     code: ClassVar[str] = "bad_request"
@@ -24,7 +24,7 @@ class Refusal(Exception):
 
 
 class BadRequest(Refusal):
-    """The request is no well-formed JSON of the right shape."""
+    """The request is not well-formed JSON of the right shape."""
 
 
 class MessageIllegal(Refusal):
@@ -34,7 +34,7 @@ class MessageIllegal(Refusal):
 
 
 def require_between(name: str, value: float, least: float, most: float) -> None:
-    """Raises MessageIllegal unless a field of a request is between two limits, or one of them."""
+    """Raises MessageIllegal unless a field of a request is between two limits, both included."""
     if not least <= value <= most:
         raise MessageIllegal(f"{name} {value} is not between {least} and {most}.")
 
@@ -52,7 +52,7 @@ class PropertiesTooLarge(Refusal):
 
 
 class KeyTooLong(PropertiesTooLarge):
-    """A key that the index of keys does not take: the only index over a text of the sender's that may be long."""
+    """A key is too long for the index of keys, the only index over long texts that producers choose."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -62,7 +62,7 @@ class KeyTooLong(PropertiesTooLarge):
 
 
 class TopicIllegal(Refusal):
-    """The name is no topic name."""
+    """The name is not valid for a topic."""
 
     code = "topic_illegal"
 
@@ -86,7 +86,7 @@ class TopicNotExist(Refusal):
 
 
 class TransactionSpansCells(Refusal):
-    """What is to be written at once lies in several cells: the topics of a transaction, or of an ack with messages."""
+    """The topics of one transaction, or of an ack with messages, lie in several cells."""
 
     code = "transaction_spans_cells"
 
@@ -146,13 +146,13 @@ class RateLimited(Refusal):
     is_for_now = True
 
     def __init__(self, detail: str, *, retry_after_seconds: int = 1) -> None:
-        # In the document, too: a result within a bulk has no header.
+        # The document has the seconds too, because a result within a bulk has no header.
         super().__init__(detail, retry_after_seconds=retry_after_seconds)
         self.retry_after_seconds = retry_after_seconds
 
 
 class SendsForbidden(Refusal):
-    """The topic takes no messages until a time, which an operator has set; nothing was stored."""
+    """The topic takes no messages before a time that an operator has set; nothing was stored."""
 
     code = "sends_forbidden"
     is_for_now = True
@@ -163,38 +163,38 @@ class SendsForbidden(Refusal):
 
 
 class SystemBusy(Refusal):
-    """Too many requests wait, or the database is away; nothing was stored."""
+    """Too many requests wait, or the database is away. Nothing was stored."""
 
     code = "system_busy"
     is_for_now = True
 
 
 class CellAway(SystemBusy):
-    """The database of one cell is away: what lies in the others goes on."""
+    """The database of one cell is away. Topics of other cells are not affected."""
 
     code = "cell_away"
 
 
 class TopicMoved(SystemBusy):
-    """A topic has left the cell where this process had it; nothing was stored there."""
+    """A topic has left the cell to which this process sent the message; nothing was stored there."""
 
     code = "topic_moved"
 
 
 class OutcomeUnknown(Refusal):
-    """The connection broke during the commit: stored or not is unknown yet. Repeating is safe."""
+    """The connection broke during the commit, so the broker does not know whether it has stored. Repeating is safe."""
 
     code = "outcome_unknown"
     is_for_now = True
 
 
 class NoPermission(Refusal):
-    """The key lacks the scope."""
+    """The API key does not have the scope that the call needs."""
 
     code = "no_permission"
 
 
 class Unauthenticated(Refusal):
-    """No key, or an unknown one."""
+    """The request has no API key, or an unknown one."""
 
     code = "unauthenticated"

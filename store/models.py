@@ -24,7 +24,7 @@ class Topic(models.Model):
     queues = models.IntegerField()
     reserved_hours = models.IntegerField(null=True)
     permission = models.TextField(default="rw")
-    # Until then it takes no messages: RocketMQ's startAcceptSendRequestTimestamp, of a topic.
+    # The topic takes no messages before this time. RocketMQ's startAcceptSendRequestTimestamp, here for one topic.
     sends_from = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=Now())
     cell_id = models.IntegerField(default=0, db_default=0)
@@ -42,10 +42,10 @@ class Topic(models.Model):
 
 
 class Namespace(models.Model):
-    """A part of the names of topics and groups, for a team; kept by the control.
+    """The part that a team's topics and groups have before their names. The control has these rows.
 
-    Its limits: messages and bytes a second of all its keys in each web process, and topics and undecided transactions
-    in each cell. Null: no limit.
+    Limits: messages and bytes per second of all its API keys in each web process; topics; undecided transactions in
+    each cell. Null means no limit.
     """
 
     name = CText(unique=True)
@@ -53,7 +53,7 @@ class Namespace(models.Model):
     bytes_per_second = models.BigIntegerField(null=True)
     max_topics = models.IntegerField(null=True)
     max_undecided = models.IntegerField(null=True)
-    # Requests that these limits refused, ever, and when the last of them was counted.
+    # The number of requests that these limits have refused, and when the last of them was counted.
     refused = models.BigIntegerField(default=0, db_default=0)
     refused_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=Now())
@@ -66,7 +66,7 @@ class Namespace(models.Model):
 
 
 class QueueFloor(models.Model):
-    """The lowest offset that a queue still holds, written when retention drops the segment below it."""
+    """The lowest offset that a queue still holds; written before retention drops the segment below it."""
 
     pk = models.CompositePrimaryKey("topic_id", "queue_id")
     topic_id = models.IntegerField()
@@ -80,9 +80,9 @@ class QueueFloor(models.Model):
 class Segment(models.Model):
     """A stretch of the append-only tables: the unit of retention and of export.
 
-    ready ──roll──▶ open ──roll──▶ closed ──retention──▶ dropped
-    Exactly one segment is open; writers hold a shared lock on the log while they append to it. `unexported_at` is when
-    retention began to drop it although no export held it: for want of room.
+    ready ──roll──▶ open ──roll──▶ closed ──retention──▶ dropped Exactly one segment is open, and writers hold a shared
+    lock on the log while they append to it. `unexported_at`: when retention began to drop the segment, for lack of
+    room, although no export held it.
     """
 
     id = models.IntegerField(primary_key=True)
@@ -98,7 +98,7 @@ class Segment(models.Model):
             models.CheckConstraint(
                 condition=models.Q(state__in=("ready", "open", "closed", "dropped")), name="segment_state_known"
             ),
-            # Every write reads the open segment: there must be exactly one.
+            # At most one segment is open: every write reads the open segment.
             models.UniqueConstraint(fields=("state",), condition=models.Q(state="open"), name="segment_one_is_open"),
         )
 
@@ -107,10 +107,10 @@ class Segment(models.Model):
 
 
 class Export(models.Model):
-    """The latest export to a folder, noted when it was complete there: `segment_id` is the last that it holds whole.
+    """The latest export to a folder, noted when it was complete. `segment_id`: the last segment that it holds whole.
 
-    Retention waits for it where RETAIN_UNTIL_EXPORTED is set. `rows` are those of each table, `checksum` is the SHA-256
-    of the list of its files, by which a verification sees that the list was changed.
+    With RETAIN_UNTIL_EXPORTED retention waits for exports. `rows`: the number of rows of each table. `checksum`: the
+    SHA-256 of the manifest, by which a verification detects that the manifest was changed.
     """
 
     target = models.TextField(primary_key=True)
@@ -128,9 +128,9 @@ class Export(models.Model):
 class CommitLog(models.Model):
     """Every stored message, once. Append-only; partitioned by segment.
 
-    `body_form` is the field that brought the body ("text" or "base64"), and brings it again in answers; "zlib" or
-    "zstd" for what came as base64, compressed by its producer.
-    `properties` are JSON bytes: opaque to SQL, so that none of their bytes changes.
+    `body_form`: "text" or "base64", the form of the body in the request and in answers, or "zlib" or "zstd" for a
+    base64 body that its producer has compressed. `properties`: JSON as bytes, not as PostgreSQL's json, so that no byte
+    changes.
     """
 
     pk = models.CompositePrimaryKey("log_offset", "segment_id")
@@ -155,8 +155,8 @@ class CommitLog(models.Model):
         db_table = "commit_log"
         constraints = (models.UniqueConstraint(fields=("message_id", "segment_id"), name="commit_log_message_once"),)
         indexes = (
-            # The look-up by key. With fastupdate, a send that empties the pending list waits for a second or
-            # more; without it each key costs its send 4 µs of PostgreSQL's CPU, and a send without keys nothing.
+            # For look-ups by key. With fastupdate, the send that empties the pending list waits for a second or more.
+            # Without it each key costs its send 4 µs of PostgreSQL's CPU, and a send without keys costs nothing.
             GinIndex(
                 fields=("keys",), condition=models.Q(keys__isnull=False), fastupdate=False, name="commit_log_keys"
             ),
@@ -166,8 +166,8 @@ class CommitLog(models.Model):
 class ConsumeQueue(models.Model):
     """An entry: it makes a stored message visible at an offset of a queue. Append-only; partitioned by segment.
 
-    In a schedule queue `tags_code` is the time of delivery in ms, and the real_ columns have its topic and queue.
-    Where a timer's release made the entry, `due_at` is the timer's time: its row is deleted.
+    In a schedule queue `tags_code` is the time of delivery in ms, and the real_ columns are the topic and queue for
+    that time. `due_at`: the time of the timer whose release added the entry; the timer's row is deleted.
     """
 
     pk = models.CompositePrimaryKey("topic_id", "queue_id", "queue_offset", "segment_id")
@@ -183,20 +183,21 @@ class ConsumeQueue(models.Model):
     real_topic_id = models.IntegerField(null=True)
     real_queue_id = models.IntegerField(null=True)
     real_tags_code = models.BigIntegerField(null=True)
-    # Last, and among columns that are null already: an entry without a delay has the same bytes as before.
+    # The last column, and null like others for an entry without a delay, which so takes no more bytes.
     due_at = models.DateTimeField(null=True)
 
     class Meta:
         db_table = "consume_queue"
-        # From a message to its entries: the answer to a repeated send, and a message's trace.
+        # For finding the entries of a message: the answer to a repeated send, and the trace of a message.
         indexes = (models.Index(fields=("log_offset",), name="consume_queue_message"),)
 
 
 class Progress(models.Model):
-    """The next offset of a reader in a queue; the highest move counts. Append-only; partitioned by segment.
+    """The next offset of a reader in a queue; the row with the highest move counts. Append-only, by segment.
 
-    A ledger instead of a counter that is updated: a pinned snapshot would leave a dead version of it per batch.
-    Reader 0 is the scheduler, any other is a consumer group. Moves are dense, so two racing readers cannot both win.
+    A ledger and not an updated counter: with a pinned snapshot each batch would leave a dead version of a counter.
+    Reader 0 is the scheduler, any other is a consumer group. Moves are dense, so of two transactions that race only one
+    can insert a move.
     """
 
     pk = models.CompositePrimaryKey("reader_id", "topic_id", "queue_id", "move", "segment_id")

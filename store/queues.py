@@ -13,7 +13,7 @@ from store.rows import EntryRow, Locked, QueueBounds
 
 
 class Enqueued(NamedTuple):
-    """An entry that was added to a queue, with the offset it got."""
+    """An entry that was added to a queue, with its queue offset."""
 
     topic_id: int
     queue_id: int
@@ -22,9 +22,9 @@ class Enqueued(NamedTuple):
 
 
 class MessageOffsets(NamedTuple):
-    """When messages were stored, and of each stored one: its number, log offset and queue offset, packed.
+    """When messages were stored, and packed for each stored message: its number, log offset and queue offset.
 
-    The queue offset of a message that waits by a timer is -1.
+    The queue offset of a message that waits for its timer is -1.
     """
 
     stored_at: datetime
@@ -33,7 +33,7 @@ class MessageOffsets(NamedTuple):
 
 
 class Skipped(NamedTuple):
-    """The register of what is left out, by request."""
+    """The register of the messages that are left out, by request."""
 
     skipped: str
 
@@ -47,16 +47,16 @@ READ_ENTRIES = Statement(__file__, "read_entries", EntryRow)
 SEND_MESSAGES = Statement(__file__, "send_messages", MessageOffsets)
 SKIP_STORED = Statement(__file__, "skip_stored", Skipped)
 
-# A queue by its topic's id and its number.
+# A queue: the id of its topic, and its number.
 Queue = tuple[int, int]
 
 
 @dataclass(slots=True)
 class Entry:
-    """What makes a stored message visible in a queue; the enqueue gives it its queue offset.
+    """The row that makes a stored message visible in a queue. `enqueue` sets its queue offset.
 
-    In a schedule queue `tags_code` is the time of delivery in ms, and the real_ fields say where it goes then.
-    `due_at` is the time of the timer whose release makes the entry.
+    In a schedule queue `tags_code` is the time of delivery in ms, and the real_ fields are the queue for that time.
+    `due_at` is the time of the timer whose release adds the entry.
     """
 
     topic_id: int
@@ -87,17 +87,17 @@ COLUMNS = (
 
 
 async def enqueue(connection: Connection, segment_id: int, entries: Sequence[Entry]) -> None:
-    """Extends the entries' queues in the order given, and sets the queue offset of each entry.
+    """Adds the entries to their queues in the given order, and sets the queue offset of each entry.
 
-    Takes the last locks of its transaction: queues are locked in sorted order, after everything else.
+    The queues are locked in sorted order, and are the last locks of the transaction.
     """
     queues = sorted({(entry.topic_id, entry.queue_id) for entry in entries})
     locked = {"topic_id": [topic for topic, _ in queues], "queue_id": [queue for _, queue in queues]}
-    # Not as psycopg's pipeline: its last message has the server forget to time how long the transaction is idle, and a
-    # process that is stopped here would hold the locks for ever.
+    # Not in psycopg's pipeline mode: after its last message the server does not count how long the transaction is idle,
+    # and a process that is stopped here would hold the locks for ever.
     await connections.execute(connection, LOCK_QUEUES, locked)
     _number(entries, await connections.execute(connection, ENQUEUE_ENTRIES, _columns(segment_id, queues, entries)))
-    # After a roll each queue is new in the segment once.
+    # After a roll each queue has no entry in the new segment yet.
     if first := [entry for entry in entries if entry.queue_offset < 0]:
         queues = sorted({(entry.topic_id, entry.queue_id) for entry in first})
         _number(
@@ -115,7 +115,7 @@ def _columns(segment_id: int, queues: list[tuple[int, int]], entries: Sequence[E
 
 
 def _number(entries: Sequence[Entry], rows: Sequence[Enqueued]) -> None:
-    """Sets the offsets of the entries of the queues in these rows: the n-th row of a queue is its n-th entry."""
+    """Sets the queue offsets of entries: the n-th row of a queue belongs to its n-th entry."""
     offsets: dict[tuple[int, int], list[int]] = {}
     for row in rows:
         offsets.setdefault((row.topic_id, row.queue_id), []).append(row.queue_offset)
@@ -128,8 +128,8 @@ def _number(entries: Sequence[Entry], rows: Sequence[Enqueued]) -> None:
 async def read(topic_id: int, queue_id: int, from_offset: int, max_entries: int, hold: Hold) -> Sequence[EntryRow]:
     """The entries of a queue from an offset on, with their messages, in order.
 
-    `max_entries` at most, and one or as many as their bodies fit into MAX_RECEIVE_BYTES, or into what the process has
-    left for answers. The bodies are counted in `hold`, for the page before they are read.
+    At most `max_entries`, and as many as fit with their bodies into MAX_RECEIVE_BYTES and the room that the process has
+    left for answers; at least one. The bytes count in `hold`, as those of a whole page until the bodies are read.
     """
     await hold.room(may_be_small=True)
     most = hold.page()
@@ -149,11 +149,11 @@ def of_topic(topic_id: int, count: int) -> list[Queue]:
 
 
 def columns(of_queues: Iterable[Queue]) -> dict[str, object]:
-    """The parameters of QUEUE_BOUNDS for these queues."""
+    """The parameters of the statement QUEUE_BOUNDS for these queues."""
     pairs = list(of_queues)
     return {"topic_id": [topic_id for topic_id, _ in pairs], "queue_id": [queue_id for _, queue_id in pairs]}
 
 
 async def bounds(of_queues: Iterable[Queue]) -> Sequence[QueueBounds]:
-    """The bounds of these queues, in the same order."""
+    """The bounds of these queues, in the given order."""
     return await connections.read(QUEUE_BOUNDS, columns(of_queues))

@@ -59,7 +59,7 @@ FIELDS = fields.of(
 
 
 def page(after: str, count: int, matching: str = "", namespace: str | None = None) -> Sequence[Topic]:
-    """Topics by name: the first `count` behind `after` whose names contain `matching`, in any case."""
+    """Topics by name: the first `count` after `after` whose names contain `matching`, upper or lower case."""
     return list(
         Topic.objects.filter(namespaces.within(namespace), name__gt=after, name__icontains=matching).order_by("name")[
             :count
@@ -85,7 +85,7 @@ def of_users() -> QuerySet[Topic]:
 
 
 def page_of_broker(after: str, count: int, matching: str = "", namespace: str | None = None) -> Sequence[Topic]:
-    """As `page`, of the broker's own topics: those of retries, of dead letters, and its fixed ones."""
+    """As `page`, for the broker's own topics: of retries, of dead letters, and the fixed ones."""
     own = Q(name__in=topics.SYSTEM) | Q(name__startswith=topics.RETRY_PREFIX)
     own |= Q(name__startswith=topics.DEAD_LETTER_PREFIX)
     return list(
@@ -96,10 +96,7 @@ def page_of_broker(after: str, count: int, matching: str = "", namespace: str | 
 
 
 def find(name: str) -> Topic:
-    """The topic of this name.
-
-    Raises TopicIllegal or TopicNotExist.
-    """
+    """The topic of this name. Raises TopicIllegal or TopicNotExist."""
     topics.validate_name(name)
     topic = named(name)
     if topic is None:
@@ -113,9 +110,10 @@ def named(name: str) -> Topic | None:
 
 
 def bounds(topic: Topic) -> Sequence[QueueBounds]:
-    """The bounds of each queue of the topic; `max_offset` is the next one to be written.
+    """The bounds of each queue of the topic. `max_offset` is the next offset to be written.
 
-    Of one of the broker's own, which each cell has, in the cell that the work has entered. Raises CellAway.
+    For a topic of the broker's own, of which each cell has queues: the bounds in the cell that the work has entered.
+    Raises CellAway.
     """
     queues = list(of_topic(topic.id, topic.queues))
     if topics.is_system(topic.name):
@@ -124,10 +122,10 @@ def bounds(topic: Topic) -> Sequence[QueueBounds]:
 
 
 def put(name: str, changes: Mapping[str, Any]) -> tuple[Topic, bool]:
-    """Creates the topic, or changes the given fields (of FIELDS) and no other.
+    """Creates the topic, or changes only the given fields (of FIELDS). Returns the topic and whether it is new.
 
-    The answer says whether it was created. A change holds in every process. Raises TopicIllegal, TopicForbidden for the
-    broker's own, or QueueIllegal for fewer queues than before or more than MAX_QUEUES.
+    At the return every process uses the change. Raises TopicIllegal, TopicForbidden for the broker's own topics, or
+    QueueIllegal for fewer queues than before or more than MAX_QUEUES.
     """
     topics.validate_name(name)
     _refuse_own(name)
@@ -149,7 +147,10 @@ def put_row(
     defaults: Columns,
     require: Callable[[Row, Columns], None] | None = None,
 ) -> tuple[Row, bool]:
-    """Creates the row of a name, or changes it unless `require` raises, in every process; says whether it is new."""
+    """Creates the row of a name, or changes it unless `require` raises. Returns the row and whether it is new.
+
+    At the return every process uses the change.
+    """
     with transaction.atomic():
         rows = model._default_manager.select_for_update()
         row, created = rows.get_or_create(name=name, defaults={**defaults, **changes})
@@ -181,10 +182,11 @@ def _require_as_many_queues(topic: Topic, changes: Mapping[str, Any]) -> None:
 
 
 def remove(topic: Topic) -> None:
-    """Deletes a topic; its messages can no longer be read, and retention drops them.
+    """Deletes a topic. Its messages can no longer be read, and retention drops them.
 
-    A topic created later under the same name is another one and begins at offset 0. What is stored of the deleted one
-    meanwhile cannot be read either. Raises TopicForbidden for the broker's own.
+    A topic that is created later under the same name is a new topic and begins at offset 0; its consumers do not get
+    messages of the deleted topic, even if these are stored meanwhile. Raises TopicForbidden for the broker's own
+    topics.
     """
     _refuse_own(topic.name)
     with copies.change():
@@ -193,7 +195,7 @@ def remove(topic: Topic) -> None:
 
 
 def remove_own(name: str) -> None:
-    """Deletes a topic, if it exists, such as the broker's own for a group that is deleted."""
+    """Deletes a topic if it exists, for example a topic of the broker's own when its group is deleted."""
     with copies.change():
         topic = named(name)
         if topic is not None:

@@ -1,6 +1,6 @@
-"""The rows that the statements of store return: one type per shape, its fields the columns in their order.
+"""The types of rows that statements of store return. Their fields are the columns in their order.
 
-A test prepares every statement and compares its columns with its type.
+A test prepares every statement and compares its columns with its type of row.
 """
 
 from datetime import datetime
@@ -11,7 +11,7 @@ from store.messages import MessageRow
 
 
 class Copy(NamedTuple):
-    """One log position of a message in the commit log: it has several after it was appended again."""
+    """One log position of a message. A message that was appended again has several."""
 
     segment_id: int
     log_offset: int
@@ -24,7 +24,7 @@ class Copy(NamedTuple):
 
 
 class EntryRow(MessageRow, gc=False):
-    """An entry of a queue with its message, and the bytes of the bodies before it on its page."""
+    """An entry of a queue with its message, and the total bytes of the bodies before it on its page."""
 
     entry_queue_id: int
     queue_offset: int
@@ -33,7 +33,7 @@ class EntryRow(MessageRow, gc=False):
 
 
 class Head(NamedTuple):
-    """What a filter reads of an entry: the message without its body; `origin_topic_id` is the topic it was sent to."""
+    """An entry for a filter: the message without its body. `origin_topic_id`: the topic it was sent to."""
 
     entry_topic_id: int
     entry_queue_id: int
@@ -50,7 +50,7 @@ class Head(NamedTuple):
 
 
 class Lag(NamedTuple):
-    """A reader's next offset in a queue, the queue's bounds, and the entries between."""
+    """A reader's next offset in a queue, the queue's bounds, and the lag, the number of entries between."""
 
     reader_id: int
     topic_id: int
@@ -83,7 +83,7 @@ class PositionRow(NamedTuple):
 
 
 class Preview(NamedTuple):
-    """A stored message with the first bytes of its body, `beginning`; `size` is the whole body's, in bytes."""
+    """A stored message with the first bytes of its body, `beginning`. `size` is the size of the whole body in bytes."""
 
     segment_id: int
     log_offset: int
@@ -104,7 +104,7 @@ class Preview(NamedTuple):
 
 
 class QueueBounds(NamedTuple):
-    """A queue's lowest offset kept, its next offset, and the time of its newest entry."""
+    """The lowest offset that a queue still holds, its next offset, and the time of its newest entry."""
 
     topic_id: int
     queue_id: int
@@ -114,5 +114,5 @@ class QueueBounds(NamedTuple):
 
     @property
     def entries(self) -> int:
-        """Entries that the queue holds: offsets are dense."""
+        """The number of entries that the queue holds. Offsets have no hole, so it is a difference."""
         return self.max_offset - self.min_offset

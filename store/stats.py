@@ -1,4 +1,4 @@
-"""Stats of the store: how much was stored and became visible, in all and lately, by differences of offsets."""
+"""Stats of the store: the number of stored and of visible messages, in all and lately, by differences of offsets."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ from store.rows import QueueBounds
 
 
 class TopicEntries(NamedTuple):
-    """All entries that a topic ever had."""
+    """The number of entries that a topic ever had."""
 
     topic: str
     entries: int
 
 
 class LogOffsetsSince(NamedTuple):
-    """The log offsets of the last `seconds`: from `since_offset` up to, not with, `next_offset`."""
+    """The log offsets of the last `seconds`: from `since_offset` to `next_offset`, excluding `next_offset`."""
 
     seconds: int
     lowest: int
@@ -34,13 +34,13 @@ class LogOffsetsSince(NamedTuple):
 
 
 class EverStored(NamedTuple):
-    """Log offsets ever taken, those of failed writes included."""
+    """The number of log offsets ever taken, including those of failed writes."""
 
     messages: int
 
 
 class EntriesSince(NamedTuple):
-    """Entries of all queues: kept, and added within the last `seconds`; each also of the discarded topic alone."""
+    """The entries of all queues: kept, and added within the last `seconds`; both also for the discarded topic."""
 
     seconds: int
     kept: int
@@ -61,10 +61,10 @@ MAX_TOPICS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """How many rows the store holds (`kept`), and how many were added `within` each window of so many seconds.
+    """How many rows the store holds (`kept`), and how many were added `within` each window, by its seconds.
 
-    Differences of offsets: a write that failed left a gap in those of the log, and rows of overlapping transactions may
-    count on either side of a window's edge.
+    The numbers are differences of offsets: a failed write leaves a gap in log offsets, and rows of overlapping
+    transactions may count on either side of a window's edge.
     """
 
     kept: int
@@ -73,14 +73,14 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """What became visible: entries of topics, and those of the topic of discarded transactions."""
+    """The entries of topics, and the entries of the topic of discarded transactions."""
 
     entries: Stored
     discarded: Stored
 
 
 def messages(windows: Sequence[int]) -> Stored:
-    """Messages stored, half messages among them."""
+    """The number of stored messages, including half messages."""
     found = cells.ask(lambda: sync.read(LOG_OFFSETS_SINCE, {"seconds": list(windows)})).values()
     return Stored(
         kept=sum(rows[0].next_offset - rows[0].lowest for rows in found),
@@ -115,7 +115,7 @@ def entries(windows: Sequence[int], namespace: str | None = None) -> Visible:
 
 
 def ever_stored() -> int:
-    """How many messages were ever stored, the gaps of failed writes included."""
+    """The number of messages ever stored, including the gaps of failed writes."""
     return sum(cells.ask(lambda: sync.read(EVER_STORED)[0].messages).values())
 
 
@@ -126,13 +126,13 @@ def entries_by_topic(namespace: str | None = None) -> dict[str, int]:
 
 
 def segments() -> dict[str, int]:
-    """How many segments there are, by their state."""
+    """The number of segments by state."""
     rows = Segment.objects.order_by().values_list("state").annotate(segments=Count("*"))
     return dict(rows)
 
 
 def now() -> datetime:
-    """The database's time, from which ages and due times are counted. Read beside a segment: there is always one."""
+    """The database's time, from which ages and due times are counted. Read with a segment, as one always exists."""
     time: datetime = Segment.objects.values_list(Now(), flat=True)[:1].get()
     return time
 
@@ -144,7 +144,7 @@ def bounds(of_queues: Iterable[queues.Queue]) -> Sequence[QueueBounds]:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What the queues of a topic hold; `partial`: the topic has more queues than were read."""
+    """The number of entries that a topic's queues hold. `partial`: the topic has more queues than were read."""
 
     topic: Topic
     entries: int
@@ -153,7 +153,7 @@ class Held:
 
 
 def held_by(of_topics: Sequence[Topic], max_queues: int) -> list[Held]:
-    """What each of these topics holds in its first `max_queues` queues."""
+    """The entries that each of these topics holds in its first `max_queues` queues."""
     wanted = [(topic.id, queue_id) for topic in of_topics for queue_id in range(min(topic.queues, max_queues))]
     by_topic: dict[int, list[QueueBounds]] = {topic.id: [] for topic in of_topics}
     for read in cells.ask(lambda: bounds(wanted)).values():

@@ -1,1 +1,1 @@
-"""Cells, the databases of one installation: the map of topics, copies of configuration, sides of a split, repairs."""
+"""Cells, the databases of one installation: their list, copies of configuration, repairs, the two sides of a move."""

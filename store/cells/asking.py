@@ -1,4 +1,4 @@
-"""The threads in which synchronous works ask the cells."""
+"""The threads in which synchronous functions ask the cells."""
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,20 +9,20 @@ from store.process import runtime
 
 Result = TypeVar("Result")
 
-# Works that ask one cell at a time.
+# The most functions that ask one cell at once; more of them wait.
 MAX_ASKED_AT_ONCE = 8
 
 
 class Asking:
-    """The threads that ask one cell: one that hangs keeps those of the others free."""
+    """The threads that ask one cell. A cell that hangs does not occupy the threads of other cells."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(MAX_ASKED_AT_ONCE, thread_name_prefix=f"ask {runtime.here().name}")
 
     def begin(self, work: Callable[[], Result]) -> Future[Result]:
-        """Has a thread do a work in the context of the caller."""
+        """Has a thread call a function in the context of the caller."""
         return self._threads.submit(copy_context().run, work)
 
     async def close(self) -> None:
-        """Lets the threads end with what they do."""
+        """Ends the threads after their current calls; waiting calls are cancelled."""
         self._threads.shutdown(wait=False, cancel_futures=True)

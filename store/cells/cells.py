@@ -1,4 +1,4 @@
-"""The cells of the installation, as the control lists them and a process serves them."""
+"""The cells of the installation: the control's list, the cells that a process serves, and how each is asked."""
 
 import asyncio
 import contextlib
@@ -23,14 +23,14 @@ Result = TypeVar("Result")
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# The names of the cells that the work of this context has left out; None: it leaves none out.
+# The names of the cells that this context has left out. None: this context leaves none out, and fails instead.
 _missing: ContextVar[list[str] | None] = ContextVar("missing", default=None)
-# Whether the work of this context is that of one cell alone.
+# Whether this context works for one cell alone.
 _in_one: ContextVar[bool] = ContextVar("in_one", default=False)
 
 
 class CellFacts(NamedTuple):
-    """A cell as processes need it. `url` is as it is stored: `sealing.opened` gives libpq's."""
+    """A cell in the control's list. `url` is the stored text; `sealing.opened` returns the URL for libpq."""
 
     id: int
     name: str
@@ -39,21 +39,22 @@ class CellFacts(NamedTuple):
     parent_id: int | None
 
 
-# It, and all configuration, is read from the control.
+# The list, like all configuration, is read from the control.
 LIST_CELLS = Statement(__file__, "list_cells", CellFacts)
 
-# Less than what is left of a cached value when it is looked up again.
+# Shorter than the rest of a cached value's time when it is looked up again.
 CONTROL_SECONDS = 0.4
-# How long a work waits for its turn at a cell, and its answer.
+# How long `ask` waits for the answer of a cell, the wait for a free thread included.
 ASKED_SECONDS = 5.0
-# Longer than a failover of the control takes. For so long a process that is cut off from it may accept a revoked key.
+# Longer than a failover of the control takes. A process that is cut off from the control may accept a revoked key for
+# this time.
 BELIEVED_SECONDS = 900.0
-# A process that meets no topic of a new cell serves it after this: of one cell, and of several, whose topics may move.
+# The least time between two readings of the list: with one cell, and with several, whose topics may move to a new cell.
 ANEW_SECONDS, AMONG_SEVERAL_SECONDS = 10.0, 1.0
 
 
 class Learnt:
-    """When this process has last asked which cells there are, by the monotonic clock, and what it has served since."""
+    """When this process last read the list of cells, by the monotonic clock, and the cells that it found."""
 
     def __init__(self) -> None:
         self.at = -ANEW_SECONDS
@@ -61,18 +62,18 @@ class Learnt:
 
 
 async def learn_anew() -> None:
-    """As `learn`, unless it did so less than ANEW_SECONDS ago, or AMONG_SEVERAL_SECONDS."""
+    """As `learn`, unless the last time was less than ANEW_SECONDS ago; with several cells AMONG_SEVERAL_SECONDS."""
     if time.monotonic() - runtime.control(Learnt).at >= (AMONG_SEVERAL_SECONDS if runtime.several else ANEW_SECONDS):
         await learn()
 
 
 async def learn() -> None:
-    """Has this process serve the cells that the control lists, and no other. Raises SystemBusy while that is away."""
+    """Makes this process serve exactly the cells in the control's list. Raises SystemBusy while the control is away."""
     _serve(await connections.read_control(LIST_CELLS))
 
 
 def learn_once() -> None:
-    """As `learn`, by Django's connection, for a process without an event loop: a command. Raises as Django does."""
+    """As `learn`, for a command without an event loop, on Django's connection. Raises Django's OperationalError."""
     _serve(sync.read(LIST_CELLS))
 
 
@@ -81,7 +82,7 @@ def _serve(found: Sequence[CellFacts]) -> None:
     learnt.at = time.monotonic()
     guards.require_own_sessions(len(found))
     if found == learnt.found:
-        return  # to open the URLs of ten cells took a third of what these cost an idle process
+        return  # decrypting the URLs of ten cells took a third of their cost in an idle process
     served = runtime.current().cells
     for facts in found:
         try:
@@ -99,11 +100,11 @@ def _serve(found: Sequence[CellFacts]) -> None:
 async def or_last(
     cache: TtlCache[Key, Value], key: Key, look_up: Callable[[], Awaitable[Value | None]]
 ) -> Value | None:
-    """What a look-up finds in the configuration, or what it found last, where only the control is away.
+    """Looks a value of the configuration up. While the control is away, returns the value that was found last.
 
-    Then nothing of the configuration can have been changed since, and the other cells go on. But a process may be cut
-    off from a control that others reach, which may have revoked a key: what was found more than
-    BELIEVED_SECONDS ago is not believed any more, and the look-up's refusal is raised.
+    If the control is away for all processes, the configuration cannot have changed, and the other cells keep working.
+    But this process alone may be cut off, while another one revokes a key. So a value found more than BELIEVED_SECONDS
+    ago is not used, and the refusal of the look-up is raised.
     """
     last = cache.last(key, BELIEVED_SECONDS)
     if last is None or not runtime.several:
@@ -116,12 +117,12 @@ async def or_last(
 
 
 async def in_each(work: Callable[[], Awaitable[object]]) -> None:
-    """Does a work in each cell, in all of them at once: one that is away does not keep it from the others.
+    """Calls `work` in all cells at once. A cell that is away does not stop the others.
 
-    Raises what it raised in one of them, once it has ended in all.
+    After it has ended in all cells, raises an exception that it raised in one of them.
     """
     with contextlib.suppress(SystemBusy):
-        # Those that are known go on.
+        # The cells known so far are served.
         await learn_anew()
     if not runtime.several:
         await work()
@@ -133,15 +134,15 @@ async def in_each(work: Callable[[], Awaitable[object]]) -> None:
 
 
 def each(work: Callable[[], Result]) -> list[Result]:
-    """What a synchronous work finds in each cell by `sync.read` and the ORM, the control's first. Raises CellAway."""
+    """The result of `work`, which reads by `sync.read` or the ORM, in each cell, the control first. Raises CellAway."""
     return [_at(cell, work) for cell in runtime.cells()]
 
 
 def ask(work: Callable[[], Result], only: Container[int] | None = None) -> dict[int, Result]:
-    """What a synchronous work finds in each cell, or `only` in some, by the cell's id; the control's first.
+    """The result of the synchronous `work` in each cell, or in the cells of `only`, by cell id; the control first.
 
-    They are asked at once, 2 s each; work that asks again asks its own cell. Raises what the work raises in
-    the control, and CellAway for a cell that does not answer, but that a block of `leaving_out` leaves it out.
+    The cells are asked at once. A call of `ask` within `work` asks its own cell only. Raises what `work` raises in the
+    control, and CellAway for a cell that does not answer, unless a block of `leaving_out` is open.
     """
     if _in_one.get():
         here = runtime.here().cell
@@ -176,7 +177,7 @@ def together(
     add: Callable[[Result, Result], Result],
     size: Callable[[Result], int],
 ) -> Sequence[Result]:
-    """The rows that several cells have found, those of one key added up, the most first; of one cell as they are."""
+    """The rows of several cells, rows of one key added up, the largest first. Rows of a single cell are unchanged."""
     if len(found) == 1:
         return next(iter(found))
     sums: dict[object, Result] = {}
@@ -187,9 +188,9 @@ def together(
 
 @contextlib.contextmanager
 def leaving_out() -> Iterator[list[str]]:
-    """Within the block a cell that does not answer is left out, with its name in the list: the answer has to say so.
+    """Within the block, cells that do not answer are left out. The list gets their names, which the answer must show.
 
-    It is asked once, and not again within the block.
+    A cell that did not answer is not asked again within the block.
     """
     names = missing()
     token = _missing.set(names)
@@ -201,19 +202,19 @@ def leaving_out() -> Iterator[list[str]]:
 
 
 def leave_out(names: Iterable[str]) -> None:
-    """Names cells that were left out in the list of the block around this."""
+    """Adds the names of cells that were left out to the list of the enclosing block."""
     listed = _missing.get()
     if listed is not None:
         listed += [name for name in names if name not in listed]
 
 
 def missing() -> list[str]:
-    """The names of the cells that the block around this has left out so far."""
+    """The names of the cells that the enclosing block has left out so far."""
     return list(_missing.get() or ())
 
 
 def at(cell: int, work: Callable[[], Result]) -> Result:
-    """What a synchronous work finds in one cell; as `each`."""
+    """The result of the synchronous `work` in one cell; as `each`."""
     return _at(runtime.of(cell), work)
 
 
@@ -227,7 +228,7 @@ def _at(cell: Runtime, work: Callable[[], Result]) -> Result:
 
 
 def _apart(cell: int, work: Callable[[], Result]) -> Result:
-    """As `at`, in a thread that ends with it: what the work has read of the configuration keeps no connection."""
+    """As `at`, in another thread, which then returns its connection to the pool."""
     try:
         return at(cell, work)
     finally:
@@ -235,7 +236,7 @@ def _apart(cell: int, work: Callable[[], Result]) -> Result:
 
 
 def _answering(cell: Runtime) -> contextlib.AbstractContextManager[object]:
-    """The control's connection is that of the request, which may be within a transaction."""
+    """The database of a cell; nothing for the control, whose connection may be in a transaction of the request."""
     return databases.answering(databases.here(), cell.name) if cell.url else contextlib.nullcontext()
 
 

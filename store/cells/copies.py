@@ -1,10 +1,10 @@
-"""Copies: each cell has the rows of configuration that its statements join or lock, under the ids of the control.
+"""Copies: each cell has the rows of configuration that its statements join or lock, with the ids of the control.
 
 A change is made at the control, then in each other cell, then committed at the control. So no process finds a row that
-a cell lacks, and a cell that is away has the change refused. A delete is committed in the cells behind the control:
-what meets it in a cell waits there, and then finds it at the control, too. What a crash in between leaves in some of
-the cells only, `repair` mends; a row in a cell that the control does not have is in no process's way meanwhile, for
-none finds its id.
+a cell lacks, and a change is refused while a cell is away. A delete is committed at the control first and in the cells
+after that: a statement in a cell waits for the deleted row, and by then the row is gone at the control too. After a
+crash in between, `repair` makes the cells equal to the control. Until then a row that only a cell has does no harm,
+because no process finds its id.
 """
 
 import asyncio
@@ -31,13 +31,13 @@ Row = TypeVar("Row")
 
 
 class SharedCopies(NamedTuple):
-    """The lock of the copies is shared."""
+    """The row of a statement that shares the lock of the copies."""
 
     pg_advisory_xact_lock_shared: None
 
 
 class HeldCopies(NamedTuple):
-    """The lock of the copies is held."""
+    """The row of a statement that holds the lock of the copies alone."""
 
     pg_advisory_xact_lock: None
 
@@ -47,15 +47,15 @@ HOLD_COPIES = Statement(__file__, "hold_copies", HeldCopies)
 COPIES_LOCK = 0x6D71_6370_7900
 logger = structlog.stdlib.get_logger(__name__)
 
-# Of a `change`: transactions in the cells, which end behind that of the control.
+# The transactions in other cells that a `change` has open; they end after the control's transaction.
 _behind: ContextVar[ExitStack | None] = ContextVar("behind_the_control", default=None)
 
 
 @contextmanager
 def change() -> Iterator[None]:
-    """A transaction of the control for changes of the configuration; what it deletes is gone from the cells behind it.
+    """A transaction of the control for changes of the configuration. The other cells delete rows after its commit.
 
-    Within another such block it is a part of that.
+    A block within another `change` belongs to the outer transaction.
     """
     if _behind.get() is not None:
         with transaction.atomic():
@@ -71,8 +71,8 @@ def change() -> Iterator[None]:
 
 
 def in_others(work: Callable[[], object]) -> None:
-    """Does a work of the `change` in each other cell, in a transaction there that ends behind it. Raises CellAway."""
-    # Before any lock in a cell: a repair takes them in this order.
+    """Calls `work` in each other cell, in a transaction that ends after the `change`. Raises CellAway."""
+    # Taken before any lock in a cell, as a repair does.
     _read_control(SHARE_COPIES, {"key": COPIES_LOCK})
     for cell in others():
         _hold(cell)
@@ -81,12 +81,12 @@ def in_others(work: Callable[[], object]) -> None:
 
 
 def _hold(cell: CellFacts) -> str:
-    """Django's alias of a cell's database, in a transaction that ends behind the `change`. Raises CellAway."""
+    """Django's alias of a cell's database, with a transaction there that ends after the `change`. Raises CellAway."""
     behind = _behind.get()
     assert behind is not None, "what is deleted is deleted within copies.change()"
     with of_cell(cell) as database:
         if not connections_of_django[database].in_atomic_block:
-            # Before the caches are dropped, which waits for other processes.
+            # Registered before the function that drops caches, which waits for other processes.
             transaction.on_commit(partial(_end, behind))
             behind.enter_context(closing(connections_of_django[database]))
             behind.enter_context(transaction.atomic(using=database))
@@ -94,7 +94,7 @@ def _hold(cell: CellFacts) -> str:
 
 
 def _end(behind: ExitStack) -> None:
-    """Commits what was deleted in the cells, now that the control has; one that is away keeps it until a `repair`."""
+    """Commits the deletes in the cells after the control's commit. A cell that is away keeps rows until `repair`."""
     try:
         behind.close()
     except (OperationalError, InterfaceError) as problem:
@@ -102,11 +102,11 @@ def _end(behind: ExitStack) -> None:
 
 
 def write(model: type[Model], keys: Collection[Any], besides: Collection[str] = ()) -> None:
-    """Makes the rows of these primary keys in each cell what they are in this transaction of the control; gone if gone.
+    """Copies the rows with these primary keys from the control's transaction to each cell. Deletes missing rows there.
 
-    Called last in the transaction of the change, from any thread; within `change` where rows may be gone. Of a row that
-    a cell has already the fields that are each cell's own stay as they are there, but for those in `besides`. Raises
-    CellAway: the transaction is then to be rolled back.
+    Called last in the transaction of the change, from any thread; within `change` if rows may have been deleted. An
+    existing row of a cell keeps the fields that each cell writes itself, except those in `besides`. Raises CellAway;
+    then the caller rolls the transaction back.
     """
     _read_control(SHARE_COPIES, {"key": COPIES_LOCK})
     theirs = others()
@@ -126,11 +126,11 @@ def write(model: type[Model], keys: Collection[Any], besides: Collection[str] = 
 async def first_use(
     statement: Statement[NoRow], parameters: Mapping[str, Any], model: type[Model], **found_by: Any
 ) -> None:
-    """Executes the statement of a first use at the control, and copies the rows that it may have made or changed.
+    """Executes the statement of a first use at the control, and copies the rows that match `found_by` to the cells.
 
-    Raises SystemBusy as `connections.read` does, or CellAway; then nothing was made.
+    Raises SystemBusy as `connections.read` does, or CellAway; then nothing was created.
     """
-    # Not by what this process knew: a cell may just have been added.
+    # Another process may just have added a cell.
     await cells.learn()
     if not runtime.several:
         await connections.read_control(statement, parameters)
@@ -142,7 +142,7 @@ def _create(
     statement: Statement[NoRow], parameters: Mapping[str, Any], model: type[Model], found_by: Mapping[str, Any]
 ) -> None:
     try:
-        # Its commit is not that of the request, of which nothing is stored yet.
+        # With a patience of its own, since this commit stores nothing of the request.
         with patience.of(patience.REQUEST_SECONDS), transaction.atomic():
             sync.write(statement, parameters)
             write(model, list(model._default_manager.filter(**found_by).values_list("pk", flat=True)))
@@ -153,18 +153,18 @@ def _create(
 
 
 def others() -> Sequence[CellFacts]:
-    """The cells besides the control."""
+    """The cells except the control."""
     return [cell for cell in _read_control(LIST_CELLS) if cell.id != CONTROL]
 
 
 def _read_control(statement: Statement[Row], parameters: Mapping[str, Any] | None = None) -> Sequence[Row]:
-    """The work may be that of a cell, such as a receive: that cell knows of no others."""
+    """The rows of a statement at the control, also when the context works for another cell."""
     with nullcontext() if runtime.chosen() is None else runtime.in_cell(CONTROL):
         return sync.read(statement, parameters)
 
 
 def of_cell(cell: CellFacts) -> AbstractContextManager[str]:
-    """A short block with Django's alias of a cell's database. Raises CellAway."""
+    """A context that gives Django's alias of a cell's database, for a short block. Raises CellAway."""
     return databases.answering(alias(cell), cell.name)
 
 
@@ -177,25 +177,25 @@ def alias(cell: CellFacts) -> str:
 
 
 def hold() -> None:
-    """Until the end of the transaction no other one changes the configuration; those under way have ended."""
+    """Waits for other changes of the configuration, and keeps new ones waiting until the transaction ends."""
     _read_control(HOLD_COPIES, {"key": COPIES_LOCK})
 
 
 def configured(model: type[Model]) -> list[str]:
-    """The fields of a row that all cells have alike, besides its primary key; others each cell writes itself."""
+    """The fields that are equal in all cells, without the primary key. The other fields each cell writes itself."""
     own = getattr(model, "of_each_cell", ())
     return [field.name for field in model._meta.concrete_fields if field.name not in (*own, *_key(model))]
 
 
 def put(alias: str, rows: Sequence[Model], fields: Collection[str]) -> None:
-    """Writes rows into a cell's database, where they may be already; of these only the fields."""
+    """Inserts rows into a cell's database. In rows that exist already it sets only `fields`."""
     if not rows:
         return
     try:
         with transaction.atomic(using=alias):
             _put(alias, rows, fields)
     except IntegrityError:
-        # What a change left that was never committed at the control has the name of one of these.
+        # A row of a change that was never committed at the control has the name of one of these rows.
         with transaction.atomic(using=alias):
             for row in rows:
                 _rivals(alias, row).delete()
@@ -210,7 +210,7 @@ def _put(alias: str, rows: Sequence[Model], fields: Collection[str]) -> None:
 
 
 def _rivals(alias: str, row: Model) -> Any:
-    """Rows of the cell with another primary key that have what is unique of this one."""
+    """Rows of the cell with another primary key and a unique value of this row."""
     unique = [[field.name] for field in row._meta.concrete_fields if field.unique and not field.primary_key]
     unique += [list(each.fields) for each in row._meta.constraints if isinstance(each, UniqueConstraint)]
     alike = Q()

@@ -1,4 +1,4 @@
-"""The tables of cells: which there are, which one a database is, and the version of the map of topics."""
+"""The tables of cells: the list of cells, which cell a database is, and the version of the map of topics."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
@@ -10,10 +10,10 @@ from store.db.sealing import SealedField
 
 
 class Cell(models.Model):
-    """A database with the tables of the message path, for some of the topics. Rows are kept by the control, cell 0.
+    """A database with the tables of the message path, for some of the topics. The control, cell 0, has these rows.
 
-    The URL of cell 0 is empty: it is that of the process. Ids of messages and receipt handles hold a cell's id in ten
-    bits; that of a cell which was removed is not used again. `parent_id`: that which this one was split from.
+    The URL of cell 0 is empty: its URL is in the settings. Ids of messages and receipt handles hold a cell's id in ten
+    bits. The id of a removed cell is not used again. `parent_id`: the cell from which this cell was split off.
     """
 
     id = models.AutoField(primary_key=True)
@@ -38,13 +38,13 @@ class Cell(models.Model):
 
 
 class CellIdentity(models.Model):
-    """Which cell this database is, of which installation: one row in each database, (0, 0) until it joins another.
+    """Which cell of which installation this database is, in one row: cell 0 until the database joins another one.
 
-    `epoch` is raised by each fence and by its end; behind `fenced_until` any process may end it. `departed` are topics
-    of other cells that this database once had, and `departed_queues` queues of the broker's own topics that hold their
-    messages, as `topic << 32 | queue`. `first_numbers`: of a cell that was split off, the first number of each sequence
-    that is its own; rows with lower ones are copies of the parent's. `installation` is made with the tables, and taken
-    over on joining.
+    Each fence raises `epoch`, and so does its end; after `fenced_until` any process may end the fence. `departed`:
+    topics that have left this database for other cells; `departed_queues`: the queues of the broker's own topics that
+    hold messages of departed topics, as `topic << 32 | queue`. `first_numbers`: for a cell that was split off, the
+    first number that it took itself, by sequence; rows with lower numbers are copies of the parent's. `installation` is
+    created with the tables, and replaced when the database joins an installation.
     """
 
     only = models.BooleanField(primary_key=True, default=True, db_default=True)
@@ -62,7 +62,7 @@ class CellIdentity(models.Model):
 
 
 class CellMap(models.Model):
-    """The version of the map from topics to cells, in one row: each change of a topic's cell, or a cell, raises it."""
+    """The version of the map from topics to cells, in one row. Each change of a cell or of a topic's cell raises it."""
 
     only = models.BooleanField(primary_key=True, default=True, db_default=True)
     version = models.BigIntegerField()

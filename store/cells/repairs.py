@@ -1,4 +1,4 @@
-"""Repairs: where a cell's copies of the configuration differ from what the control has, and how that is mended."""
+"""Repairs: finds where a cell's copies of the configuration differ from the control, and makes them equal."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,40 +9,40 @@ from django.db.models import Model
 from store.cells import copies
 from store.cells.cells import CellFacts
 
-# Rows that a repair compares and writes at a time.
+# The most rows that a repair writes or deletes with one statement.
 MAX_ROWS = 1000
 
 
 class Difference(NamedTuple):
-    """Rows of one table that a cell lacks or has otherwise than the control, and those that the control has not."""
+    """Primary keys of one table: `lagging` rows are missing or different in a cell, only the cell has `extra` rows."""
 
     model: type[Model]
     lagging: Sequence[Any]
     extra: Sequence[Any]
 
 
-# Of each table the rows by their primary keys, with the values of `configured`.
+# The values of the fields `configured`, by table and primary key.
 Rows = Mapping[type[Model], Mapping[Any, tuple[Any, ...]]]
 
 
 def of_control(models: Iterable[type[Model]]) -> Rows:
-    """What the control has of these tables."""
+    """The rows of these tables at the control."""
     return {model: _rows(DEFAULT_DB_ALIAS, model) for model in models}
 
 
 def compare(cell: CellFacts, ours: Rows) -> Sequence[Difference]:
-    """Where a cell's copies differ from what the control has, table by table; a change under way counts, too.
+    """The differences between a cell's copies and the control, one for each table that has some. Raises CellAway.
 
-    Raises CellAway.
+    A change that is under way may also appear as a difference.
     """
     with copies.of_cell(cell) as theirs:
         return [found for model in ours if (found := _difference(theirs, model, ours[model])).lagging or found.extra]
 
 
 def repair(cell: CellFacts, models: Sequence[type[Model]]) -> int:
-    """Makes a cell's copies what the control has; returns how many rows it changed. Raises CellAway.
+    """Makes a cell's copies equal to the control. Returns how many rows it changed. Raises CellAway.
 
-    Changes of the configuration wait meanwhile. `models` are in the order in which their rows refer to each other.
+    Changes of the configuration wait meanwhile. In `models` a table stands behind the tables that its rows refer to.
     """
     with transaction.atomic():
         copies.hold()

@@ -1,7 +1,7 @@
-"""The two databases of a move of topics, as the run that moves them sees them: a session of its own in each.
+"""The two databases of a move of topics. The run that moves them has one session in each.
 
-It is synchronous, keeps one session from begin to end, and never opens a second one: a run that another one has taken
-over, and whose sessions that has ended, changes nothing any more.
+The code is synchronous, keeps its session from begin to end and never opens a second one. So a run stops changing
+anything as soon as another run takes the move over and ends the sessions of the first.
 """
 
 import time
@@ -24,7 +24,7 @@ Row = TypeVar("Row")
 
 
 class SideFacts(NamedTuple):
-    """Which server and database a side is. A system identifier is that of a server and of its standbys."""
+    """The server and database of a side. A server and its standbys have the same system identifier."""
 
     system_identifier: int
     is_standby: bool
@@ -40,38 +40,38 @@ class SideFacts(NamedTuple):
 
 
 class CellId(NamedTuple):
-    """The id of a cell that is to be made."""
+    """The id for a new cell."""
 
     id: int
 
 
 class Position(NamedTuple):
-    """A place in the WAL of a server."""
+    """A position in the WAL of a server."""
 
     position: str
 
 
 class Replay(NamedTuple):
-    """What a standby has still to replay up to a position; None where it has replayed nothing yet."""
+    """The bytes of WAL that a standby has still to replay up to a position; None while it has replayed nothing."""
 
     lag_bytes: int | None
     is_standby: bool
 
 
 class Clock(NamedTuple):
-    """The time of a server."""
+    """The current time of a server."""
 
     now: datetime
 
 
 class Asked(NamedTuple):
-    """The server was asked for it."""
+    """Whether the server has accepted the request for promotion."""
 
     is_asked: bool
 
 
 class SkippedNumbers(NamedTuple):
-    """How many sequences were moved ahead."""
+    """The number of sequences that were moved ahead."""
 
     moved: int
 
@@ -87,7 +87,7 @@ NOTE_FIRST_NUMBERS = Statement(__file__, "note_first_numbers")
 BECOME_CELL = Statement(__file__, "become_cell")
 PLACE_TOPICS = Statement(__file__, "place_topics")
 
-# A purge of many rows goes through its table once, as no statement of the message path may.
+# A purge of many rows scans a whole table, which no statement of the message path may do.
 SETTINGS = (
     b"SET statement_timeout = '60s'; SET lock_timeout = '3s'; SET enable_seqscan = on; SET plan_cache_mode = auto; "
     b"SET default_transaction_read_only = off"
@@ -99,7 +99,7 @@ LOOK_SECONDS = 0.001
 
 
 class Side:
-    """One of the databases, by a session that writes behind a fence. Its methods raise CellAway."""
+    """One of the databases, with a session that may write while the cell is fenced. Its methods raise CellAway."""
 
     def __init__(self, name: str, url: str) -> None:
         self.name = name
@@ -109,7 +109,7 @@ class Side:
 
     @property
     def pid(self) -> int:
-        """The process of the server that has the session."""
+        """The server process of the session."""
         return self._session.info.backend_pid
 
     def __enter__(self) -> Self:
@@ -145,28 +145,29 @@ class Side:
         return self.one(LOOK_AT_SIDE)
 
     def depart(self, topics: Sequence[int], queues: Sequence[int]) -> None:
-        """Notes what has left this database, and has it refuse the messages of these topics; within a transaction."""
+        """Notes topics and queues that have left, and has messages of the topics refused. Call it in a transaction."""
         self.change(fences.DROP_GUARD)
         if topics:
             self.change(fences.guard(topics))
         self.ask(fences.SET_DEPARTED, topics=list(topics), queues=list(queues))
 
     def oust(self, before: datetime | None = None, pids: Sequence[int] | None = None) -> list[int]:
-        """Has the broker's sessions ended, those that began before a moment or some; returns those still there."""
+        """Ends sessions of the broker: those begun before a time, or those of `pids`. Returns the pids still there."""
         parameters = {"mover": fences.MOVER, "before": before, "pids": pids}
         return [one.pid for one in self.ask(fences.OUST_SESSIONS, **parameters)]
 
     def oust_readers(self) -> None:
-        """Has those sessions ended that began while the database had each new session read only: they would for good.
+        """Ends sessions that began while new sessions of the database were read only, because they stay read only.
 
-        Behind the transaction that ended that. One that was about to begin then is in the list of sessions soon.
+        Called after the transaction that let new sessions write again. A session that was just about to begin then
+        appears in the list of sessions soon.
         """
         now, until = self.one(READ_CLOCK).now, time.monotonic() + OUST_SECONDS
         while self.oust(before=now) and time.monotonic() < until:
             time.sleep(LOOK_SECONDS)
 
     def take_over(self, own: Sequence[int] = ()) -> None:
-        """Ends the sessions of other runs in this database; `own` are those of this run besides this one."""
+        """Ends the sessions of other runs in this database. `own`: the pids of this run's other sessions."""
         self.ask(fences.OUST_MOVERS, mover=fences.MOVER, own=list(own))
 
     @contextmanager

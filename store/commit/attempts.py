@@ -1,4 +1,4 @@
-"""Why a stepwise batch is done over, how many times, and what is answered at last."""
+"""Why a stepwise batch is repeated, how many times, and the answer after the last attempt."""
 
 import structlog
 from psycopg import errors as pg
@@ -11,17 +11,18 @@ from store.errors import Refusal, SystemBusy
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# Another process got in between (the same id, the same locks, a commit between two reads): nothing is wrong with the
-# batch, it is done over. Or the session was ended before the commit, by an administrator or as this process stopped.
+# These problems do not concern the batch itself, so it is repeated. Another process interfered: it used the same id or
+# the same locks, or committed between two reads. Or the session was ended before the commit, by an administrator or
+# because this process had stopped.
 BETWEEN = (pg.UniqueViolation, pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable)
 DONE_OVER = (Overtaken, *BETWEEN, *ENDED)
 MAX_ATTEMPTS = 4
-# Of one operation by itself; while it meets a lock of another session it has the time of `locked`.
+# For one operation by itself. For one that meets a lock of another session, `locked` has the limit.
 MAX_ATTEMPTS_ALONE = 16
 
 
 def answer(pending: Pending, problem: Exception) -> Exception:
-    """What the caller of one operation is answered that was not written for this problem."""
+    """The exception for the caller of one operation that this problem kept from being written."""
     if isinstance(problem, pg.LockNotAvailable):
         return connections.locked(pending.holders)
     if isinstance(problem, ENDED):

@@ -1,4 +1,4 @@
-"""A stepwise batch: one transaction of several round trips, and what its operations have it write."""
+"""A stepwise batch: one transaction of several round trips, with the records, entries and rows to be written."""
 
 import uuid
 from collections.abc import Callable, Iterable, Sequence
@@ -14,9 +14,9 @@ from store.messages.accept import FIND_MESSAGES, Accepted, StoredBefore
 
 
 class Overtaken(Exception):
-    """What two statements of a batch have read cannot be true at once: another process has committed in between.
+    """Two statements of a batch have read rows that contradict each other: another process has committed in between.
 
-    The batch is rolled back and done over.
+    The batch is rolled back and repeated.
     """
 
 
@@ -27,7 +27,7 @@ class Batch:
         self.connection = connection
         self.segment_id = segment_id
         self.now = now
-        # On a second attempt nothing may be taken for new without looking.
+        # On a second attempt an id is not known to be new: the first one may have been committed.
         self.again = again
         self.records: list[Record] = []
         self.entries: list[queues.Entry] = []
@@ -35,19 +35,19 @@ class Batch:
         self._rows: dict[Statement[Any], list[dict[str, object]]] = {}
 
     def append(self, records: Iterable[Record]) -> None:
-        """Adds messages to be stored; their log offsets are known behind the first pause of `Operation.write`."""
+        """Adds messages to be stored; their log offsets are known after the first `yield` of `Operation.write`."""
         self.records.extend(records)
 
     def enqueue(self, entry: queues.Entry) -> None:
-        """Adds an entry, which makes a stored message visible; its queue offset is known behind the second pause."""
+        """Adds an entry, which makes a stored message visible; its queue offset is known after the second `yield`."""
         self.entries.append(entry)
 
     def insert(self, statement: Statement[Any], row: dict[str, object]) -> None:
-        """Adds a row to those that a statement writes, which takes its columns as arrays."""
+        """Adds a row for a statement that takes the columns of all its rows as arrays."""
         self._rows.setdefault(statement, []).append(row)
 
     def after_commit(self, call: Callable[[], None]) -> None:
-        """Adds a call to be made in this process once the batch is durable; it may be lost, and must not fail."""
+        """Adds a function that this process calls after the commit. The call may be lost, and must not raise."""
         self.afterwards.append(call)
 
     async def read(self, statement: Statement[RowType], parameters: dict[str, Any]) -> Sequence[RowType]:
@@ -55,13 +55,13 @@ class Batch:
         return await connections.execute(self.connection, statement, parameters)
 
     async def stored_before(self, accepted: Sequence[Accepted]) -> dict[uuid.UUID, StoredBefore]:
-        """The messages that are stored already, by id. After a failed attempt ids of the broker are looked up, too."""
+        """The messages that are stored already, by id. After a failed attempt it also looks up the broker's own ids."""
         ids = [one.message_id for one in accepted if one.may_repeat or self.again]
         rows = await self.read(FIND_MESSAGES, {"message_ids": ids}) if ids else ()
         return {row.message_id: row for row in rows}
 
     async def write_rows(self) -> None:
-        """Writes what `insert` has gathered, one statement per kind of row."""
+        """Writes the rows that `insert` has collected, one statement for each kind of row."""
         gathered, self._rows = self._rows, {}
         for statement, rows in gathered.items():
             columns = {name: [row[name] for row in rows] for name in rows[0]}

@@ -1,4 +1,4 @@
-"""Operations that a lock of another session keeps from being written: how long they are tried again, and the reason."""
+"""Operations that wait for a lock of another session: how long they are repeated, and the refusal after that."""
 
 import asyncio
 import contextlib
@@ -15,16 +15,16 @@ from store.errors import SystemBusy
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# From its submission on. The pipelined batch before took 0.3 s at most, and the attempt that is under way then takes a
-# second at most: each request is answered within 5 s.
+# Counted from the submission. The pipelined batch before has taken at most 0.3 s, and the last attempt takes at most 1
+# s, so each request is answered within 5 s.
 LOCKED_SECONDS = 3.0
-# An attempt that takes so long waits for its lock by then, which it does for 0.25 s.
+# An attempt that has taken this long is waiting for its lock; that wait ends after 0.25 s.
 LOOK_AFTER_SECONDS = 0.1
 MAX_HOLDERS = 3
 
 
 class Holder(NamedTuple):
-    """A session that holds a lock, and the name that its program has given itself."""
+    """A session that holds a lock, and its `application_name`."""
 
     pid: int
     application: str
@@ -34,12 +34,12 @@ FIND_HOLDERS = Statement(__file__, "find_holders", Holder)
 
 
 def is_late(pending: Pending) -> bool:
-    """Whether an operation that met a lock is not tried again."""
+    """Whether the time is over for an operation that met a lock, so that it is not tried again."""
     return asyncio.get_running_loop().time() > pending.submitted_at + LOCKED_SECONDS
 
 
 def refuse_late(pending: Sequence[Pending]) -> list[Pending]:
-    """Answers the operations that are late with the reason; the other ones are returned."""
+    """Refuses the operations whose time is over, with the reason. Returns the others."""
     for one in (late := [one for one in pending if is_late(one)]):
         one.resolve(connections.locked(one.holders))
     if late:

@@ -1,6 +1,6 @@
-"""Topics that have left a cell: its guard refuses their messages, and those of an operation are written elsewhere.
+"""Topics that have left a cell: the cell's guard refuses their messages, and the operation is written in another cell.
 
-The guard is a CHECK constraint of the log, which names the topics. A process whose map of topics is old meets it.
+The guard is a CHECK constraint of the log that names the topics. A process with an old map of topics violates it.
 """
 
 import re
@@ -31,21 +31,21 @@ _TOPIC = re.compile(r"\d+")
 
 
 class Outdated(Exception):
-    """A batch has operations that an older map has led to this cell than its connection was opened under."""
+    """Operations of a batch were sent to this cell by an older map than the one at the opening of its connection."""
 
     def __init__(self, version: int) -> None:
         super().__init__(f"the map has the version {version}")
         self._version = version
 
     def refuse(self, pending: Sequence[Pending]) -> list[Pending]:
-        """Refuses these; returns the rest, which is written again."""
+        """Refuses the outdated operations. Returns the others, which are written again."""
         again = outdated([one.operation for one in pending], self._version)
         resolve([one for one in pending if one.operation in again], TopicMoved(OUTDATED))
         return [one for one in pending if one.operation not in again]
 
 
 class Departed(Exception):
-    """A batch has messages of topics that have left this cell: it was rolled back."""
+    """A batch was rolled back because it had messages of topics that have left this cell."""
 
     def __init__(self, topic_ids: frozenset[int], cell: str) -> None:
         super().__init__(f"topics {sorted(topic_ids)} have left the cell {cell}")
@@ -53,9 +53,9 @@ class Departed(Exception):
         self._cell = cell
 
     def refuse(self, pending: Sequence[Pending]) -> list[Pending]:
-        """Refuses what writes to these topics, all of it at once; returns the rest, which is written again.
+        """Refuses all operations that write to these topics. Returns the others, which are written again.
 
-        An operation by itself, whose topics are not known before it is written, is refused, too.
+        An operation that is alone in its batch is refused too, if its topics are not known before it is written.
         """
         left = []
         for one in pending:
@@ -72,7 +72,7 @@ class Departed(Exception):
 
 
 def open_to(pending: Sequence[Pending], connection: Connection) -> Connection:
-    """The connection, which no operation has an older map than. Raises Outdated."""
+    """The connection, if no operation has an older map than it. Raises Outdated."""
     version = connection.map_version
     if version and outdated([one.operation for one in pending], version):
         raise Outdated(version)
@@ -80,7 +80,7 @@ def open_to(pending: Sequence[Pending], connection: Connection) -> Connection:
 
 
 async def problem_of(violation: pg.CheckViolation, connection: Connection | None) -> Exception:
-    """Departed where a batch was rolled back because it met the guard, or else what it met."""
+    """Departed if the guard refused the batch; otherwise `problem`."""
     if violation.diag.constraint_name != GUARD or connection is None:
         return violation
     found = await connections.execute(connection, FIND_GUARD)

@@ -1,8 +1,9 @@
-"""An operation of the message path: one class, which holds all that is true of it, from its call to its result.
+"""An operation of the message path: one class holds everything about it, from the call to the result.
 
-Two writers write it. The *pipelined* one sends the `statements` of all operations of a batch in one round trip; they
-leave out what they cannot write, and give no reason. The *stepwise* one writes what was left out, and operations that
-have no statements of this kind: `write` sees what it finds, and sets a result or the refusal that says why not.
+Two writers write it. The *pipelined* one sends the `statements` of all operations of a batch in one round trip; a
+statement leaves out what it cannot write and gives no reason. The *stepwise* one writes the operations that were left
+out and operations that have no `statements`: `write` reads the rows, and sets a result or a refusal that gives the
+reason.
 """
 
 import asyncio
@@ -19,19 +20,19 @@ from store.notices.listeners import Joined
 from store.segments import log
 
 Result = TypeVar("Result")
-# Takes the problem of an operation that has one, or None; raises nothing.
+# Called with the operation's problem, or None; raises nothing.
 Settled = Callable[[Exception | None], None]
-# A class is written stepwise straight on, or with a pause in which log offsets are assigned, and one for queue offsets.
+# A class is written without a pause, or with two: the first assigns log offsets, the second queue offsets.
 Steps = Coroutine[Any, Any, None] | AsyncGenerator[None, None]
 
 
 class Operation(Generic[Result]):
-    """What a caller wants written, and what became of it.
+    """What a caller wants written, and the result or the refusal.
 
-    `result` stays None while it is not written, or when a pipelined batch left it out; `refusal` says why it was not.
-    No batch has two operations of one `key`, and those of one key keep their order; an empty key is no key. `ids` are
-    those that a pipelined batch has once: the key, and the ids of messages that another operation may bring, too. The
-    class methods see all operations of their class in a batch at once.
+    `result` is None until the operation is written, and stays None if a pipelined batch left it out; `refusal` gives
+    the reason. A batch has at most one operation of a `key`, and operations with the same key keep their order; an
+    empty key is no key. `ids`: the key and the ids of messages that another operation may contain too; no two
+    operations of a pipelined batch share an id. Class methods get all operations of their class in a batch.
     """
 
     __slots__ = (
@@ -51,98 +52,98 @@ class Operation(Generic[Result]):
         "version",
     )
 
-    # The operations of a lane share writers, and so their batches; those of another lane keep no order with them.
+    # Operations of one lane share writers and batches. There is no order between operations of two lanes.
     LANE: ClassVar[str] = "log"
-    # Where the statements of this class stand in a batch.
+    # The order of the classes in a batch, the lowest first.
     ORDER: ClassVar[int] = 0
-    # Goes before those that are not, so that under load the backlog drains.
+    # Urgent operations are written before the others, so that under load the backlog drains.
     URGENT: ClassVar[bool] = False
-    # Whether its caller has a read: a refusal behind its commit says nothing of what was stored.
+    # Whether the caller only reads: then a refusal after the commit says nothing about stored messages.
     IS_READ: ClassVar[bool] = False
 
     def __init__(self, key: bytes = b"") -> None:
         self.key = key
         self.ids: tuple[bytes, ...] = (key,)
-        # Bytes, by `accept.size_of`.
+        # In bytes, by `accept.size_of`.
         self.size = 0
-        # That whose writer takes it, known once it is complete; None for that of the task which has it written.
+        # The cell that writes this operation, set by `complete`. None: the cell of the calling task.
         self.cell: int | None = None
-        # Of the map by which its cell was found; None for one that no topic has led there.
+        # The version of the map by which the cell was found. None: the cell was not found by a topic.
         self.version: int | None = None
-        # Whether pipelined batches take it at all, once everything is known.
+        # Whether a pipelined batch can write it once `complete` has returned.
         self.is_plain = False
-        # No later batch may overtake it: a batch that is sent again would come behind the next one.
+        # No later batch may be under way with it: if its batch is sent again, the later batch would come first.
         self.ordered = False
         self.result: Result | None = None
         self.refusal: Refusal | None = None
-        self.joined: Joined | None = None  # of a read, in the batch of another lane
-        # What it changed, as it was, for the audit.
+        self.joined: Joined | None = None  # for a read that joined a batch of another lane
+        # For the audit: what it changed, as it was before.
         self.before: object = None
         self._is_resolved = False
-        # Called in place of a waiter, in the turn of the event loop in which the result is read.
+        # Called instead of resolving a future, in the same turn of the event loop in which the result is read.
         self.settled: Settled | None = None
         self._future: asyncio.Future[Result | None] | None = None
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing waits for its pipelined batch: it is resolved, or its waiter was cancelled."""
+        """Whether no caller waits for its pipelined batch: it is resolved, or its waiter was cancelled."""
         return self._is_resolved or (self._future is not None and self._future.done())
 
     @property
     def future(self) -> asyncio.Future[Result | None]:
-        """Done once its pipelined batch is. Made at its first use: almost no operation needs it."""
+        """Done when the pipelined batch is done. Created at its first use, because few operations need it."""
         if self._future is None:
             self._future = asyncio.get_running_loop().create_future()
         return self._future
 
     @property
     def overtakes(self) -> bool:
-        """Whether one that is `ordered` must be written stepwise: it would come before an earlier one that still is."""
+        """Whether an `ordered` operation must be written stepwise, because an earlier one is still being written so."""
         return False
 
     # Before it is written.
 
     def ready(self) -> bool:
-        """Whether a pipelined batch can take it at once: everything is known in this process. Raises its refusal."""
+        """Whether this process knows all that a pipelined batch needs to write it. Raises its refusal."""
         return False
 
     async def complete(self) -> None:
-        """Looks up what `ready` did not find, and whether the caller may. Raises the refusal.
+        """Looks up what `ready` did not find, and whether the caller has the right. Raises the refusal.
 
-        Topics and groups are made at their first use. Where nothing is to be written, the result is set.
+        Creates topics and groups at their first use. Sets the result if there is nothing to write.
         """
 
     async def renew(self, refusal: Refusal) -> bool:
-        """Looks up anew what this process remembered, where a refusal may come of that; whether it found a change."""
+        """Looks up again what this process had cached and `refusal` may come from. Returns whether that changed."""
         return False
 
     def detour(self) -> AbstractContextManager[None]:
-        """Entered while it is written stepwise, without an await before: later operations may have to follow it."""
+        """Entered, before any await, while it is written stepwise: later operations may have to wait for it."""
         return nullcontext()
 
     def written_topics(self) -> Mapping[int, str]:
-        """The names of the topics that it writes messages to, by their ids, where they are known before."""
+        """The names, by id, of the topics that it writes messages to, as far as they are known before the write."""
         return {}
 
     def may_be_elsewhere(self, problem: Exception) -> bool:
-        """Whether another cell may have what this one, for this problem, did not find."""
+        """Whether `problem` means that this cell did not find something which another cell may have."""
         return False
 
     # In a pipelined batch.
 
     @classmethod
     def before_locks(cls, operations: Sequence[Self]) -> Iterable[Call]:
-        """Statements that name queues for the lock, in the register `mq.ending`."""
+        """Statements that write the names of queues to be locked into the register `mq.ending`."""
         return ()
 
     @classmethod
     def queues(cls, operations: Sequence[Self]) -> Iterable[tuple[int, int]]:
-        """The queues, as topic and number, that the operations extend, as far as this process can tell."""
+        """The queues (topic id, queue number) that the operations extend, as far as this process knows."""
         return ()
 
     @classmethod
     def further_locks(cls, operations: Sequence[Self], only_free: bytes) -> Iterable[Call]:
-        """Statements that lock more than log and queues; with `only_free` they pass over what is locked elsewhere."""
+        """Statements that lock more than log and queues; with `only_free` they skip what another session has locked."""
         return ()
 
     @classmethod
@@ -152,16 +153,16 @@ class Operation(Generic[Result]):
 
     @classmethod
     def behind_commit(cls, operations: Sequence[Self]) -> Iterable[Call]:
-        """Statements that read what was written, with no lock held any more; `settle` may have no answers of them."""
+        """Statements that read what was written, after all locks are released; `settle` may get no rows of them."""
         return ()
 
     @classmethod
     def settle(cls, operations: Sequence[Self], results: Results) -> None:
-        """After the commit: sets the results, and does what is to follow in this process."""
+        """Sets the results after the commit, and does what follows in this process."""
         raise NotImplementedError
 
     def stored(self, segment_id: int) -> Iterable[MessageRow]:
-        """After `settle`: the messages that it has stored, where this process has their content."""
+        """The messages that it has stored, if this process has their content; called after `settle`."""
         return ()
 
     def resolve(self, problem: Exception | None = None) -> None:
@@ -170,10 +171,10 @@ class Operation(Generic[Result]):
             return
         self._is_resolved = True
         if problem is not None and self.may_be_elsewhere(problem):
-            # Left out: `finish` asks the other cells.
+            # Treated as left out: `finish` asks the other cells.
             problem = None
         if self.settled is not None:
-            # It knows this operation: left in place it would make a circle, which waits for the garbage collector.
+            # `settled` refers to this operation: without this line both would wait for the garbage collector.
             settled, self.settled = self.settled, None
             if self._future is not None:
                 self._future.set_result(self.result)
@@ -187,27 +188,27 @@ class Operation(Generic[Result]):
 
     @classmethod
     def locks(cls, operations: Sequence[Self]) -> Iterable[int]:
-        """Keys of advisory locks that a stepwise batch takes as it begins, in one message, of all classes in order."""
+        """Keys of the advisory locks that a stepwise batch takes first; one statement takes the keys of all classes."""
         return ()
 
     @classmethod
     def write(cls, batch: Batch, operations: Sequence[Self]) -> Steps:
-        """Writes the operations within the transaction of a stepwise batch, each to its result or its refusal.
+        """Writes the operations in the transaction of a stepwise batch, and sets the result or refusal of each.
 
-        A coroutine, or a generator that yields twice: the log offsets of the records in `batch` are known behind its
-        first `yield`, the queue offsets of its entries behind the second. A batch may be done over: what an attempt
-        finds belongs into the variables of this method.
+        A coroutine, or a generator that yields twice: after the first `yield` the records in `batch` have log offsets,
+        after the second its entries have queue offsets. A batch may be repeated, so what an attempt finds is kept in
+        variables of this method only.
         """
         raise NotImplementedError
 
 
 def outdated(operations: Iterable[Operation[Any]], version: int) -> list[Operation[Any]]:
-    """The operations that were routed by an older version of the map than this one."""
+    """The operations whose cell was found by an older version of the map than `version`."""
     return [one for one in operations if one.version is not None and one.version < version]
 
 
 def answer(operations: Sequence[Operation[Any]], problem: Exception | None = None) -> None:
-    """Answers the callers of these operations, each as it stands."""
+    """Answers the callers of these operations, each with its result or refusal."""
     for operation in operations:
         operation.resolve(problem)
 
@@ -220,13 +221,12 @@ def by_class(operations: Sequence[Operation[Any]]) -> list[tuple[type[Operation[
     return sorted(found.items(), key=lambda item: (item[0].ORDER, item[0].__name__))
 
 
-# Writes a row about an operation beside what its class writes; called once its result or refusal is known, before the
-# commit.
+# Writes one more row about an operation; called after its result or refusal is known and before the commit.
 Note = Callable[[Batch, Operation[Any]], None]
 
 
 async def write_steps(batch: Batch, work: Sequence[tuple[type[Operation[Any]], list[Operation[Any]]]]) -> None:
-    """Has the classes of a batch write side by side: all records are appended at once, and all entries entered."""
+    """Runs `write` of all classes in step: one statement appends all records, one enters all entries."""
     paused: list[AsyncGenerator[None, None]] = []
     try:
         for class_, operations in work:

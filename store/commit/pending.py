@@ -24,7 +24,7 @@ class Pending:
         self.note = note
         # By the clock of the event loop.
         self.submitted_at = asyncio.get_running_loop().time()
-        # The sessions whose lock an attempt has waited for, as far as that was found out.
+        # The sessions whose lock an attempt has waited for, as far as `locked.looking` has found them.
         self.holders = ""
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
@@ -40,7 +40,7 @@ class Pending:
 
 
 class PendingQueue:
-    """A bounded queue of operations that wait to be written stepwise; one key keeps its order, ends go first."""
+    """A bounded queue of operations that wait to be written stepwise: ends first, operations of one key in order."""
 
     def __init__(self) -> None:
         self._urgent: deque[Pending] = deque()
@@ -52,11 +52,11 @@ class PendingQueue:
         return len(self._urgent) + len(self._ordinary)
 
     def add(self, operation: Operation[Any], note: Note | None) -> Pending:
-        """Takes an operation in. Raises SystemBusy when too much waits."""
+        """Adds an operation. Raises SystemBusy when too many operations or bytes wait."""
         self._admit(operation.size)
         pending = Pending(operation, note)
         key = operation.key
-        # An end must not overtake the half it ends while that is still waiting here.
+        # An end must not overtake its half message, which may still wait here.
         if operation.URGENT and not self._ordinary_keys[key]:
             self._urgent.append(pending)
         else:
@@ -67,12 +67,12 @@ class PendingQueue:
         return pending
 
     def add_again(self, pending: Pending) -> None:
-        """Takes in an urgent operation that was put off."""
+        """Adds an urgent operation again whose attempt was postponed."""
         self._bytes += pending.operation.size
         self._urgent.append(pending)
 
     def take(self) -> list[Pending]:
-        """The operations of the next batch: no two of one key."""
+        """Removes and returns the operations of the next batch, at most one of each key."""
         taken, keys = list[Pending](), set[bytes]()
         self._take_from(self._urgent, taken, keys)
         self._take_from(self._ordinary, taken, keys)
@@ -104,6 +104,6 @@ class PendingQueue:
 
 
 def resolve(pending: Sequence[Pending], problem: Exception | None = None) -> None:
-    """Answers the callers of these operations: they are durable or refused now, or met a problem together."""
+    """Answers the callers of these operations with their results and refusals, or all of them with `problem`."""
     for one in pending:
         one.resolve(problem)

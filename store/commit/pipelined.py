@@ -1,22 +1,20 @@
-"""A pipelined batch: the operations of one transaction that PostgreSQL is sent whole, its commit included.
+"""A pipelined batch: the operations of one transaction, sent to PostgreSQL in one message together with the commit.
 
-The statements of a batch, in their order, all of them conditional but the second:
+The statements of a batch in their order; a batch leaves out those that it does not need, except the second:
 
-1. What must be known before the locks: the queues of the half messages that are to be committed, for the register
-   `mq.ending`.
-2. Join the writers of the log and lock the queues of all sends and ends, in one sorted statement: no two batches
+1. Find the queues to be locked for half messages that are to be committed, and put them into the register `mq.ending`.
+2. Join the writers of the log and lock the queues of all sends and ends, in sorted order, so that no two batches
    deadlock. Every later statement has a newer snapshot than these locks.
-3. Half messages: refuse the known ones, append the others, keep them.
-4. Sends: append and enter.
-5. Ends: delete (the decision), record, enter.
+3. Half messages: leave out the known ones, append the others, insert their rows.
+4. Sends: append the messages and enter them in their queues.
+5. Ends: delete the row of the half message (the decision), insert the operation, enter the message.
 6. Commit.
-7. In a transaction of their own: reads of what was written, whose answers may be larger than the sockets hold.
+7. In a second transaction: reads of what was written, whose answers may be larger than the buffers of the sockets.
 
-Operations that are no writes of the log lock more than it, between 2 and 3: receives, the progress of their groups.
+Some operations lock more rows between 2 and 3: a receive locks the progress of its group.
 
-A statement leaves out what it cannot write, and gives no reason: such an operation has no result, and is written
-stepwise.
-Nothing is read back in between, so no lock outlives the round trip, however long this process is stopped.
+A statement leaves out what it cannot write and gives no reason: such an operation has no result, and is written
+stepwise. This process reads no answer before the commit, so a process that is stopped holds no lock.
 """
 
 import struct
@@ -34,21 +32,21 @@ from store.segments.log import APPENDERS_LOCK
 
 
 class LockedQueues(NamedTuple):
-    """The open segment, and the queues that are locked now."""
+    """The open segment, and the queues that this transaction has locked."""
 
     segment_id: int | None
     locked_queues: str
 
 
 class JoinedLog(NamedTuple):
-    """The open segment, of a batch that locks no queue."""
+    """The open segment, for a batch that locks no queue."""
 
     segment_id: int | None
     joined: str
 
 
 class LockedQueue(NamedTuple):
-    """The open segment, and the one queue that is locked now."""
+    """The open segment, and the one queue that this transaction has locked."""
 
     segment_id: int | None
     joined: str
@@ -58,14 +56,14 @@ class LockedQueue(NamedTuple):
 JOIN_AND_LOCK = Statement(__file__, "join_and_lock", LockedQueues)
 JOIN_AND_LOCK_ONE = Statement(__file__, "join_and_lock_one", LockedQueue)
 JOIN_LOG = Statement(__file__, "join_log", JoinedLog)
-# One of them is in each batch.
+# Each batch has exactly one of these statements.
 JOINS: tuple[Statement[Any], ...] = (JOIN_AND_LOCK, JOIN_AND_LOCK_ONE, JOIN_LOG)
 
-# Of a batch, by `accept.size_of`. The sockets on the way hold more than that, so that a batch leaves this process at
-# once: one whose sending is interrupted holds its locks until the server ends it.
+# The limit of one batch, by `accept.size_of`; more operations wait for the next batch. The buffers of the sockets hold
+# more, so a batch leaves this process at once: a batch that is sent in part holds its locks until the server ends it.
 MAX_BATCH_BYTES = 1024 * 1024
 _LOG_LOCK = struct.pack("!q", APPENDERS_LOCK)
-# A batch of more operations is joined by no read, and by no more reads than this: its callers would wait for them.
+# At most this number of reads joins a batch, and none joins a batch of more operations, whose callers would wait.
 MOST_JOINED = 8
 _FLAG = {False: b"\x00", True: b"\x01"}
 
@@ -76,14 +74,14 @@ class PipelinedBatch:
     def __init__(self, operations: Sequence[Operation[Any]], attempts: int = 0, *, only_free: bool = False) -> None:
         self.operations = operations
         self.attempts = attempts
-        # Passes over the queues that another session has locked.
+        # Whether it skips the queues that another session has locked.
         self.only_free = only_free
         self.segment_id = 0
         by_class: defaultdict[type[Operation[Any]], list[Operation[Any]]] = defaultdict(list)
         for operation in operations:
             by_class[type(operation)].append(operation)
         self._classes = sorted(by_class.items(), key=lambda item: item[0].ORDER)
-        # Those that have joined operations of another lane.
+        # The reads that have joined a batch of another lane.
         reads = [one for class_, found in self._classes if class_.IS_READ for one in found if one.joined]
         self._reads = cast(list[Read], reads)
         self.ordered = True in [operation.ordered for operation in operations]
@@ -93,13 +91,13 @@ class PipelinedBatch:
 
     @property
     def requests(self) -> int:
-        """The operations that were handed in for it."""
+        """The number of its operations without the reads that have joined it."""
         return len(self.operations) - len(self._reads)
 
     def under(self, version: int) -> "PipelinedBatch":
-        """Without the operations that are routed again: a connection was opened under a newer version of the map.
+        """The batch without operations of an older map than `version`, that of the connection; with one cell it is 0.
 
-        They are left out. With one cell the version is 0.
+        Those operations are left out of the batch, and get their cell again.
         """
         if not version or not (again := outdated(self.operations, version)):
             return self
@@ -108,7 +106,7 @@ class PipelinedBatch:
         return PipelinedBatch(left, self.attempts, only_free=self.only_free)
 
     def calls(self, segment_id: int) -> list[Call]:
-        """The statements of the batch for the segment that is believed to be the open one."""
+        """The statements of the batch, given the segment that this process believes to be open."""
         self.segment_id = segment_id
         packed = arrays.int4(segment_id)
         calls = [call for class_, operations in self._classes for call in class_.before_locks(operations)]
@@ -121,15 +119,15 @@ class PipelinedBatch:
         return calls
 
     def queues(self) -> set[tuple[int, int]]:
-        """The queues that it extends, as far as this process can tell."""
+        """The queues that the batch extends, as far as this process knows."""
         return {queue for class_, operations in self._classes for queue in class_.queues(operations)}
 
     def behind_commit(self) -> list[Call]:
-        """The statements of the transaction that follows the commit."""
+        """The statements of the second transaction, which follows the commit."""
         return [call for class_, operations in self._classes for call in class_.behind_commit(operations)]
 
     def settle(self, results: Results) -> int | None:
-        """Sets the answers of what was written; returns the segment that was open as the batch began."""
+        """Sets the results of the written operations. Returns the segment that was open as the batch began."""
         for class_, operations in self._classes:
             class_.settle(operations, results)
         for read in self._reads:
@@ -138,17 +136,17 @@ class PipelinedBatch:
         return None if seen is None else int.from_bytes(seen)
 
     def left_out(self) -> list[Operation[Any]]:
-        """The operations that nothing was written for."""
+        """The operations without a result: nothing was written for them."""
         return [operation for operation in self.operations if operation.result is None]
 
 
 def joined(operations: Sequence[Operation[Any]], wakeups: Wakeups, writer: object) -> PipelinedBatch:
-    """The batch of these operations; a small one with the reads of requests that wait for what it enters."""
+    """The batch of these operations. A small batch also gets the reads of requests that wait for its entries."""
     batch = PipelinedBatch(operations)
     if len(batch) > MOST_JOINED:
         return batch
     topic_ids = {topic_id for topic_id, _ in batch.queues()}
-    # A read is an operation, which the notices do not know.
+    # `notices` does not import `Operation`, although each read is one.
     reads = cast(list[Operation[Any]], wakeups.joining(topic_ids, writer, MOST_JOINED))
     return PipelinedBatch([*operations, *reads]) if reads else batch
 
@@ -165,7 +163,7 @@ def _lock(queues: set[tuple[int, int]]) -> Call:
 
 
 def _lock_all(queues: set[tuple[int, int]], only_free: bytes) -> Call:
-    """As `_lock`, and those that an earlier statement names; with `only_free` none that another session has locked."""
+    """As `_lock`, also for queues in `mq.ending`; with `only_free` it skips queues that another session has locked."""
     return Call(
         JOIN_AND_LOCK,
         {

@@ -1,14 +1,17 @@
-"""The pipelined writer: what waits is sent as one transaction, and each caller is answered after its commit.
+"""The pipelined writer: it sends waiting operations as one transaction, and answers each caller after the commit.
 
-1. `hand_in` puts an operation in the queue of its lane, ends before the others.
+1. `hand_in` puts an operation into the queue of its lane; ends stand before the others.
 2. While fewer than DEPTH batches are under way, the next one is packed and sent as soon as the queue holds half of the
-   recent concurrency, waiting and in flight, at least WORTH and at most MOST_WAITED. With none under way a lone
-   operation is sent at once, and less than enough when a turn of the event loop has brought no more.
-3. After the commit the next batch is sent first. Then each operation that was written has its result; one that was left
-   out has none: `finish` has it written by the stepwise writer, which finds out why.
-4. A batch that was rolled back is sent again where another process got in between or its session was ended, without the
-   queues that are locked elsewhere where a lock was waited for in vain, and is left out otherwise.
-5. When the connection breaks, what had not left is refused with SystemBusy; all else under way is OutcomeUnknown.
+   recent concurrency (requests waiting and in flight), at least WORTH and at most MOST_WAITED operations. With no batch
+   under way a lone operation is sent at once, and fewer operations are sent when a turn of the event loop has added
+   none.
+3. After the commit the next batch is sent first. Then each operation that was written gets its result. An operation
+   that was left out has none: `finish` gives it to the stepwise writer, which finds the reason.
+4. A batch that was rolled back is sent again if another process interfered or its session was ended. If it waited for a
+   lock in vain, it is sent again without the queues that other sessions have locked. After any other failure its
+   operations are left out.
+5. When the connection breaks, a batch whose commit had not left is refused with SystemBusy, any other batch under way
+   with OutcomeUnknown.
 """
 
 import asyncio
@@ -33,12 +36,12 @@ from store.process import runtime
 
 logger = structlog.stdlib.get_logger(__name__)
 
-DEPTH = 2  # while PostgreSQL works at one batch the next is made ready and sent
+DEPTH = 2  # while PostgreSQL executes one batch, the next is packed and sent
 MAX_ATTEMPTS = 3
 
 
 class PipelinedWriter:
-    """A bounded queue of operations for pipelined batches, and one connection that empties it batch by batch."""
+    """A bounded queue of operations, and the connection over which they are written in pipelined batches."""
 
     def __init__(self, home: runtime.Runtime) -> None:
         self._home = home
@@ -50,16 +53,16 @@ class PipelinedWriter:
         self._connecting: asyncio.Task[None] | None = None
         self._scheduled = False
         self._resting = False
-        # Whether the last turn of the event loop has brought no operation.
+        # Whether the last turn of the event loop has added no operation.
         self._is_quiet = False
 
     def hand_in(self, operation: Operation[Any], settled: Settled | None = None, *, at_once: bool = False) -> None:
-        """Has an operation written after its batch's commit; its future is done then, or `settled` is called.
+        """Has an operation written. After the commit its future is done, or `settled` is called instead.
 
-        It has its result then, or none when the batch left it out; SystemBusy when the database is away (nothing was
-        stored), OutcomeUnknown when the connection broke during the commit. With `at_once` what waits may leave in this
-        turn; else it waits for what else the turn brings, as the other operations of a bulk. Raises SystemBusy when too
-        much waits; `settled`, which knows the operation, is no part of it then: the two would make a circle.
+        Then the operation has a result, or none if the batch left it out. The problem is SystemBusy when the database
+        is away (nothing was stored), OutcomeUnknown when the connection broke during the commit. With `at_once` a batch
+        may leave in this turn of the event loop; without it the batch waits for more operations of this turn, such as
+        those of a bulk. Raises SystemBusy when too much waits; the operation does not keep `settled` then.
         """
         self.waiting.add(operation)
         operation.settled = settled
@@ -80,7 +83,7 @@ class PipelinedWriter:
             self._pipeline.close()
 
     def unanswered(self) -> list[Operation[Any]]:
-        """What waits for a batch, or is in one that is under way."""
+        """The operations that wait for a batch or are in one that is under way."""
         return [*self.waiting, *(one for batch in (*self._again, *self._under_way) for one in batch.operations)]
 
     def _schedule(self) -> None:
@@ -92,7 +95,7 @@ class PipelinedWriter:
         self._scheduled = False
         self._pump()
         if self.waiting and not self._under_way and not self._is_quiet:
-            # Sent by the next turn, unless more comes before.
+            # The next turn sends them, if no operation is added before.
             self._is_quiet = True
             self._schedule()
 
@@ -118,7 +121,7 @@ class PipelinedWriter:
         try:
             calls = batch.calls(self._segment_id)
         except Exception:
-            # The stepwise writer finds the one that cannot be packed.
+            # The stepwise writer refuses only the operation that cannot be packed.
             logger.exception("a batch could not be packed")
             answer(batch.operations)
             return self._rest()
@@ -137,7 +140,7 @@ class PipelinedWriter:
             for transaction in transactions:
                 pipeline.send(transaction, gather)
         except Exception as problem:
-            # Without its sync the server rolls it back.
+            # The server rolls back a transaction whose sync it does not get.
             logger.exception("a batch could not be sent")
             pipeline.close()
             if batch in self._under_way:
@@ -151,18 +154,18 @@ class PipelinedWriter:
         self._under_way.remove(batch)
         self.waiting.heard(written, is_asked=bool(self._under_way))
         if not isinstance(written, Exception) and not batch.ordered:
-            # PostgreSQL works at the next batch while this one is answered.
+            # PostgreSQL executes the next batch while this process answers this one.
             self._pump()
         self._resting = True
         try:
-            # Whichever cell the request was of that began to wait for this answer.
+            # This call may run in the context of a request of another cell.
             with self._home.entered():
                 if isinstance(written, Exception):
                     self._refuse(batch, pipeline, written)
                 else:
                     self._settle(batch, {**written, **found(read[0])} if read else written)
         except Exception as problem:
-            # Committed, but not understood: its callers are answered all the same.
+            # The batch is committed, but its answers could not be read: its callers get an error.
             logger.exception("a batch could not be answered")
             answer(batch.operations, problem)
         finally:
@@ -176,7 +179,7 @@ class PipelinedWriter:
         answer(batch.operations, not_sent if isinstance(problem, NotSent) else OutcomeUnknown(COMMIT_LOST))
 
     def _give_up(self, pipeline: Pipeline) -> None:
-        """The server hangs: what is under way is Lost, and what waits has waited as long."""
+        """Gives up a server that hangs: batches under way are Lost, and waiting operations are refused."""
         problem = Unanswered(REQUEST_SECONDS)
         pipeline.close(problem)
         self._refuse_waiting(connections.away(problem, self._home))
@@ -193,7 +196,7 @@ class PipelinedWriter:
             open_segment = batch.settle(results)
         left = batch.left_out()
         if left and open_segment is not None and open_segment != batch.segment_id and batch.attempts < MAX_ATTEMPTS:
-            # The segment was rolled, or is not known yet: all of it was left out.
+            # Another segment is open, or this process did not know it yet: every statement left its rows out.
             self._segment_id = open_segment
             self._again.append(PipelinedBatch(left, batch.attempts + 1, only_free=batch.only_free))
             answer([one for one in batch.operations if one.result is not None])
@@ -201,7 +204,7 @@ class PipelinedWriter:
             answer(batch.operations)
 
     def _rest(self) -> None:
-        """Sends nothing before the callers of what was just left out have gone on: later messages follow these."""
+        """Sends no batch before the callers of left-out operations continue: later messages must follow theirs."""
         self._resting = True
         asyncio.get_running_loop().call_soon(self._go_on)
 
@@ -210,12 +213,13 @@ class PipelinedWriter:
         self._turn()
 
     def _failed(self, batch: PipelinedBatch, pipeline: Pipeline, problem: Failed) -> None:
-        """The transaction was rolled back: nothing of it was stored."""
+        """Sends a batch again that was rolled back, or answers its operations; nothing was stored."""
         again = batch.attempts + 1
         if problem.is_locked:
             stalled.watch()
         if (problem.is_locked or problem.is_passing) and again < MAX_ATTEMPTS:
-            # Locked is a queue, which is passed over from now on, or the log, which is held alone for a moment only.
+            # A queue is locked, which the next attempt skips, or a session holds the log alone, which takes a moment
+            # only.
             self._again.append(PipelinedBatch(batch.operations, again, only_free=problem.is_locked or batch.only_free))
         elif problem.is_away:
             if problem.is_session_gone:
@@ -233,6 +237,6 @@ class PipelinedWriter:
         try:
             async with asyncio.timeout(WRITE_SECONDS):
                 self._pipeline = await open_pipeline("mqbroker-writer")
-        except Exception as problem:  # noqa: BLE001  # whatever it is: those that wait are answered
+        except Exception as problem:  # noqa: BLE001  # waiting operations are answered whatever the problem is
             self._refuse_waiting(connections.away(problem, self._home))
         self._schedule()

@@ -19,29 +19,30 @@ class Reappended(NamedTuple):
 APPEND_AGAIN = Statement(__file__, "append_again")
 FIND_AGAIN = Statement(__file__, "find_again", Reappended)
 
-# One statement appends so much at most: far below what its time limit allows.
+# The most bytes of bodies that one statement appends, far below what its time limit allows.
 MAX_BYTES = 16 * 1024 * 1024
 
 
 async def append_again(
     batch: Batch, positions: Collection[LogPosition], max_bytes: int = MAX_BYTES
 ) -> dict[LogPosition, int]:
-    """Appends stored messages to the batch's segment; returns the new log offset of each old log position.
+    """Appends stored messages to the batch's segment. Returns the new log offset by old log position.
 
-    At least one message and about `max_bytes` of bodies at a time: positions that are not in the answer need another
-    call. A message keeps its id and the time it was first stored at.
+    A call appends at least one message and about `max_bytes` of bodies; positions that are not in the answer need
+    another call. A message keeps its id and the time at which it was first stored.
     """
     columns = {"log_segment": [segment for segment, _ in positions], "log_offset": [offset for _, offset in positions]}
     await batch.read(APPEND_AGAIN, {"segment_id": batch.segment_id, "max_bytes": max_bytes, **columns})
-    # A new statement also sees what another process appended in between.
+    # A separate statement also sees what another process appended in between.
     rows = await batch.read(FIND_AGAIN, {"segment_id": batch.segment_id, **columns})
     return {(row.log_segment, row.log_offset): row.new_offset for row in rows}
 
 
 async def near(batch: Batch, positions: Collection[LogPosition]) -> dict[LogPosition, LogPosition]:
-    """Per log position, that of the message in the open segment or the one before: entries may point there.
+    """Returns for each log position one of the same message to which entries of the open segment may point.
 
-    Messages of older segments are appended again. Raises LookupError when a body is gone.
+    That position is in the open segment or in the segment before; messages of older segments are appended again. Raises
+    LookupError when a body is gone.
     """
     found = {position: position for position in positions if position[0] >= batch.segment_id - 1}
     far = set(positions) - found.keys()

@@ -1,8 +1,8 @@
-"""How long the server lets a stepwise batch wait for its process between two steps, before it ends the session.
+"""How long the server waits for the next step of a stepwise batch before it ends the session.
 
-A process that is stopped (SIGSTOP, a frozen machine) keeps the locks of its batch for that long, and what needs them
-waits. One that only waits for a processor loses its batch, too, and would lose it again on the same processor: behind
-an ended batch the next one gets twice the time, up to MOST_MS.
+A process that is stopped (SIGSTOP, a frozen machine) keeps the locks of its batch for that time, and other sessions
+wait for the locks. A process that only waits for a processor loses its batch too, and would lose it again: after an
+ended batch the next batch gets twice the time, up to MOST_MS.
 """
 
 import contextlib
@@ -13,22 +13,21 @@ from psycopg import errors as pg
 from store.commit import stalled
 from store.segments.log import SILENCE_MS
 
-# Below LOCKED_SECONDS of those that wait for its locks, with an attempt of theirs: none is refused for it.
+# With the time of one more attempt this is below LOCKED_SECONDS, so operations that wait for the locks are not refused.
 MOST_MS = 2000
-# An administrator may have ended the session as well: both look alike.
+# The server ended the session for its silence, or an administrator ended it: the error is the same.
 ENDED = (pg.AdminShutdown, pg.IdleInTransactionSessionTimeout, stalled.Ended)
 
 
 class Silence:
-    """The limit of one writer's next batch."""
+    """The limit of silence, in ms, for the next batch of one writer."""
 
     def __init__(self) -> None:
         self.limit_ms = SILENCE_MS
 
     @contextlib.contextmanager
     def heeded(self) -> Iterator[None]:
-        """An attempt to write a batch: it doubles the limit of the next one where its session is ended, and sets that
-        back where it is committed."""
+        """Around an attempt to write a batch: doubles the limit if the session is ended, resets it after the commit."""
         try:
             yield
         except ENDED:

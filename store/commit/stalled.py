@@ -1,8 +1,8 @@
-"""Ends transactions whose process was stopped in the middle of sending them: their locks would stop other processes.
+"""Ends transactions whose process was stopped in the middle of sending them, because they keep their locks.
 
-The poller ends those that have taken TRANSACTION_SECONDS. Where a batch has waited for a lock in vain, one may be held
-that way: for WATCH_SECONDS each look ends those whose process has sent nothing for SILENT_SECONDS, so that what waits
-goes on within a second.
+The poller ends such a transaction after TRANSACTION_SECONDS. When a batch has waited for a lock in vain, a stopped
+process may hold the lock: for WATCH_SECONDS each look ends transactions whose process has sent nothing for
+SILENT_SECONDS, so that the waiting batch continues within a second.
 """
 
 import asyncio
@@ -22,37 +22,38 @@ from store.process import runtime
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# Of one look; what is left is ended by the next one.
+# The most sessions that one look ends; the next look ends more.
 MAX_SESSIONS = 100
-# The parts of a transaction follow each other in microseconds; the slowest network brings the largest in this time.
+# The parts of a transaction arrive microseconds apart. The slowest network carries the largest transaction in this
+# time.
 SILENT_SECONDS = 0.4
 LOOK_SECONDS = 0.1
 WATCH_SECONDS = 1.0
 
 
 class StalledWriter(NamedTuple):
-    """The session of a writer, and whether it could be ended."""
+    """The session of a stalled writer, and whether the server could end it."""
 
     pid: int
     is_ended: bool
 
 
 class Ended(Exception):
-    """The server ended a writer's session before the commit, and why was not read; nothing of it was stored."""
+    """The server ended a writer's session before the commit and nothing was stored; the reason was not read."""
 
 
 def is_ended(problem: Exception, connection: Connection | None) -> bool:
-    """Whether an open session was lost to this: as that of a process which was stopped, or had no processor for long.
+    """Whether the server has ended this open session, as when the process was stopped or had no processor for long.
 
-    What the server says of it comes no more where the process sends at that time.
+    The server's message with the reason is lost if the process was sending at that time.
     """
     return type(problem) is psycopg.OperationalError and connection is not None and connection.closed
 
 
 def require_silent(connection: Connection) -> None:
-    """Raises Ended where the server has said something since its last answer: that it ends the session, as a rule.
+    """Raises Ended if the server has sent something since its last answer: usually that it ends the session.
 
-    Before a commit leaves: behind that the server's word may be lost, and so whether it has committed.
+    Called before the commit is sent. After that the message may be lost, and with it whether the server has committed.
     """
     look = select.poll()
     look.register(connection.pgconn.socket, select.POLLIN)
@@ -64,8 +65,10 @@ END_STALLED_WRITERS = Statement(__file__, "end_stalled_writers", StalledWriter)
 
 
 async def end(seconds: float = TRANSACTION_SECONDS, *, silent_seconds: float = 0.0) -> None:
-    """Ends the writers that wait for the rest of a transaction which has taken `seconds`, as PostgreSQL 17 does by
-    itself, and of which nothing has come for `silent_seconds`."""
+    """Ends the sessions of writers that wait for the rest of a transaction, as PostgreSQL 17 does by itself.
+
+    Such a transaction has taken `seconds`, and its process has sent nothing for `silent_seconds`.
+    """
     limits = {"seconds": seconds, "silent_seconds": silent_seconds, "max_rows": MAX_SESSIONS}
     for session in await connections.read(END_STALLED_WRITERS, limits):
         logger.warning(
@@ -74,7 +77,7 @@ async def end(seconds: float = TRANSACTION_SECONDS, *, silent_seconds: float = 0
 
 
 class Watch:
-    """Looks for stalled writers while locks are waited for in vain."""
+    """Looks for stalled writers while batches wait for locks in vain."""
 
     def __init__(self) -> None:
         self._home = runtime.here()
@@ -82,7 +85,7 @@ class Watch:
         self._until = 0.0
 
     def begin(self) -> None:
-        """Has it look, for WATCH_SECONDS from now."""
+        """Starts looking, for WATCH_SECONDS from now."""
         self._until = time.monotonic() + WATCH_SECONDS
         if self._task is None or self._task.done():
             self._task = self._home.task(self._look(), "watch for stalled writers")
@@ -96,12 +99,12 @@ class Watch:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def close(self) -> None:
-        """Looks no more."""
+        """Stops looking."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
 
 def watch() -> None:
-    """To be called where a lock was waited for in vain: has what holds it ended if its process is stopped."""
+    """Called after a wait for a lock in vain: has the session that holds it ended if its process is stopped."""
     runtime.part(Watch).begin()

@@ -1,7 +1,7 @@
-"""The stepwise writer: a batch is one transaction of several round trips, for operations that need what they read.
+"""The stepwise writer: a batch is one transaction of several round trips, for operations that depend on rows they read.
 
-It writes the operations that are never pipelined, and what a pipelined batch left out: repeats, refusals, the first
-entry of a queue in a segment, rows that another session has locked. A lone operation waits for no other one.
+It writes the operations that are never pipelined, and those that a pipelined batch left out: repeats, refusals, the
+first entry of a queue in a segment, rows that another session has locked. A lone operation is written at once.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ from store.errors import KeyTooLong, OutcomeUnknown, SystemBusy
 from store.notices import notifier
 from store.segments import log
 
-# An end whose transaction another session has locked comes again after this; the others do not wait for it.
+# An end whose transaction another session has locked is tried again after this; other operations do not wait for it.
 PUT_OFF_SECONDS = 0.5
-# A database that is there but does not answer is given up after this; its own statement time-out is shorter.
+# A database that is connected but does not answer is given up after this. The server's statement time-out is shorter.
 WRITE_SECONDS = 20.0
 COMMIT_LOST = (
     "The database connection broke during the commit: stored or not is unknown. "
@@ -34,7 +34,7 @@ COMMIT_LOST = (
 
 
 class StepwiseWriter:
-    """One connection, which empties its queue batch by batch."""
+    """A bounded queue of operations, and the connection over which they are written batch by batch."""
 
     def __init__(self) -> None:
         self._waiting = PendingQueue()
@@ -46,11 +46,11 @@ class StepwiseWriter:
         self._silence = Silence()
 
     async def write(self, operation: Operation[Result], note: Note | None = None) -> Result:
-        """Has an operation written and gives its result, after the commit.
+        """Has an operation written. Returns its result after the commit.
 
-        What a `note` writes is committed with the operation, or with its refusal.
-        Raises the refusal that the operation decided on; SystemBusy when too much waits or the database is away
-        (nothing was stored); OutcomeUnknown when the connection broke during the commit.
+        The row of a `note` is committed with the operation, or with its refusal. Raises the operation's refusal;
+        SystemBusy when too much waits or the database is away (nothing was stored); OutcomeUnknown when the connection
+        broke during the commit.
         """
         pending = self._waiting.add(operation, note)
         self._wake.set()
@@ -62,7 +62,7 @@ class StepwiseWriter:
         return result
 
     async def close(self) -> None:
-        """Writes what is waiting, then lets go of the connection."""
+        """Writes the waiting operations, then closes the connection."""
         self._closing = True
         for pending in list(self._put_off):
             self._come_again(pending)
@@ -81,7 +81,7 @@ class StepwiseWriter:
         self._closing = False
 
     async def _write(self, pending: list[Pending]) -> None:
-        """Writes a batch; where one operation spoils it, writes it in halves until only that one is left out."""
+        """Writes a batch. If an operation makes it fail, writes it in halves until that operation is alone."""
         problem: Exception | None = None
         for attempt in range(MAX_ATTEMPTS if len(pending) > 1 else MAX_ATTEMPTS_ALONE):
             try:
@@ -94,7 +94,7 @@ class StepwiseWriter:
                 stalled.watch()
                 if not (pending := locked.refuse_late(pending)):
                     return
-                # Of one operation: the others are not kept waiting for it.
+                # One operation may cause this: the batch is split, so that the others do not wait for it.
                 if len(pending) > 1 or self._is_put_off(pending[0]):
                     break
             except (moved.Departed, moved.Outdated) as met:
@@ -106,14 +106,14 @@ class StepwiseWriter:
             except (SystemBusy, OutcomeUnknown) as refusal:
                 resolve(pending, refusal)
                 return
-            except Exception as spoiled:  # noqa: BLE001  # whatever it is: its waiters are answered, and only they
+            except Exception as spoiled:  # noqa: BLE001  # the answer of the operation that causes it
                 problem = spoiled
                 break
         assert problem is not None
         await self._isolate(pending, problem)
 
     def _is_put_off(self, pending: Pending) -> bool:
-        """Has an end that met a lock come again later, so that the others do not wait meanwhile."""
+        """Postpones an end that met a lock, so that other operations do not wait. False for other operations."""
         if not pending.operation.URGENT or self._closing:
             return False
         self._put_off.add(pending)
@@ -132,7 +132,7 @@ class StepwiseWriter:
         if len(pending) > 1:
             middle = len(pending) // 2
             for part in (pending[:middle], pending[middle:]):
-                # The time of the second one may be over by now.
+                # While the first half was written, the time of the second may have ended.
                 left = locked.refuse_late(part) if isinstance(problem, pg.LockNotAvailable) else part
                 if left:
                     await self._write(left)
@@ -142,7 +142,7 @@ class StepwiseWriter:
     async def _attempt(self, pending: list[Pending], *, again: bool) -> None:
         """Writes a batch in one transaction.
 
-        Raises SystemBusy (nothing was stored), OutcomeUnknown (the commit was lost), Departed, or what a step raised.
+        Raises SystemBusy (nothing was stored), OutcomeUnknown (the commit was lost), Departed, or the error of a step.
         """
         for one in pending:
             one.operation.result = one.operation.refusal = one.operation.before = None
@@ -177,7 +177,8 @@ class StepwiseWriter:
             await self._abandon()
             raise KeyTooLong from problem
         except (psycopg.OperationalError, pg.TransactionTimeout, pg.ReadOnlySqlTransaction, TimeoutError) as problem:
-            # Away, too slow, or no longer the primary: the next attempt connects anew. A lost session has one more.
+            # The server is away, too slow, or no longer the primary: the next attempt connects again. After a lost
+            # session there is one more attempt.
             is_ended = not again and stalled.is_ended(problem, self._connection)
             await self._disconnect()
             if is_ended:
@@ -205,12 +206,12 @@ class StepwiseWriter:
             raise OutcomeUnknown(COMMIT_LOST) from problem
 
     def _refuse_waiting(self, refusal: SystemBusy) -> None:
-        """The server hangs: the operations behind have waited as long, and would wait for a connection, too."""
+        """Refuses all waiting operations when the server hangs: a new connection would only make them wait longer."""
         while waiting := self._waiting.take():
             resolve(waiting, refusal)
 
     async def _abandon(self) -> None:
-        """Leaves a transaction that is not to be committed; a connection that cannot do that is given up."""
+        """Rolls back the transaction; closes a connection that cannot roll back."""
         try:
             if self._connection is not None:
                 async with asyncio.timeout(WRITE_SECONDS):

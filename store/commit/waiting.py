@@ -1,4 +1,4 @@
-"""What waits for a pipelined batch: a bounded queue, ends before the others."""
+"""The operations that wait for a pipelined batch: a bounded queue with ends before the others."""
 
 import math
 import time
@@ -15,31 +15,32 @@ from store.errors import CellAway, SystemBusy
 from store.process import runtime
 from store.process.budget import RESERVED_PART
 
-# A second batch under way costs some 0.5 ms of CPU before its first request: at 64 callers 146 µs of PostgreSQL's CPU
-# per transaction with this, 179 with one batch at a time, 161 with half of it.
+# The fewest operations of a second batch under way, whose fixed cost is some 0.5 ms of CPU. At 64 callers a transaction
+# takes 146 µs of PostgreSQL's CPU with 32, 161 with 16, 179 with one batch at a time.
 WORTH = 32
 # A batch is sent as soon as the queue holds half of the recent concurrency (waiting and in flight), MOST_WAITED
-# operations or EARLY_BYTES by `accept.size_of`: two halves take turns in this process and PostgreSQL. With three
-# quarters the second half of 64 callers was never enough, and left when the event loop had nothing else to do: 13,280
-# sends a second instead of 18,632, 5,966 transactions instead of 6,657, and 19,859 sends over 128 connections instead
-# of 20,966. Batches of 16 messages, 64 callers: 115,600 messages a second with 192 kB, 88,100 with 256, where the
-# process waits while PostgreSQL works and PostgreSQL while the process does.
+# operations or EARLY_BYTES by `accept.size_of`: then one half of the callers is handled by this process while
+# PostgreSQL executes the other half. With three quarters in place of a half, the second batch of 64 callers was never
+# full and left only when the event loop was idle: 13,280 sends a second instead of 18,632, 5,966 transactions instead
+# of 6,657, and 19,859 sends over 128 connections instead of 20,966. Batches of 16 messages, 64 callers: 115,600
+# messages a second with 192 kB, 88,100 with 256 kB, where process and PostgreSQL wait for each other.
 MOST_WAITED = 128
 EARLY_BYTES = 192 * 1024
 
-# A cell that has been asked for so long and has said nothing gets no new work but one operation that tries it.
+# A cell that has not answered for this time is silent: it gets one operation as a trial, and other new work is refused.
 SILENT_SECONDS = 1.0
 
 
 def limit() -> int:
-    """How many requests may wait before new work is refused."""
+    """The number of waiting requests from which on new work is refused."""
     return int(settings.GROUP_COMMIT_MAX_WAITING) - int(settings.GROUP_COMMIT_MAX_WAITING) // RESERVED_PART
 
 
 def most_wait_seconds() -> float:
-    """How long new work may wait to be begun before other new work is refused.
+    """The seconds that new work may wait to be begun; while some waits longer, other new work is refused.
 
-    Of a process that serves 10,000 sends a second 3,000 wait by the default then, and what is refused comes again.
+    With the default, 3,000 requests wait then in a process that serves 10,000 sends a second. Clients repeat refused
+    ones.
     """
     return int(settings.GROUP_COMMIT_MAX_WAIT_MILLISECONDS) / 1000
 
@@ -50,7 +51,7 @@ def too_many(waiting: int) -> SystemBusy:
 
 
 def too_long() -> SystemBusy:
-    """The refusal of new work while other new work has waited for longer than it may."""
+    """The refusal of new work while other new work has waited longer than `most_wait_seconds`."""
     return SystemBusy(
         f"Other requests wait for {most_wait_seconds():g} s to be written: nothing was stored, try again in a second."
     )
@@ -69,26 +70,27 @@ class Waiting:
 
     def __init__(self, cell: str) -> None:
         self._cell = cell
-        # From when on the cell is silent, by the monotonic clock, and whether what was asked last got no answer.
+        # The time, by the monotonic clock, from which on the cell is silent; whether the last batch got no answer.
         self._silent_from = math.inf
         self._is_away = False
         self._urgent: deque[Operation[Any]] = deque()
         self._ordinary: deque[Operation[Any]] = deque()
-        # How many of each: in a plain dictionary, for a Counter looks up a new key in Python.
+        # Operations of each key. A plain dictionary, because a Counter looks up a new key in Python code.
         self._ordinary_keys: dict[bytes, int] = {}
-        # Of both: to ask each for its length took 1 µs of a operation.
+        # Operations in both deques: asking each deque for its length took 1 µs per operation.
         self.count = 0
         self._bytes = 0
-        # How many requests there were at a time lately, waiting or under way.
+        # Recent concurrency: the number of requests waiting or under way.
         self._callers = 0
-        # What is worth the fixed cost of a batch.
+        # The number of operations that is worth the fixed cost of a batch.
         self._enough = WORTH
-        # Read once: Django's settings cost 0.3 µs each time, and all of this is asked about each operation.
-        # New work is refused when this number of requests waits: ends have a part of it for themselves.
+        # Settings are read once: each read costs 0.3 µs, and every operation needs these. When `limit` requests wait,
+        # new work is refused; ends have room up to `_urgent_limit`.
         self.limit = limit()
         self._urgent_limit = int(settings.GROUP_COMMIT_MAX_WAITING)
         self._most_bytes = int(settings.GROUP_COMMIT_MAX_WAITING_BYTES)
-        # What begins behind the next batch would wait here for longer than it may, and none of it would be refused.
+        # The most operations of a batch. While it is full, new work waits before its begin, where it can still be
+        # refused.
         self.most_of_a_batch = int(settings.GROUP_COMMIT_MAX_REQUESTS)
 
     def __len__(self) -> int:
@@ -105,23 +107,23 @@ class Waiting:
 
     @property
     def is_enough(self) -> bool:
-        """Whether so much waits that it is worth the fixed cost of a batch."""
+        """Whether enough operations or bytes wait to be worth the fixed cost of a batch."""
         return self.count >= self._enough or self._bytes >= EARLY_BYTES
 
     @property
     def are_all(self) -> bool:
-        """Whether all recent callers wait: as many requests as there were at a time lately, with a lone caller one."""
+        """Whether all recent callers wait: as many requests as the recent concurrency, which is 1 for a lone caller."""
         return self.count >= self._callers
 
     def note(self, under_way: int) -> None:
-        """A batch has been sent: `under_way` requests are in flight beside the waiting ones."""
+        """Notes that a batch has been sent: `under_way` requests are in flight beside the waiting ones."""
         self._callers = max(self.count + under_way, self._callers * 7 // 8)
         self._enough = min(max(WORTH, self._callers // 2), MOST_WAITED)
         self._ask()
 
     @property
     def _is_silent(self) -> bool:
-        """Whether the cell does not answer, and is being tried already."""
+        """Whether the cell does not answer, and another operation tries it already."""
         return time.monotonic() >= self._silent_from or (self._is_away and self.count > 0)
 
     def _ask(self) -> None:
@@ -129,7 +131,7 @@ class Waiting:
             self._silent_from = time.monotonic() + (0.0 if self._is_away else SILENT_SECONDS)
 
     def heard(self, outcome: object, *, is_asked: bool) -> None:
-        """What was asked has an outcome, an answer of the cell or not; `is_asked`: something else is under way."""
+        """Notes the outcome of a batch: an answer of the cell, or none. `is_asked`: another batch is under way."""
         if not isinstance(outcome, Exception) or isinstance(outcome, Failed):
             self._is_away, self._silent_from = False, math.inf
             if is_asked:
@@ -138,11 +140,11 @@ class Waiting:
             self.given_up()
 
     def given_up(self) -> None:
-        """No answer is awaited any more: the next operation tries the cell."""
+        """Notes that no answer is awaited any more: the next operation tries the cell."""
         self._is_away, self._silent_from = True, math.inf
 
     def add(self, operation: Operation[Any]) -> None:
-        """Takes an operation in; raises SystemBusy when too much waits, CellAway while its cell is silent."""
+        """Adds an operation. Raises SystemBusy when too much waits, CellAway while its cell is silent."""
         key, size, is_urgent, keys = operation.key, operation.size, operation.URGENT, self._ordinary_keys
         if self.count >= (self._urgent_limit if is_urgent else self.limit):
             raise too_many(self.count)
@@ -150,7 +152,7 @@ class Waiting:
             raise silent(self._cell)
         if self._bytes + size > self._most_bytes and self._bytes:
             raise SystemBusy(f"{self._bytes} bytes wait to be written: nothing was stored, try again in a second.")
-        # An end must not overtake the half it ends while that is still waiting here.
+        # An end must not overtake its half message, which may still wait here.
         if is_urgent and key not in keys:
             self._urgent.append(operation)
         else:
@@ -160,7 +162,7 @@ class Waiting:
         self._bytes += size
 
     def take(self) -> list[Operation[Any]]:
-        """The requests of the next batch; those that would overtake an earlier one are answered None instead."""
+        """Removes and returns the operations of the next batch, without those that would overtake an earlier one."""
         taken: list[Operation[Any]] = []
         keys: set[bytes] = set()
         size = self._take_from(self._urgent, taken, keys, 0)
@@ -171,7 +173,7 @@ class Waiting:
     def _take_from(
         self, waiting: deque[Operation[Any]], taken: list[Operation[Any]], keys: set[bytes], size: int
     ) -> int:
-        """One id comes once in a batch: the second would fail it, and could not see the first."""
+        """Moves operations to `taken`, each id once: a second one could not see the first and would fail the batch."""
         left: list[Operation[Any]] = []
         most = self.most_of_a_batch
         while waiting and len(taken) < most and (not taken or size + waiting[0].size <= MAX_BATCH_BYTES):

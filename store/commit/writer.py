@@ -1,4 +1,4 @@
-"""How an operation is written: completed, handed to the pipelined writer, and stepwise where that left it out."""
+"""How an operation is written: it is completed, then goes into a pipelined batch, or is written stepwise."""
 
 import asyncio
 from collections import defaultdict
@@ -13,17 +13,17 @@ from store.process import runtime
 
 
 class Writers:
-    """The writers of one process for one cell, by lane: those of pipelined batches, and the stepwise ones."""
+    """The pipelined and the stepwise writers of one process for one cell, by lane."""
 
     def __init__(self) -> None:
         home = runtime.here()
         self.pipelined: defaultdict[str, PipelinedWriter] = defaultdict(lambda: PipelinedWriter(home))
         self.stepwise: defaultdict[str, StepwiseWriter] = defaultdict(StepwiseWriter)
-        # Who holds it waits for what is in pipelined batches before it goes the stepwise way: one after the other.
+        # Held by an ordered operation that waits for pipelined batches before it is written stepwise.
         self.following: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def close(self) -> None:
-        """Writes what waits and closes the connections; the stepwise ones last: they get what is left out meanwhile."""
+        """Writes what waits and closes the connections; stepwise writers last, as they get what batches leave out."""
         for pipelined in list(self.pipelined.values()):
             await pipelined.close()
         for stepwise in list(self.stepwise.values()):
@@ -31,11 +31,11 @@ class Writers:
 
 
 async def run(operation: Operation[Result], note: Note | None = None) -> Result:
-    """Completes an operation, has it written and gives its result, after the commit.
+    """Completes an operation and has it written. Returns its result after the commit.
 
-    What a `note` writes is committed with the operation, or with its refusal. Raises the refusal that the operation
-    decided on; SystemBusy when too much waits or the database is away (nothing was stored); OutcomeUnknown when the
-    connection broke during the commit.
+    The row of a `note` is committed with the operation, or with its refusal. Raises the operation's refusal; SystemBusy
+    when too much waits or the database is away (nothing was stored); OutcomeUnknown when the connection broke during
+    the commit.
     """
     if not operation.ready():
         await operation.complete()
@@ -43,10 +43,10 @@ async def run(operation: Operation[Result], note: Note | None = None) -> Result:
 
 
 async def write(operation: Operation[Result], note: Note | None = None) -> Result:
-    """Has an operation written that is complete: as `run`."""
+    """As `run`, for an operation that is complete."""
     if operation.result is not None:
         return operation.result  # there was nothing to write
-    # An earlier one may have gone the stepwise way since it was made ready: it has to come behind that.
+    # Since `ready` an earlier operation may be written stepwise, and this one must follow it.
     if note is None and operation.is_plain and not operation.overtakes:
         hand_in(operation)
         if (result := await operation.future) is not None:
@@ -59,7 +59,7 @@ async def write(operation: Operation[Result], note: Note | None = None) -> Resul
 
 
 async def _follow(operation: Operation[Any]) -> None:
-    """Returns once what keeps an order, and waits for a batch or is in one, is written or left out: calls in turn."""
+    """Waits until all earlier ordered operations of pipelined batches are written or left out. Calls take turns."""
     writers = runtime.part_of(operation.cell, Writers)
     async with writers.following[operation.LANE]:
         earlier = writers.pipelined[operation.LANE].unanswered()
@@ -68,7 +68,7 @@ async def _follow(operation: Operation[Any]) -> None:
 
 
 async def finish(operation: Operation[Result], note: Note | None = None) -> Result:
-    """Has an operation written stepwise that is complete, and not written: as `run`."""
+    """As `run`, stepwise, for an operation that is complete and was left out or is never pipelined."""
     for _ in runtime.cells():
         try:
             with operation.detour():
@@ -85,10 +85,10 @@ async def _write_stepwise(operation: Operation[Result], note: Note | None) -> Re
 
 
 def hand_in(operation: Operation[Any], settled: Settled | None = None, *, at_once: bool = False) -> None:
-    """Has an operation written in a pipelined batch of this process; as `PipelinedWriter.hand_in`."""
+    """As `PipelinedWriter.hand_in`, by the writer of the operation's cell and lane."""
     runtime.part_of(operation.cell, Writers).pipelined[operation.LANE].hand_in(operation, settled, at_once=at_once)
 
 
 def waiting() -> Waiting:
-    """The new messages, the half messages and the ends in the control's own cell that no batch has taken yet."""
+    """The sends, half messages and ends of cell 0 that no batch has taken yet."""
     return runtime.control(Writers).pipelined[Operation.LANE].waiting

@@ -1,1 +1,1 @@
-"""PostgreSQL as every app uses it: connections, statements, types; names, what a process caches, pacing."""
+"""PostgreSQL as every app uses it: connections, statements, types of columns and parameters, caches, time limits."""

@@ -1,7 +1,7 @@
-"""PostgreSQL arrays: as text where an array per row travels (unnest flattens arrays of arrays), and in binary form.
+"""PostgreSQL arrays in binary form, and as text for one array per row, because unnest flattens arrays of arrays.
 
-The binary form is packed by hand: 13 columns of 16 rows take 35 µs instead of psycopg's 100 µs. Elements are NULL where
-a value is None.
+The binary form is packed by hand: 13 columns of 16 rows take 35 µs instead of psycopg's 100 µs. A value None becomes an
+element NULL.
 """
 
 import struct
@@ -10,24 +10,24 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-# Types by PostgreSQL's number for them.
+# PostgreSQL's numbers of types.
 BYTEA, INT8, INT4, TEXT, FLOAT8, TIMESTAMPTZ, UUID = 17, 20, 23, 25, 701, 1184, 2950
 
-# Dimensions, whether an element is NULL, the elements' type, how many there are, the first one's subscript.
+# The head of an array: dimensions, whether an element is NULL, the type of the elements, their number, first subscript.
 _head = struct.Struct("!iiIii").pack
 _length = struct.Struct("!i").pack
 _double = struct.Struct("!d").pack
 _NULL = _length(-1)
-# Larger batches are rare, and what is kept of each size grows with it.
+# The largest array whose format is cached. Larger batches are rare, and the cached format grows with the size.
 CACHED_ROWS = 512
 _LENGTH_OF_UUID = _length(16)
-# A timestamp is counted in microseconds from here.
+# A timestamp is a number of microseconds from here.
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
 def literal(values: Iterable[object]) -> str:
-    """Numbers and ids as an array literal, None as NULL: `{1,2,NULL}`."""
+    """An array literal of numbers or ids, with None as NULL: `{1,2,NULL}`."""
     return "{" + ",".join("NULL" if value is None else str(value) for value in values) + "}"
 
 
@@ -62,7 +62,7 @@ def float8s(values: Sequence[float | None]) -> bytes:
 
 
 def timestamps(values: Sequence[datetime | None]) -> bytes:
-    """An array of timestamptz; a time without a zone is taken for UTC."""
+    """An array of timestamptz; a time without a zone is read as UTC."""
     return _fixed(TIMESTAMPTZ, "q", [None if value is None else _microseconds(value) for value in values])
 
 
@@ -77,7 +77,7 @@ def texts(values: Sequence[str | None]) -> bytes:
     """An array of text."""
     count = len(values)
     if count and values[0] is not None and values.count(values[0]) == count:
-        # As the form of the bodies almost always is.
+        # Almost always so for the form of the bodies.
         value = values[0].encode()
         return _head(1, 0, TEXT, count, 1) + (_length(len(value)) + value) * count
     if count and values.count(None) == count:
@@ -91,10 +91,10 @@ def byteas(values: Sequence[bytes | None]) -> bytes:
 
 
 def sparse(pack: Callable[[Sequence[Any]], bytes]) -> Callable[[Sequence[Any]], bytes]:
-    """As `pack`, for a column that is None in almost all rows: of nothing but None it is the empty array.
+    """As `pack`, but an empty array if all values are None: for columns that are None in almost all rows.
 
-    Where `unnest` reads several arrays, the rows that one of them lacks are NULL. An array of NULLs costs PostgreSQL
-    0.2 to 0.3 us per row, an empty one nothing.
+    When `unnest` reads several arrays, missing elements of a shorter array are NULL. An array of NULLs costs PostgreSQL
+    0.2 to 0.3 us per row, an empty array nothing.
     """
 
     empty = pack(())
@@ -106,7 +106,7 @@ def sparse(pack: Callable[[Sequence[Any]], bytes]) -> Callable[[Sequence[Any]], 
 
 
 class Packing(NamedTuple):
-    """How a column is packed: its rows as an array, and the one row of a statement for one operation as no array."""
+    """How a column is packed: as an array, or as a single value for a statement for one operation."""
 
     array: Callable[[Sequence[Any]], bytes]
     element: Callable[[Any], bytes | None]
@@ -121,12 +121,12 @@ def together(packing: Packing, values: Sequence[Any]) -> bytes:
 
 
 def alone(packing: Packing, values: Sequence[Any]) -> bytes | None:
-    """The only value of a column, no array; None where it is None, or there is no value."""
+    """The only value of a column, not as an array; None if the value is None or missing."""
     return None if not values or (value := values[0]) is None else packing.element(value)
 
 
 def moment(packed: bytes) -> datetime:
-    """The time that a timestamptz in binary form is."""
+    """The time of a timestamptz in binary form."""
     [microseconds] = struct.unpack("!q", packed)
     return _EPOCH + timedelta(microseconds=microseconds)
 
@@ -146,7 +146,7 @@ def _fixed(type_: int, code: str, values: Sequence[int | float | None]) -> bytes
         return _varying(type_, [None if value is None else one(value) for value in values])
     head, width = _head(1, 0, type_, count, 1), struct.calcsize(f"!{code}")
     if code != "d" and values.count(values[0]) == count:
-        # As the topic of a batch is, and the tags of messages without any.
+        # Often so for the topic of a batch, and for the tags of messages without tags.
         return head + _pairs(code, 1).pack(width, values[0]) * count
     flat: list[int | float | None] = [width] * (2 * count)
     flat[1::2] = values
@@ -172,12 +172,12 @@ def _varying(type_: int, values: Sequence[bytes | None]) -> bytes:
 
 @lru_cache(maxsize=4 * CACHED_ROWS)
 def _pairs(code: str, count: int) -> struct.Struct:
-    """Length and value of each element of one width."""
+    """The format of elements of one width, each with its length."""
     return struct.Struct("!" + f"i{code}" * count)
 
 
 def _nulls(type_: int, count: int) -> bytes:
-    """An array of NULLs: most optional columns of most batches."""
+    """An array of NULLs, as most optional columns of most batches are."""
     return _cached_nulls(type_, count) if count <= CACHED_ROWS else _made_nulls(type_, count)
 
 
@@ -193,7 +193,7 @@ def _empty(type_: int) -> bytes:
 
 
 def usually(usual: str) -> Packing:
-    """As SPARSE_TEXTS, for a column that has one value in almost all rows: it is NULL where it has that."""
+    """As SPARSE_TEXTS, for a column with one usual value in almost all rows: the usual value becomes NULL."""
 
     def array(values: Sequence[str]) -> bytes:
         return SPARSE_TEXTS.array([None if value == usual else value for value in values])
@@ -206,5 +206,5 @@ TEXTS, BYTEAS = Packing(texts, str.encode), Packing(byteas, bytes)
 SPARSE_INT4S, SPARSE_INT8S = Packing(sparse(int4s), int4), Packing(sparse(int8s), int8)
 SPARSE_TEXTS, SPARSE_BYTEAS = Packing(sparse(texts), str.encode), Packing(sparse(byteas), bytes)
 SPARSE_TIMESTAMPS = Packing(sparse(timestamps), lambda value: int8(_microseconds(value)))
-# Of ids as Python has them, where UUIDS takes their bytes.
+# For ids as Python's UUID; UUIDS takes ids as bytes.
 IDS = Packing(lambda ids: uuids([id_.int.to_bytes(16) for id_ in ids]), lambda id_: id_.int.to_bytes(16))

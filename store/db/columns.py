@@ -4,7 +4,7 @@ from django.db import models
 
 
 class CText(models.TextField):  # type: ignore[type-arg]  # generic in the stubs only, not in Django
-    """Text in the C collation: names compare byte by byte, on every machine alike."""
+    """Text in the C collation: names are compared byte by byte, with the same order on every machine."""
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         kwargs["db_collation"] = "C"

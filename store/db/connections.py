@@ -1,6 +1,6 @@
 """The data plane's connections: a small pool for reads, and single ones for writers, listeners and maintenance.
 
-They belong to the event loop that opened them: one loop per process.
+A connection belongs to the event loop that opened it; a process has one loop.
 """
 
 import asyncio
@@ -27,25 +27,25 @@ from store.process.runtime import Runtime
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# A row of a statement whose type is not declared; `Statement` has the others.
+# A row of a statement that declares no type of row, as a `Statement` does.
 Row = Any
 Connection = PatientAsyncConnection
 
 POOL_WAIT_SECONDS = 3.0
-# Of a database that takes no writes without a fence.
+# The refusal of writes by a database that is read only without a fence.
 READ_ONLY = "This database is read-only: nothing was stored. Ask a broker that is at the primary."
-# The columns of a message that may make a row large: its body, or where that is not read, its properties.
+# The columns that may make a row large: the body of a message, or its properties if the body is not read.
 LARGE = ("body", "properties")
 
 
 class AnotherCell(psycopg.OperationalError):
-    """A database is not the cell that its URL stands for: nothing is read or written there."""
+    """The database of a URL is another cell than expected: nothing is read or written there."""
 
 
 async def connect(application: str, *, direct: bool = False) -> Connection:
     """A new connection to the cell of this task, in autocommit; the caller closes it.
 
-    A `direct` one goes past a pooler: it listens, or keeps what it sets and locks.
+    A `direct` connection goes past a pooler: it is for listening, or for settings and locks of its session.
     """
     connection = await PatientAsyncConnection.connect(
         conninfo(application, runtime.here().url, direct=direct), autocommit=True, row_factory=namedtuple_row
@@ -61,11 +61,11 @@ async def connect(application: str, *, direct: bool = False) -> Connection:
 async def _prepare(connection: Connection, cell: Runtime, *, direct: bool = False) -> None:
     """Makes a new connection ready. Raises AnotherCell."""
     connection.is_shared = settings.DATABASE_POOLER == pooling.TRANSACTION and is_pooled(cell.url, direct=direct)
-    # Every int goes as int8, so that a statement is prepared once and not once per width of its numbers.
+    # Every int is sent as int8, so that a statement is prepared once, and not once for each width of its numbers.
     connection.adapters.register_dumper(int, Int8BinaryDumper)
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.prepare_threshold = 0
-    # A pooler knows a statement by its text, and forgets it by rules of its own.
+    # A pooler identifies a statement by its text, and drops it by rules of its own.
     connection.prepared_max = None if connection.is_shared else connection.prepared_max
     [identity] = await execute(connection, fences.IDENTIFY_CELL)
     if identity.cell_id != cell.cell:
@@ -75,7 +75,7 @@ async def _prepare(connection: Connection, cell: Runtime, *, direct: bool = Fals
 
 
 class Reads:
-    """The pool of a process for one cell, in its event loop."""
+    """The pool of connections of a process for one cell, in the event loop."""
 
     def __init__(self) -> None:
         self.home = runtime.here()
@@ -86,7 +86,7 @@ class Reads:
     async def pool(self) -> AsyncConnectionPool[Connection]:
         """The pool, opened at first use. Raises SystemBusy once it was closed."""
         async with self._opening:
-            # It may have waited here for the end of the pool.
+            # The pool may have been closed while this waited.
             if self._is_closed:
                 raise runtime.ending()
             if self._pool is None:
@@ -117,19 +117,19 @@ class Reads:
 
 
 async def read(statement: Statement[RowType], parameters: Mapping[str, Any] | None = None) -> Sequence[RowType]:
-    """The rows of one statement, in the cell of this task; as `_read`."""
+    """The rows of one statement, in the cell of this task. Raises as `_read`."""
     return await _read(runtime.part(Reads), statement, parameters)
 
 
 async def read_control(statement: Statement[RowType], parameters: Mapping[str, Any] | None = None) -> Sequence[RowType]:
-    """The rows of one statement about the configuration, which the control has; as `read`."""
+    """The rows of one statement about the configuration, read from the control. Raises as `read`."""
     return await _read(runtime.control(Reads), statement, parameters)
 
 
 async def read_everywhere(
     statement: Statement[RowType], parameters: Mapping[str, Any] | None = None
 ) -> Sequence[RowType]:
-    """The rows of one statement in all cells, which are asked at once; as `read`."""
+    """The rows of one statement from all cells, which are asked at once. Raises as `read`."""
     if not runtime.several:
         return await read(statement, parameters)
     asked = (_read(cell.part(Reads), statement, parameters) for cell in runtime.cells())
@@ -139,18 +139,18 @@ async def read_everywhere(
 async def _read(reads: Reads, statement: Statement[RowType], parameters: Mapping[str, Any] | None) -> Sequence[RowType]:
     """The rows of one statement.
 
-    Raises SystemBusy when the database is away or does not answer in time (`patience`), no connection gets free within
-    3 s, a lock is not free within 3 s, or it writes and the database is read-only.
+    Raises SystemBusy when the database is away, does not answer in time (`patience`) or is read-only for a write, and
+    when no connection or a lock gets free within 3 s.
     """
     try:
         return await _read_once(reads, statement, parameters)
     except (PoolTimeout, ReadOnlySqlTransaction, Unanswered, LockNotAvailable, QueryCanceled) as problem:
         if isinstance(problem, PoolTimeout):
             patience.current().unanswered(POOL_WAIT_SECONDS)
-        # Its connection answers: a second try would wait for as long again.
+        # The connection works: a second try would wait as long again.
         raise away(problem, reads.home) from problem
     except psycopg.OperationalError:
-        # Connections that were idle while the database was restarted are all dead: replace them, and try once more.
+        # After a restart of the database all idle connections are dead: replace them, and try once more.
         await (await reads.pool()).check()
     try:
         return await _read_once(reads, statement, parameters)
@@ -182,9 +182,9 @@ async def transaction() -> AsyncIterator[Connection]:
 async def execute(
     connection: Connection, statement: Statement[RowType], parameters: Mapping[str, Any] | None = None
 ) -> Sequence[RowType]:
-    """The rows of one statement on a connection at hand; none when it returns none."""
+    """The rows of one statement on this connection; empty for a statement that returns no rows."""
     large = next((column for column in LARGE if column in statement.columns), None)
-    # As text a body is twice as long, in hex, and the event loop would decode it.
+    # In the text format a body is in hex, twice as long, and the event loop would have to decode it.
     cursor = connection.cursor(row_factory=statement.rows, binary=large is not None)
     await cursor.execute(statement.text.encode(), parameters)
     if cursor.description is None:
@@ -193,7 +193,7 @@ async def execute(
 
 
 async def _in_steps(cursor: psycopg.AsyncCursor[RowType], large_of: Callable[[RowType], bytes]) -> Sequence[RowType]:
-    """All rows of a result that has arrived. Large ones are made in steps: copying 16 MiB at once takes 10 ms."""
+    """All rows of a result that has arrived. Large rows are copied in steps: copying 16 MiB at once takes 10 ms."""
     rows = await cursor.fetchmany(1)
     while (left := cursor.rowcount - len(rows)) > 0:
         count = pacing.STEP_BYTES // max(len(large_of(rows[-1]) or b""), 1)
@@ -206,15 +206,17 @@ async def _in_steps(cursor: psycopg.AsyncCursor[RowType], large_of: Callable[[Ro
 
 
 def is_read_only(problem: BaseException | None) -> bool:
-    """Whether a write failed because the database is read-only, as a replica is; Django wraps that error."""
+    """Whether a write failed because the database is read-only, such as a replica. Django wraps that error."""
     return isinstance(problem, ReadOnlySqlTransaction) or isinstance(
         getattr(problem, "__cause__", None), ReadOnlySqlTransaction
     )
 
 
 def away(problem: Exception, cell: Runtime | None = None) -> SystemBusy:
-    """The refusal for a database that does not answer, or takes no writes; of one cell among several, by itself that of
-    the task, a CellAway."""
+    """The refusal for a database that does not answer or takes no writes. With several cells it is a CellAway.
+
+    `cell` is by default the cell that the task works for.
+    """
     if is_read_only(problem):
         return SystemBusy((cell or runtime.chosen() or runtime.current()).fence or READ_ONLY)
     if disk.is_full(problem):
@@ -234,7 +236,7 @@ def away(problem: Exception, cell: Runtime | None = None) -> SystemBusy:
 
 
 def locked(holders: str = "") -> SystemBusy:
-    """The refusal for a lock that another session holds for too long; `holders` names it, where it is known."""
+    """The refusal for a lock that another session holds for too long. `holders`: the sessions, if known."""
     named = f" ({holders})" if holders else ""
     return SystemBusy(
         f"Another session{named} holds a lock of the database: nothing was stored, try again in a second."

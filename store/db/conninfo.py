@@ -1,4 +1,4 @@
-"""How the message path connects: the connection string of a database, and what each session is set to."""
+"""How the message path connects: the connection string of a database, and the settings of each session."""
 
 from typing import Any
 
@@ -9,27 +9,27 @@ from store.db import pooling
 from store.db.session import OURS, as_options
 
 CONNECT_TIMEOUT_SECONDS = 3
-# Settings of Django's own connections; these connections have their own.
+# Options of Django's connections that these connections do not take over.
 ORM_OPTIONS = ("pool", "connect_timeout", "tcp_user_timeout", "application_name", "options")
-# A cut network is noticed after this, where keepalives alone took more than 25 s.
+# A cut network is noticed after this time. With keepalives alone that took more than 25 s.
 TCP_USER_TIMEOUT_MS = 3000
 SESSION = {
     **OURS,
     "statement_timeout": "15s",
-    # Below REQUEST_SECONDS: a request that waits for a lock is answered with that reason.
+    # Below REQUEST_SECONDS, so that a request that waits for a lock is answered with this reason.
     "lock_timeout": "3s",
     "idle_in_transaction_session_timeout": "20s",
-    # The statements of the message path go by index. A plan made while a partition was empty must not scan it when it
-    # is full, and planning anew each time costs more than the statement.
+    # The statements of the message path read by index. A plan that was made while a partition was empty must not scan
+    # the partition when it is full, and planning again each time costs more than the statement.
     "enable_seqscan": "off",
     "plan_cache_mode": "force_generic_plan",
 }
 
 
 def conninfo(application: str, url: str = "", *, direct: bool = False) -> str:
-    """The connection string of the database of a URL, or else of the settings', for libpq; `direct` past a pooler."""
+    """The connection string for libpq, of the database of a URL or of the settings; `direct` past a pooler."""
     given = conninfo_to_dict(url) if url else _of(settings.DIRECT_DATABASE if direct else settings.DATABASES["default"])
-    # SESSION comes last: a URL must not change what the message path relies on.
+    # SESSION comes last, so that a URL cannot change settings that the message path relies on.
     sent = "" if is_pooled(url, direct=direct) else as_options(SESSION)
     ours = {
         "connect_timeout": CONNECT_TIMEOUT_SECONDS,
@@ -41,13 +41,13 @@ def conninfo(application: str, url: str = "", *, direct: bool = False) -> str:
 
 
 def is_pooled(url: str, *, direct: bool = False) -> bool:
-    """Whether a session goes through a pooler: of the control alone, whose URL is that of the settings."""
+    """Whether a session goes through a pooler: only a session of the control may, whose URL is in the settings."""
     return not url and not direct and settings.DATABASE_POOLER != pooling.NONE
 
 
 def _of(default: dict[str, Any]) -> dict[str, Any]:
     return {
-        # Options of the URL, such as sslmode.
+        # The options of the URL, such as sslmode.
         **{name: value for name, value in default["OPTIONS"].items() if name not in ORM_OPTIONS},
         "options": default["OPTIONS"].get("options", ""),
         "dbname": default["NAME"],

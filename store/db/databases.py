@@ -1,6 +1,6 @@
-"""Django's connections to the databases of other cells than the control: an alias each, made at its first use.
+"""Django's connections to the databases of other cells than the control. Each has an alias, made at its first use.
 
-What is read or written of the message path goes to the cell that the work has entered; configuration is the control's.
+Tables of the message path are read and written in the cell that the work has entered, configuration at the control.
 """
 
 import threading
@@ -17,12 +17,12 @@ from store.db.server_url import database
 from store.errors import CellAway
 from store.process import runtime
 
-# A cell that does not answer a change of configuration within this is away.
+# A cell that does not answer a change of configuration within this time counts as away.
 CELL_SECONDS = 2.0
 
 UNTIL = "the configuration cannot change until it is back"
 
-# Tables that each cell has of its own; all others are the control's, with copies in the cells or without.
+# Tables of which each cell has its own rows. The rows of all other tables are the control's; some have copies in cells.
 OF_EACH_CELL = frozenset(
     (
         "check_attempt",
@@ -48,38 +48,38 @@ _making = threading.Lock()
 
 
 class Router:
-    """Django's way to the database of a model; `using` goes before it."""
+    """Django's router: the database of a model, if a query does not name one by `using`."""
 
     def db_for_read(self, model: type[Model], **hints: object) -> str:
-        """The alias of the cell that the work has entered, for a table of each cell."""
+        """The alias of the cell that the work has entered, if each cell has its own rows of the table."""
         return here() if model._meta.db_table in OF_EACH_CELL else DEFAULT_DB_ALIAS
 
     db_for_write = db_for_read
 
 
 def here() -> str:
-    """Django's alias of the cell that this work has entered, or else of the control. Raises CellAway as `alias`."""
+    """Django's alias of the cell that this work has entered, or of the control if none. Raises CellAway as `alias`."""
     cell = runtime.chosen()
     return DEFAULT_DB_ALIAS if cell is None or not cell.url else alias(cell.cell, cell.name, cell.url)
 
 
 def alias(key: int | str, name: str, url: str) -> str:
-    """Django's alias of a cell's database; its pool is made anew where the URL is another one than before.
+    """Django's alias of a cell's database. If the URL has changed, the alias gets a new pool.
 
-    `key` is the cell's id, or a word for a database that is to become one. Raises CellAway for a URL that names no
-    database: it is one that this process has no key for.
+    `key` is the cell's id, or a word for a database that is to become a cell. Raises CellAway for a URL that names no
+    database, because this process has no key to open the sealed URL.
     """
     found = f"cell_{key}"
     try:
         settings = database(url, f"The URL of the cell {name}")
     except ImproperlyConfigured as problem:
         raise CellAway(f"The cell {name} cannot be reached: {problem}") from None
-    # No connection is kept where nothing is asked: a process has few uses of it.
+    # An unused pool keeps no connection, because a process seldom needs one.
     settings["OPTIONS"]["pool"].update(min_size=0, timeout=CELL_SECONDS)
     with _making:
         known = connections.databases.get(found)
         if known is None:
-            # Not added to the dictionary in place: another thread may be going through it.
+            # A new dictionary, because another thread may be iterating over the old one.
             connections.settings = connections.configure_settings({**connections.databases, found: settings})
         elif any(known[key] != value for key, value in settings.items()):
             connections[found].close()
@@ -89,7 +89,7 @@ def alias(key: int | str, name: str, url: str) -> str:
 
 
 def leave(key: int) -> None:
-    """Closes the idle connections to the database of a cell; it is found again by the next `alias`."""
+    """Closes the idle connections to the database of a cell. The next `alias` of the cell opens new ones."""
     found = f"cell_{key}"
     with _making:
         if found in connections.databases:
@@ -99,9 +99,9 @@ def leave(key: int) -> None:
 
 @contextmanager
 def answering(alias: str, name: str) -> Iterator[str]:
-    """A short block on the database of an alias; the connection is given back behind it.
+    """A short block on the database of an alias. After the block the connection goes back to the pool.
 
-    Raises CellAway, with the cell's name, where its database is away, does not answer or takes no writes.
+    Raises CellAway, with the cell's name, if its database is away, does not answer or takes no writes.
     """
     try:
         with patience.of(CELL_SECONDS):
@@ -111,7 +111,7 @@ def answering(alias: str, name: str) -> Iterator[str]:
             raise
         raise CellAway(_sentence(name, problem)) from problem
     finally:
-        # Within a transaction on it the block is a part of that.
+        # Within a transaction of this alias the connection stays with the transaction.
         if not connections[alias].in_atomic_block:
             connections[alias].close()
 

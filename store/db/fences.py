@@ -1,8 +1,8 @@
-"""Fences: a cell that takes no writes while topics leave it, and what its sessions know of topics that have left.
+"""Fences: a fenced cell takes no writes while topics leave it; afterwards its sessions know which topics have left.
 
-A fence raises the epoch of the cell, has each session that begins from then on write nothing, and ends all others. It
-has a time: once that is over, a process that connects ends it, unless the run that made it has begun what must not be
-met by writes (`HOLD_FENCE`). Both are decided by the one row of `cell_identity`, which is updated under its lock.
+A fence raises the epoch of the cell, makes sessions that begin from then on read only, and ends all earlier sessions. A
+fence has a time limit: after that a process that connects ends the fence, unless the run that made it has begun a step
+during which nothing may be written (`HOLD_FENCE`). Both update the one row of `cell_identity`, so one of them is first.
 """
 
 from collections.abc import Iterable
@@ -23,9 +23,9 @@ logger = structlog.stdlib.get_logger(__name__)
 
 
 class CellIdentity(NamedTuple):
-    """Which cell a database is, how often it was fenced, and what it had that is another cell's now.
+    """Which cell a database is, its epoch and fence, and the topics and queues that have left it.
 
-    `is_over`: it is fenced, for longer than it was to be.
+    `is_over`: the cell is fenced, and the time limit of the fence is over.
     """
 
     cell_id: int
@@ -37,26 +37,26 @@ class CellIdentity(NamedTuple):
 
 
 class Fenced(NamedTuple):
-    """The epoch of a fence, and when it was made, by the database's clock."""
+    """The epoch of a new fence, and when it was made, by the database's clock."""
 
     epoch: int
     fenced_at: datetime
 
 
 class Held(NamedTuple):
-    """The epoch of a fence that stands until the run that made it ends it."""
+    """The epoch of a fence without a time limit: only the run that made it ends it."""
 
     epoch: int
 
 
 class Lifted(NamedTuple):
-    """The epoch behind a fence."""
+    """The epoch after the end of a fence."""
 
     epoch: int
 
 
 class Ousted(NamedTuple):
-    """A session that is still there, and whether its end could be asked for."""
+    """A session that still exists, and whether the server was asked to end it."""
 
     pid: int
     is_asked: bool
@@ -71,34 +71,33 @@ SET_DEPARTED = Statement(__file__, "set_departed")
 OUST_SESSIONS = Statement(__file__, "oust_sessions", Ousted)
 OUST_MOVERS = Statement(__file__, "oust_movers", Ousted)
 
-# With what a caller is answered where no move is known that fences the cell, as while the control is away.
+# The refusal of writes when the reason of the fence is unknown, for example while the control is away.
 FENCED = "The cell {} takes no writes while topics leave it: nothing was stored, try again in a second."
-# The sessions of the run that moves topics: they write behind the fence, and are not ended by it.
+# The application name of sessions of the run that moves topics: they may write, and the fence does not end them.
 MOVER = "mqbroker-move"
 WRITES = SQL("SET default_transaction_read_only = off")
 DROP_GUARD = SQL("ALTER TABLE commit_log DROP CONSTRAINT IF EXISTS {}").format(Identifier(GUARD))
 
 
 def close(database: str) -> Composed:
-    """Has each session that begins from now on in a database read only."""
+    """The statement that makes new sessions of a database read only."""
     return SQL("ALTER DATABASE {} SET default_transaction_read_only = on").format(Identifier(database))
 
 
 def reopen(database: str) -> Composed:
-    """Has each session that begins from now on in a database write again."""
+    """The statement that lets new sessions of a database write again."""
     return SQL("ALTER DATABASE {} RESET default_transaction_read_only").format(Identifier(database))
 
 
 def guard(topic_ids: Iterable[int]) -> Composed:
-    """Has a cell refuse the messages of topics that have left it; rows that there are stay."""
+    """The statement that makes a cell refuse messages of topics that have left it. Existing rows stay."""
     return SQL("ALTER TABLE commit_log ADD CONSTRAINT {} CHECK (topic_id <> ALL ({}::integer[])) NOT VALID").format(
         Identifier(GUARD), Literal(sorted(topic_ids))
     )
 
 
 async def heed(session: PatientAsyncConnection, identity: CellIdentity, cell: Runtime) -> None:
-    """Has a process know what has left a cell, and why the cell takes no writes, by a new session there; ends a fence
-    whose time is over."""
+    """Reads, by a new session, what has left a cell and why it is fenced. Ends a fence whose time is over."""
     ended = await _end(session, cell) if identity.is_over else None
     session.epoch = ended or identity.epoch
     cell.fence = await _reason(session, cell) if identity.is_fenced and ended is None else ""
@@ -114,8 +113,10 @@ async def _reason(session: PatientAsyncConnection, cell: Runtime) -> str:
 
 
 async def _end(session: PatientAsyncConnection, cell: Runtime) -> int | None:
-    """Ends a fence, unless the run that made it goes on; returns the epoch. This session writes from now on, and those
-    that began behind the fence are closed by their first write."""
+    """Ends a fence and returns the new epoch; None if the run that made the fence holds it.
+
+    This session may write from now on. Sessions that began during the fence are closed at their first write.
+    """
     await session.execute(WRITES)
     async with session.transaction():
         lifted = await (await session.execute(LIFT_OLD_FENCE.text.encode())).fetchone()

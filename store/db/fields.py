@@ -1,7 +1,7 @@
 """Fields that operators set: each is declared once, by the registry that keeps it.
 
-The API makes its request and its answer of the declaration (`mqbroker/api/control/fields.py`), the console the input of
-a form (`console/forms.py`).
+From the declaration the API makes the fields of its request and answer (`mqbroker/api/control/fields.py`), and the
+console the input of a form (`console/forms.py`).
 """
 
 from collections.abc import Callable
@@ -17,8 +17,8 @@ MAX_TEXT = 200
 class Field:
     """A field by its name in the API, with its label in the console. `help`: what it does, without a full stop.
 
-    `unset`: what null means; a field without it is never null. `default`: what it is where nothing is given of what is
-    made. `needed`: nothing is made without it. `source`: the column, where that has another name.
+    `unset`: what null means; a field without this is never null. `default`: the value of a new object whose request
+    lacks the field. `needed`: a new object must have the field. `source`: the column, if its name is not the field's.
     """
 
     name: str
@@ -32,11 +32,11 @@ class Field:
 
     @property
     def column(self) -> str:
-        """The column that keeps it."""
+        """The column of the field."""
         return self.source or self.name
 
     def sentence(self, null: str) -> str:
-        """All that is to be known of it; `null` is what null is called where it is read."""
+        """The sentences that explain the field; `null` is the word for null where the sentences are read."""
         unset = self.unset and f"{null}: {self.unset}"
         meaning = "; ".join(text for text in (self.help, unset) if text)
         return " ".join(f"{text}." for text in (meaning, self.default and f"Default: {self.default}") if text)
@@ -44,9 +44,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Whole(Field):
-    """A whole number between two, both included. `own_refusal`: its registry refuses what is out of range, by a code of
-    its own.
-    """
+    """A whole number from `least` to `most`. `own_refusal`: the registry refuses others with a code of its own."""
 
     _: KW_ONLY
     least: int
@@ -56,7 +54,7 @@ class Whole(Field):
 
 @dataclass(frozen=True, slots=True)
 class Number(Field):
-    """A number, with or without a fraction, between two, both included."""
+    """A number from `least` to `most`, with or without a fraction."""
 
     _: KW_ONLY
     least: float
@@ -70,7 +68,7 @@ class Switch(Field):
 
 @dataclass(frozen=True, slots=True)
 class Choice(Field):
-    """One of a few words; `component` is what the API's schema calls them."""
+    """One of a few words; `component` is their name in the API's schema."""
 
     _: KW_ONLY
     component: str
@@ -79,7 +77,7 @@ class Choice(Field):
 
 @dataclass(frozen=True, slots=True)
 class Text(Field):
-    """A text. `may_be_empty`: an empty one is a value, and does not stand for none. `is_long`: it may fill a line."""
+    """A text. `may_be_empty`: an empty text is a value and does not mean null. `is_long`: the text may fill a line."""
 
     _: KW_ONLY
     most: int = MAX_TEXT
@@ -89,9 +87,9 @@ class Text(Field):
 
 @dataclass(frozen=True, slots=True)
 class Words(Field):
-    """A list of words of a pattern, which `rule` says in words. `between` parts them where they are one text.
+    """A list of words that match `pattern`, which `rule` explains. In one text, `between` separates the words.
 
-    A form has those that are `offered` as boxes to tick.
+    A form shows the `offered` words as boxes to tick.
     """
 
     _: KW_ONLY
@@ -109,9 +107,7 @@ class Time(Field):
 
 @dataclass(frozen=True, slots=True)
 class Json(Field):
-    """An object in JSON, or a text as well. `parse` raises what its registry refuses; `schema` is a JSON schema or the
-    type that has it.
-    """
+    """An object in JSON, or a text. `parse` raises the registry's refusals; `schema`: a JSON schema, or a type."""
 
     _: KW_ONLY
     parse: Callable[[Any], object]
@@ -120,7 +116,7 @@ class Json(Field):
 
 
 def of(model: type[Model], *declared: Field) -> tuple[Field, ...]:
-    """The fields with the defaults of their columns in a model."""
+    """The fields, with the defaults of their columns in a model filled in."""
     return tuple(replace(one, default=one.default or _default(model, one.column)) for one in declared)
 
 

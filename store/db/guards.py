@@ -1,4 +1,4 @@
-"""What the database must be for an acknowledgement to mean something; looked at before the start and by /readyz."""
+"""What the database must guarantee so that an acknowledged message is safe; checked at the start and by /readyz."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -61,35 +61,35 @@ ENCODED = (
     "the database's encoding is {}, which does not hold every text: make one with CREATE DATABASE … ENCODING 'UTF8' "
     "TEMPLATE template0."
 )
-# What PostgreSQL compiles, it compiles again in each session.
+# PostgreSQL compiles statements (JIT) again in each session.
 UNLIKE = "sessions have {name} = {value}, and the broker needs {needed}: {line}"
 READ_ONLY = "the database is read-only: it answers reads and refuses every write. Writes need the primary."
 
 
 UTF8 = "UTF8"
-# Of a session that is to be given away, while another one holds the server's.
+# Prepared on one session, while another session may be given the same server process.
 PROBE = "SELECT 1 AS probe"
 
 
 class Unfit(Exception):
-    """The database cannot keep what it acknowledges."""
+    """The database may lose messages that the broker has acknowledged, or cannot run the broker's statements."""
 
 
 class Look(NamedTuple):
-    """The reasons why the broker must not serve on this database, and what it can serve with."""
+    """The reasons why the broker must not serve with this database, and warnings, with which it can serve."""
 
     reasons: Sequence[str]
     warnings: Sequence[str]
 
 
 def look(application: str, url: str = "", *, direct: bool = False) -> Look:
-    """What speaks against the database of the settings, or of a URL, by connections of its own; `direct` past a pooler.
+    """Checks the database of the settings, or of a URL, over new connections; `direct` past a pooler.
 
-    Raises psycopg's OperationalError when it is away, or does not answer in time (`patience`).
+    Raises psycopg's OperationalError when the database is away, or does not answer in time (`patience`).
     """
     try:
         with PatientConnection.connect(conninfo(application, url, direct=direct), autocommit=True) as session:
-            # What it says of itself can be read only then.
+            # With another encoding the answers of the server could not be read.
             if encoded := _reasons_of_encoding(session):
                 return Look(encoded, ())
             state = _state_of(session)
@@ -97,7 +97,7 @@ def look(application: str, url: str = "", *, direct: bool = False) -> Look:
             reasons = _reasons(state, pooled=pooled)
             if pooled and settings.DATABASE_POOLER == pooling.TRANSACTION:
                 reasons += _reasons_of_sharing(application, session)
-            # A proxy makes up the number that its client would cancel by.
+            # A different process number comes from a proxy, which invents the number for cancelling.
             elif session.info.backend_pid != state.pid and _is_shared(application, url, state.pid, direct):
                 reasons.append(POOLED)
             unlike = list(_unlike(session, state))
@@ -110,7 +110,7 @@ def look(application: str, url: str = "", *, direct: bool = False) -> Look:
 
 @patience.of(patience.REQUEST_SECONDS)
 def require_fit(application: str, *, direct: bool = False) -> None:
-    """Raises Unfit with every reason; a database that is away now may be fit when it comes."""
+    """Raises Unfit with every reason. A database that is away passes, because it may be fit when it returns."""
     try:
         reasons = look(application, direct=direct).reasons
     except psycopg.OperationalError:
@@ -120,13 +120,13 @@ def require_fit(application: str, *, direct: bool = False) -> None:
 
 
 def require_own_sessions(cells: int) -> None:
-    """Raises Unfit where there are several cells, and a pooler shares the control's sessions."""
+    """Raises Unfit if there are several cells and a pooler shares the control's sessions."""
     if cells > 1 and settings.DATABASE_POOLER == pooling.TRANSACTION:
         raise Unfit(f"The database cannot be used: {SPREAD}")
 
 
 def _reasons_of_sharing(application: str, session: psycopg.Connection) -> list[str]:
-    """What speaks against pooling by transaction, as the proxy does it."""
+    """The reasons why this pooler's way of pooling by transaction cannot be used."""
     reasons = []
     with PatientConnection.connect(conninfo(application, direct=True)) as direct:
         own = _state_of(direct)
@@ -134,7 +134,7 @@ def _reasons_of_sharing(application: str, session: psycopg.Connection) -> list[s
             reasons.append(DIRECT)
     session.execute(PROBE, prepare=True)
     with PatientConnection.connect(conninfo(application)) as other:
-        # Within a transaction it has the session that the first one had.
+        # In a transaction this connection gets the session that the first connection used.
         other.execute(PROBE)
         try:
             session.execute(PROBE, prepare=True)
@@ -160,17 +160,17 @@ def _reasons_of_encoding(session: psycopg.Connection) -> list[str]:
 
 
 def _unlike(session: psycopg.Connection, state: ServerState) -> Iterator[str]:
-    """The settings that a session did not get: behind a pooler it has what its role has by default."""
+    """A warning for each setting that a session did not get; behind a pooler it gets the defaults of its role."""
     place = f"ALTER ROLE {session.info.user} IN DATABASE {session.info.dbname}"
     for (name, needed), value in zip(PLAIN.items(), state.plain, strict=True):
-        # `DateStyle` is shown with the order of days and months, which dates are not read by.
+        # The server shows `DateStyle` with the order of day and month, on which the broker does not depend.
         if value.partition(",")[0] != needed:
             line = f"{place} SET {name} = '{needed}';"
             yield UNLIKE.format(name=name, value=value, needed=needed, line=line)
 
 
 def _is_shared(application: str, url: str, pid: int, direct: bool) -> bool:
-    """Whether another session, in a transaction, is given the same process while the first one is open."""
+    """Whether another connection gets the same server process while the first connection is open."""
     with PatientConnection.connect(conninfo(application, url, direct=direct)) as other:
         return _state_of(other).pid == pid
 

@@ -1,4 +1,4 @@
-"""How the database fares: pinned snapshots, connections, dead rows of hot tables, and what segments take on disk."""
+"""The health of the database: pinned snapshots, connections, dead rows of hot tables, size of segments on disk."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,13 +7,13 @@ from typing import NamedTuple
 from store.db import sync
 from store.db.statements import Statement
 
-# The tables in which rows come and go: their dead rows slow the message path down.
+# The tables whose rows are deleted soon after they are written: their dead rows slow the message path down.
 HOT_TABLES = ("half_message", "receipt", "timer", "recall", "endpoint", "subscription", "queue_floor", "waiting")
 MAX_ROWS = 50
 
 
 class Snapshot(NamedTuple):
-    """What pins a snapshot, and for how many transactions and seconds. `seconds` is None of a replication slot."""
+    """What pins a snapshot, and for how many transactions and seconds. `seconds` is None for a replication slot."""
 
     kind: str
     name: str
@@ -23,7 +23,7 @@ class Snapshot(NamedTuple):
 
 
 class Connections(NamedTuple):
-    """The connections of an application in one state, and how many the server takes in all."""
+    """The number of connections of an application in one state, and the server's limit for all connections."""
 
     application: str
     state: str
@@ -32,7 +32,7 @@ class Connections(NamedTuple):
 
 
 class HotTable(NamedTuple):
-    """A small table in which rows come and go."""
+    """A small table whose rows are deleted soon after they are written, with its live and dead rows."""
 
     name: str
     live: int
@@ -42,7 +42,7 @@ class HotTable(NamedTuple):
 
 
 class SegmentSize(NamedTuple):
-    """What a segment takes on disk, and its commit log of that."""
+    """The size of a segment on disk, and the part of its commit log."""
 
     id: int
     state: str
@@ -53,9 +53,9 @@ class SegmentSize(NamedTuple):
 
 
 class Followers(NamedTuple):
-    """The standbys of the server, by how many bytes of WAL the one furthest behind is, and the last message's number.
+    """The number of standbys, the WAL that the slowest has still to replay in bytes, and the last message's number.
 
-    `lag_bytes` is None without a standby, and where the role may not see it.
+    `lag_bytes` is None without a standby, or if the role may not read it.
     """
 
     standbys: int
@@ -71,7 +71,7 @@ READ_FOLLOWERS = Statement(__file__, "read_followers", Followers)
 
 
 def snapshots() -> Sequence[Snapshot]:
-    """The pinned snapshots of this database, the oldest first. Other users' sessions show to a superuser only."""
+    """The pinned snapshots of this database, the oldest first. Only a superuser sees sessions of other users."""
     return sync.read(OLDEST_SNAPSHOTS, {"max_rows": 5})
 
 
@@ -91,6 +91,6 @@ def segments() -> Sequence[SegmentSize]:
 
 
 def followers(alias: str) -> Followers:
-    """What follows the server of a cell, by Django's alias of its database."""
+    """The standbys of a cell's server, by Django's alias of its database."""
     [found] = sync.read_of(alias, READ_FOLLOWERS)
     return found

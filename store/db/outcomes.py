@@ -1,4 +1,4 @@
-"""How a transaction of a pipeline ends that has no answers: rolled back, never begun, or unknown."""
+"""How a transaction of a pipeline ends without answers: it was rolled back, was never begun, or the end is unknown."""
 
 import psycopg
 from psycopg import pq
@@ -6,24 +6,24 @@ from psycopg.pq.abc import PGresult
 
 # The constraint that refuses messages of topics which have left a cell.
 GUARD = "topic_has_gone"
-# Another process got in between: the same id, the same locks in another order. Or the session was ended: by an
-# administrator, or because this process was stopped as it sent; with the server, where the next connection fails.
+# Another process interfered: it used the same id, or the same locks in another order. Or the session was ended by an
+# administrator, because this process was stopped while sending, or with the server, so that the next connection fails.
 PASSING = frozenset(("23505", "40001", "40P01", "57P01"))
 LOCK_NOT_AVAILABLE = "55P03"
-# Read-only, out of resources, ended by the operator or by a time-out of the server.
+# The server is read-only or out of resources, or an operator or a time-out of the server ended the statement.
 READ_ONLY = "25006"
 DISK_FULL = "53100"
-NAMED = (READ_ONLY, DISK_FULL)  # a refusal has words of its own for these
+NAMED = (READ_ONLY, DISK_FULL)  # these have refusals of their own
 AWAY = (READ_ONLY, "53", "57")
 SESSION_GONE = (READ_ONLY, "57P")
-# One operation fails all of a batch, or holds it up: halves find it.
+# One operation may make its batch fail or wait: the batch is split into halves to find the operation.
 OF_ONE_OPERATION = ("22", "23", "54", "55", "25P04")
 
 
 class Failed(Exception):
-    """The transaction was rolled back; `code` is PostgreSQL's SQLSTATE. It may have ended the session, too.
+    """The transaction was rolled back, and perhaps its session ended. `code` is PostgreSQL's SQLSTATE.
 
-    `constraint` is the name of the one that was broken.
+    `constraint` is the name of the violated constraint.
     """
 
     def __init__(self, code: str, message: str, *, ends_session: bool = False, constraint: str = "") -> None:
@@ -34,31 +34,31 @@ class Failed(Exception):
 
     @property
     def is_locked(self) -> bool:
-        """Whether a lock was waited for in vain."""
+        """Whether the transaction waited for a lock in vain."""
         return self.code == LOCK_NOT_AVAILABLE
 
     @property
     def is_passing(self) -> bool:
-        """Whether the same transaction, sent again, may do."""
+        """Whether the same transaction may succeed if it is sent again."""
         return self.code in PASSING
 
     @property
     def is_away(self) -> bool:
-        """Whether no transaction that writes would do now."""
+        """Whether no transaction that writes can succeed now."""
         return self.code.startswith(AWAY)
 
     @property
     def is_session_gone(self) -> bool:
-        """Whether a new connection may do better."""
+        """Whether a transaction may succeed on a new connection."""
         return self.code.startswith(SESSION_GONE)
 
     @property
     def may_be_of_one(self) -> bool:
-        """Whether one operation of several may have failed them all."""
+        """Whether a single operation of a batch may be the cause."""
         return self.code.startswith(OF_ONE_OPERATION) and self.constraint != GUARD
 
     def of_psycopg(self) -> psycopg.Error:
-        """As psycopg raises what refuses writes."""
+        """The exception that psycopg would raise."""
         kind = psycopg.errors.lookup(self.code) if self.code in NAMED else psycopg.OperationalError
         return kind(str(self))
 
@@ -67,7 +67,7 @@ class NotBegun(Failed):
     """The server ended the session before it had read the transaction: nothing was stored."""
 
     def __init__(self, end: Failed) -> None:
-        # Of a session that an administrator ended: the reason of the end may concern the transaction before.
+        # If an administrator ended the session, the reason may concern the transaction before.
         super().__init__("57P01", str(end), ends_session=True)
 
 
@@ -80,9 +80,10 @@ class Lost(Exception):
 
 
 def failure_of(result: PGresult) -> Failed | None:
-    """The server's error. None for what proves nothing: an error of libpq's own, or the end of a session by a proxy.
+    """The server's error. None if it does not prove a rollback: an error of libpq, or a proxy that ended the session.
 
-    A proxy names no place in the server's source; the server behind it may go on with what it has.
+    A proxy's error names no place in the server's source code, and the server behind the proxy may continue the
+    transaction.
     """
     code = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
     ends_session = result.error_field(pq.DiagnosticField.SEVERITY_NONLOCALIZED) in (b"FATAL", b"PANIC")

@@ -1,10 +1,10 @@
-"""Makes append-only tables in migrations: partitioned by segment, with a partition for each segment there is."""
+"""Creates append-only tables in migrations, partitioned by segment, with a partition for each existing segment."""
 
 from typing import Any
 
 from django.db import migrations
 
-# A table that joins a running broker needs a partition for every segment that may still be written or read.
+# A table that is added to a running broker needs a partition for every segment that may still be written or read.
 PARTITIONS_OF_SEGMENTS = """
 DO $$
 DECLARE segment_id integer;

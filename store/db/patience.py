@@ -1,10 +1,10 @@
-"""How long an answer of the database is waited for. A server that hangs says nothing, and breaks no connection.
+"""How long a request waits for the database. A server that hangs sends no answer and breaks no connection.
 
-The server's own time-outs end slow statements, but not the wait for a machine that is frozen or behind a network that
-swallows packets: TCP has delivered everything, as far as this side can tell.
+The server's time-outs end slow statements. They do not end the wait for a machine that is frozen, or behind a network
+that drops packets.
 
-A request that has waited in vain does not wait for its next statements, until the database answers again. Its
-`Patience` also knows whether it has sent a commit: from then on no failure means that nothing is stored.
+A request that has waited in vain does not wait for its next statements until the database answers again. Its `Patience`
+also knows whether it has sent a commit: after that a failure does not prove that nothing was stored.
 """
 
 import asyncio
@@ -21,53 +21,53 @@ from psycopg.errors import QueryCanceled, ReadOnlySqlTransaction, _WaitTimeout
 from psycopg.pq import TransactionStatus
 from psycopg.pq.abc import PGconn
 
-# A request is answered within 5 s, also when the database is not.
+# A request is answered within 5 s, also when the database does not answer.
 REQUEST_SECONDS = 4.0
-# Above the time-out of statements, 15 s, which ends those of a server that works.
+# More than the statement time-out of 15 s, by which a server that works ends slow statements.
 WORK_SECONDS = 20.0
-# A pool tries again by itself after 1, 2, 4, … seconds, until so many are over; then requests make it try. By psycopg's
-# default of 300 a database that comes back after a minute would not be asked for another.
+# A pool connects again after 1, 2, 4, … seconds until this time is over; then requests make it try. With psycopg's
+# default of 300 s it would notice a database that returns after a minute only a minute later.
 RECONNECT_SECONDS = 1.0
-# Of psycopg: between two looks for a signal.
+# psycopg's interval between two checks for a signal.
 INTERVAL_SECONDS = 0.1
-# What a server gets to end a statement whose caller has given it up. psycopg's own ten seconds would be added to the
-# time of the request that gave it up.
+# The time for the server to end a statement that its caller has cancelled. psycopg's default of 10 s would be added to
+# the time of the request.
 CANCEL_SECONDS = 0.5
 
-# Of PostgreSQL.
+# The first version of PostgreSQL with `transaction_timeout`.
 TRANSACTION_TIMEOUT_SINCE = 170000
 
-# What a wait gets after one in vain: the answer may be here already.
+# The time of a wait that follows a wait in vain: the answer may have arrived already.
 LEAST_SECONDS = 0.01
-# What a wait gets at least where the database answers: a slow one is no silent one.
+# The least time of a wait while the database answers: a slow database is not a silent one.
 SLOW_SECONDS = 0.7
 
 
 class Unanswered(psycopg.OperationalError):
-    """The server did not answer in time. The connection is closed: its answer may still come."""
+    """The server did not answer in time. The connection is closed, because the answer may still come."""
 
     def __init__(self, waited_seconds: float) -> None:
         super().__init__(f"no answer within {waited_seconds:g} s")
 
 
 class Patience:
-    """How long one request or task waits for a database that answers nothing, and whether it has sent a commit.
+    """How long one request or task waits for a database that does not answer, and whether it has sent a commit.
 
-    With `in_all` the limit is that of all it does, from here or from `renew` on.
+    The limit is for each wait; with `in_all` for all waits together, from the creation or from `renew` on.
     """
 
     def __init__(self, limit_seconds: float, *, in_all: bool = False) -> None:
         self.limit_seconds = limit_seconds
         self._until = time.monotonic() + limit_seconds if in_all else None
-        # From before the COMMIT leaves on, unless the server refuses it.
+        # True from just before the COMMIT is sent, unless the server refuses the COMMIT.
         self.has_committed = False
-        # When it has last waited in vain; None since the database has answered.
+        # When it last waited in vain; None if the database has answered since.
         self._silent_at: float | None = None
 
     @property
     def is_over(self) -> bool:
         """Whether a wait has just ended in vain."""
-        # What a request began may outlive the silence, and has this from the request.
+        # A task may inherit this object from a request and live longer than the silence.
         return self._silent_at is not None and time.monotonic() - self._silent_at <= self.limit_seconds
 
     @property
@@ -80,13 +80,13 @@ class Patience:
         return max(self._until - time.monotonic(), SLOW_SECONDS)
 
     def renew(self) -> None:
-        """Begins anew, behind something long that needs no database."""
+        """Restarts the limit, after something long that needs no database."""
         if self._until is not None:
             self._until = time.monotonic() + self.limit_seconds
 
     @contextlib.contextmanager
     def waiting(self, pgconn: PGconn) -> Iterator[float]:
-        """A wait for an answer on a connection, and how long it may take; raises Unanswered."""
+        """A block that waits for an answer; it gets the seconds that this may take. Raises Unanswered."""
         left = self.left_seconds
         try:
             yield left
@@ -98,12 +98,12 @@ class Patience:
         self._silent_at = None
 
     def unanswered(self, waited_seconds: float) -> None:
-        """A wait of this number of seconds has ended in vain."""
+        """Notes that a wait of this number of seconds was in vain."""
         if waited_seconds > LEAST_SECONDS:
             self._silent_at = time.monotonic()
 
 
-# Of this request or task; None where none has set it.
+# The patience of this request or task; None if none was set.
 _current: ContextVar[Patience | None] = ContextVar("database_patience", default=None)
 
 
@@ -123,7 +123,7 @@ def of(limit_seconds: float) -> Iterator[None]:
 
 
 def current() -> Patience:
-    """The patience of this request or task, or else that of work."""
+    """The patience of this request or task; by default a new one of WORK_SECONDS."""
     return _current.get() or Patience(WORK_SECONDS)
 
 
@@ -133,15 +133,15 @@ def has_committed() -> bool:
 
 
 class PatientAsyncConnection(psycopg.AsyncConnection[Any]):
-    """A connection whose waits are those of `current`.
+    """A connection whose waits are limited by `current()`.
 
-    `is_patient` is for maintenance, whose statements take their time.
+    `is_patient`: for maintenance, whose statements may take long; its waits have no limit.
     """
 
     is_patient = False
-    # Each transaction may have another session: a pooler stands between.
+    # Whether a pooler may give each transaction another session.
     is_shared = False
-    # Of the cell as it was opened, and of the map from topics to cells by then; 0 where there is one cell.
+    # The cell's epoch and the version of the map from topics to cells at the opening; 0 with one cell.
     epoch = 0
     map_version = 0
 
@@ -157,15 +157,16 @@ class PatientAsyncConnection(psycopg.AsyncConnection[Any]):
                 raise
 
     async def bound_transactions(self, seconds: int) -> None:
-        """Has the server end the session when a transaction takes longer; only PostgreSQL 17 and later can.
+        """Makes the server end the session when a transaction takes longer, on PostgreSQL 17 and later.
 
-        A client that is stopped in the middle of a pipeline counts as active: no other time-out of the server ends it.
+        A client that stops in the middle of a pipeline counts as active, so no other time-out of the server ends its
+        session.
         """
         if self.pgconn.server_version >= TRANSACTION_TIMEOUT_SINCE and not self.is_shared:
             await self.execute(f"SET transaction_timeout = '{seconds}s'".encode())
 
     async def _give_up(self, gen: PQGen[Any]) -> None:
-        """Has the server end a statement whose wait was cancelled; closes the connection where it does not at once."""
+        """Makes the server end a statement whose wait was cancelled; closes the connection if that takes too long."""
         if self.pgconn.transaction_status != TransactionStatus.ACTIVE:
             return
         try:
@@ -180,7 +181,7 @@ class PatientAsyncConnection(psycopg.AsyncConnection[Any]):
 
 
 class PatientConnection(psycopg.Connection[Any]):
-    """The same for Django, where a patience is set: migrations wait as long as it takes."""
+    """The same for Django. Without a patience set, waits have no limit, as in migrations."""
 
     def wait(self, gen: PQGen[Any], interval: float = INTERVAL_SECONDS, timeout: float | None = None) -> Any:
         """As psycopg's; raises Unanswered."""
@@ -191,12 +192,12 @@ class PatientConnection(psycopg.Connection[Any]):
             with patience.waiting(self.pgconn) as left_seconds:
                 return super().wait(gen, interval, left_seconds)
         except ReadOnlySqlTransaction:
-            # It may have begun behind a fence: it would take no write for good, and a pool would hand it on.
+            # The session may have begun during a fence and stay read only, and a pool would reuse it.
             self.close()
             raise
 
     def commit(self) -> None:
-        """As psycopg's. The transaction counts as committed from here on, unless the server refuses that."""
+        """As psycopg's. From here on the transaction counts as committed, unless the server refuses the commit."""
         patience = current()
         before = patience.has_committed
         patience.has_committed = before or self.pgconn.transaction_status != TransactionStatus.IDLE

@@ -1,16 +1,16 @@
-"""A connection that takes each transaction as one libpq pipeline: all its statements and its commit in one message.
+"""A connection that sends each transaction as one libpq pipeline: all statements and the commit in one message.
 
-1. `run` sends the statements of a transaction and one sync. PostgreSQL runs them in their order, each with a snapshot
-   of its own, commits at the sync and answers: no lock is held while this process does anything else.
+1. `run` sends the statements of a transaction and one sync. PostgreSQL executes them in order, each with its own
+   snapshot, commits at the sync and answers: so no lock is held while this process does something else.
 2. Several transactions may be under way; PostgreSQL runs them one after the other.
-3. What the socket does not take at once stays in libpq's buffer and follows when the socket is ready.
-4. The first statement that fails rolls its own transaction back, and `Failed` names the reason. The next transaction is
-   not touched.
-5. When the connection breaks, a transaction whose sync had not left is `NotSent`, and one behind the one in which the
-   server ended the session is `NotBegun`; of every other one it is `Lost` whether it was committed.
+3. Bytes that the socket does not take at once stay in libpq's buffer and are sent when the socket is ready.
+4. The first statement that fails rolls back its own transaction, and `Failed` gives the reason. The next transaction is
+   not affected.
+5. When the connection breaks, a transaction whose sync had not left is `NotSent`. A transaction behind the one in which
+   the server ended the session is `NotBegun`. Any other one is `Lost`: whether it was committed is unknown.
 
-Parameters leave before any answer is back: what a later statement needs of an earlier one stays in the server, in
-registers (`set_config(…, true)`, which end with the transaction) that only hold numbers.
+Parameters are sent before any answer has arrived. So values that one statement passes to a later one stay in the
+server, in registers (`set_config(…, true)`, which end with the transaction) that only hold numbers.
 """
 
 import asyncio
@@ -33,10 +33,10 @@ from store.db.statements import RowType, Statement
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# lock_timeout of a batch. A lock held longer belongs to a stuck session; what needs it is written stepwise.
+# The lock_timeout of a batch. An operation that waits longer for a lock is written stepwise.
 LOCK_TIMEOUT = "100ms"
 OWN = {"lock_timeout": LOCK_TIMEOUT.encode()}
-# Ends a transaction whose client stopped in the middle of sending it.
+# After this the server ends a transaction whose client has stopped in the middle of sending it.
 TRANSACTION_SECONDS = 5
 
 BINARY = pq.Format.BINARY
@@ -44,18 +44,18 @@ Results = Mapping[Statement[Any], PGresult]
 
 
 class Call(NamedTuple):
-    """A statement with its parameters in binary form, None for NULL; those that it does not name are passed over."""
+    """A statement with parameters in binary form, None for NULL. Parameters that it does not name are ignored."""
 
     statement: Statement[Any]
     parameters: Mapping[str, bytes | None]
 
 
-# Takes the answers of a transaction, or Failed, NotSent, NotBegun or Lost; once, and raises nothing.
+# Called once with the answers of a transaction, or with Failed, NotSent, NotBegun or Lost; raises nothing.
 Done = Callable[[Results | Exception], None]
 
 
 class Exchange:
-    """One transaction under way: which answers are to come, and what came."""
+    """One transaction under way: the statements without an answer yet, and the answers that have arrived."""
 
     __slots__ = ("done", "failure", "prepares", "results", "statements")
 
@@ -67,7 +67,7 @@ class Exchange:
         self.done = done
 
     def fail(self, problem: Exception) -> None:
-        """Ends it; what had failed before the connection broke is known to be rolled back."""
+        """Ends the transaction with `problem`, or with its own failure from before the connection broke."""
         self.done(self.failure or problem)
 
 
@@ -77,14 +77,14 @@ class Pipeline:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._pgconn: PGconn = connection.pgconn
-        # By number: of a broken connection libpq names no socket any more.
+        # The number is stored, because libpq does not return the socket of a broken connection.
         self._socket = self._pgconn.socket
         self._loop = asyncio.get_running_loop()
         self._under_way: deque[Exchange] = deque()
         self._prepared: set[Statement[Any]] = set()
         self._limits = (Call(pooling.SET_LOCK_TIMEOUT, OWN),) if connection.is_shared else ()
         self._unsent = False
-        # With what the server ended the session.
+        # The error with which the server ended the session.
         self._end: Failed | None = None
         self._hang_up = select.poll()
         self._hang_up.register(self._socket, 0)
@@ -96,13 +96,13 @@ class Pipeline:
 
     @property
     def pid(self) -> int:
-        """The process of the server behind the connection."""
+        """The server process of the connection."""
         return self._pgconn.backend_pid
 
     def run(self, calls: Sequence[Call]) -> asyncio.Future[Results]:
-        """Sends the calls as one transaction; the result has each statement's answer after the commit.
+        """Sends the calls as one transaction. After the commit the future has the answer of each statement.
 
-        The result raises Failed, NotSent, NotBegun or Lost. A statement comes once in a transaction.
+        The future raises Failed, NotSent, NotBegun or Lost. A transaction contains each statement at most once.
         """
         future: asyncio.Future[Results] = self._loop.create_future()
         self.send(calls, lambda outcome: _resolve(future, outcome))
@@ -130,11 +130,11 @@ class Pipeline:
         self._flush()
 
     def close(self, problem: Exception | None = None) -> None:
-        """Closes the connection; what is under way fails."""
+        """Closes the connection. Transactions under way fail."""
         self._break(problem or psycopg.OperationalError("the connection was closed"))
 
     def _prepare(self, statements: Sequence[Statement[Any]]) -> None:
-        """In a transaction of its own: a failed one would leave the statements behind its failure unprepared."""
+        """Prepares statements in a transaction of their own: after a failure nothing more of a transaction runs."""
         if not statements:
             return
         exchange = Exchange(statements, _pass_over, prepares=True)
@@ -160,7 +160,7 @@ class Pipeline:
     def _readable(self) -> None:
         try:
             self._receive()
-            # uvloop names a connection that was reset once, and watches it no more: it is read until that is an error.
+            # uvloop reports a reset connection once and stops watching it, so it is read until a read fails.
             while self.is_open and self._hang_up.poll(0):
                 self._receive()
         except psycopg.Error as problem:
@@ -175,8 +175,8 @@ class Pipeline:
             if result is not None:
                 self._take(result)
             elif self._pgconn.status == pq.ConnStatus.BAD:
-                # libpq has given it up, for want of memory or over an answer that is none: nothing more comes, and it
-                # waits for nothing.
+                # libpq has given up the connection, for lack of memory or after an invalid answer: no answer follows,
+                # and libpq is not busy.
                 self._break(psycopg.OperationalError("libpq gave up the connection"))
 
     def _take(self, result: PGresult) -> None:
@@ -191,24 +191,24 @@ class Pipeline:
                 if exchange.prepares:
                     logger.error("a statement could not be prepared", problem=str(exchange.failure))
                     if self._under_way:
-                        # The batch behind it names a statement that is not there: it is rolled back for certain.
+                        # The transaction behind it uses a statement that was not prepared, so it is rolled back.
                         self._under_way.popleft().fail(exchange.failure)
                     self.close()
             elif exchange.statements and not exchange.prepares:
-                # libpq itself could not read an answer: the server went on, and may have committed.
+                # libpq could not read an answer: the server has continued and may have committed.
                 exchange.fail(Lost("an answer could not be read"))
             else:
                 exchange.done(exchange.results)
         elif status == pq.ExecStatus.FATAL_ERROR:
             self._failed(exchange, result)
-        # What is left are PIPELINE_ABORTED: the statements behind a failed one.
+        # The only other status is PIPELINE_ABORTED, of statements behind a failed one.
 
     def _failed(self, exchange: Exchange, result: PGresult) -> None:
         failure = failure_of(result)
         if failure is not None and failure.ends_session:
             self._end = failure
             if not exchange.statements:
-                # It may have been committed all the same: the server ended the session after its last statement.
+                # It may have been committed: the server ended the session after its last statement.
                 return
         exchange.failure = exchange.failure or failure
 
@@ -222,11 +222,11 @@ class Pipeline:
             self._take_the_last()
         self._pgconn.finish()
         under_way, self._under_way = self._under_way, deque()
-        # Its sync is the last thing in the buffer, so it has not left.
+        # The sync is the last part of the buffer, so it has not left.
         unsent = under_way[-1] if self._unsent and under_way else None
         for number, exchange in enumerate(under_way):
             if number and self._end is not None:
-                # The server answers in order, and its last word came before the end of the first one.
+                # The server answers in order, and its last message came before the end of the first transaction.
                 exchange.fail(NotBegun(self._end))
             elif exchange is unsent:
                 exchange.fail(NotSent(type(problem).__name__))
@@ -234,9 +234,9 @@ class Pipeline:
                 exchange.fail(Lost(type(problem).__name__))
 
     def _take_the_last(self) -> None:
-        """Takes what libpq read before the connection broke: why the server ended it. It reads when it cannot send."""
+        """Handles answers that libpq read before the connection broke, such as why the server ended the session."""
         nones = 0
-        # One stands between the answers of two statements; two of them are the end.
+        # libpq returns None once between the answers of two statements, and twice at the end.
         while self._under_way and nones < 2 and not self._pgconn.is_busy():
             result = self._pgconn.get_result()
             nones = 0 if result is not None else nones + 1
@@ -249,18 +249,18 @@ def _resolve(future: asyncio.Future[Results], outcome: Results | Exception) -> N
         return
     if isinstance(outcome, Exception):
         future.set_exception(outcome)
-        # It may be that nothing waits for it any more.
+        # If no caller waits any more, asyncio would log an exception that is never read.
         future.exception()
     else:
         future.set_result(outcome)
 
 
 def _pass_over(outcome: Results | Exception) -> None:
-    """Nothing waits for a preparation: the transaction behind it fails with it."""
+    """Ignores the outcome of a preparation: if it fails, the transaction behind it fails with it."""
 
 
 def rows(results: Results, statement: Statement[RowType]) -> Sequence[RowType]:
-    """The rows of a statement's answer; none when there is no answer. Of a session whose time zone is UTC."""
+    """The rows of a statement's answer; empty if there is none. The time zone of the session must be UTC."""
     if (result := results.get(statement)) is None:
         return ()
     loaders = Transformer()
@@ -269,7 +269,7 @@ def rows(results: Results, statement: Statement[RowType]) -> Sequence[RowType]:
 
 
 def found(read: Results | Exception) -> Results:
-    """The answers of a transaction that only reads; none when it failed: what it reads can be read again."""
+    """The answers of a transaction that only reads; empty if it failed, because the rows can be read again."""
     if isinstance(read, Exception):
         logger.info("what a batch wrote was not read with it", reason=str(read))
         return {}
@@ -277,7 +277,7 @@ def found(read: Results | Exception) -> Results:
 
 
 async def open_pipeline(application: str) -> Pipeline:
-    """A connection for pipelines, with short waits for locks; raises psycopg's OperationalError."""
+    """A connection for pipelines that waits for locks up to LOCK_TIMEOUT. Raises psycopg's OperationalError."""
     connection = await routing.connect(application)
     try:
         if not connection.is_shared:

@@ -1,8 +1,8 @@
-"""A pooler between the broker and PostgreSQL: which sessions go through it, and what these are set to.
+"""A pooler between the broker and PostgreSQL: which sessions go through it, and how their settings are set.
 
-A pooler passes no settings of a session on, and with transaction pooling none of its locks, notices and plans is a
-client's own. So what each session is set to is a default of the role in the database, which `manage.py prepare` sets;
-what needs a session of its own goes past the pooler, to DIRECT_DATABASE_URL.
+A pooler does not pass on the settings of a session. With transaction pooling, locks, notices and prepared statements of
+a session are shared by clients. So the settings of the broker's sessions are defaults of the role in the database, set
+by `manage.py prepare`. A connection that needs its own session goes past the pooler, to DIRECT_DATABASE_URL.
 """
 
 from collections.abc import Mapping
@@ -22,13 +22,13 @@ class LockTimeout(NamedTuple):
     lock_timeout: str
 
 
-# Of a transaction whose session has other transactions of other clients.
+# For a transaction whose session is shared with other clients.
 SET_LOCK_TIMEOUT = Statement(__file__, "set_lock_timeout", LockTimeout)
 SET_DEFAULT = SQL("ALTER ROLE {role} IN DATABASE {database} SET {name} = {value}")
 
 
 def set_defaults(session: psycopg.Connection, values: Mapping[str, str]) -> None:
-    """Has each session that the server begins for this role in this database from now on begin with these settings."""
+    """Makes these settings the defaults of new sessions of this role in this database."""
     place = {"role": Identifier(session.info.user), "database": Identifier(session.info.dbname)}
     for name, value in values.items():
         session.execute(SET_DEFAULT.format(name=Identifier(name), value=Literal(value), **place))

@@ -1,8 +1,8 @@
-"""The map from topics to cells, by its version: a request is written under no newer map than it was routed by.
+"""The version of the map from topics to cells: a request whose cell was found by an old map is not written there.
 
-A topic leaves a cell in this order: all sessions of the cell are ended, the topic's row at the control names another
-cell and the map has a further version, sessions may write again. So a session that was opened behind that finds the new
-version, and one from before it does not live. A cell's epoch is raised as its sessions are ended.
+A topic leaves a cell in these steps: all sessions of the cell are ended and its epoch is raised; the topic's row at the
+control names another cell and the map gets a new version; sessions may write again. So a session that can write was
+opened after the move, and its connection has the new version.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ class MapVersion(NamedTuple):
 
 
 READ_MAP = Statement(__file__, "read_map", MapVersion)
-# Sessions are opened while the control is away, too.
+# How long a new session waits for the control; sessions are also opened while the control is away.
 CONTROL_SECONDS = 1.0
 
 
 class Known:
-    """What this process knows of the map: its version, and the epoch that each cell had by then."""
+    """The newest version of the map that this process has read, and the epoch that each cell had at that time."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -35,13 +35,12 @@ class Known:
 
 
 async def connect(application: str) -> Connection:
-    """As `connections.connect`; over several cells the connection has the version of the map that it was opened under.
+    """As `connections.connect`. With several cells the connection gets the version of the map at its opening.
 
-    Raises SystemBusy for a cell whose epoch is another one than this process knew, while the control is away: its
-    topics may lie elsewhere.
+    Raises SystemBusy while the control is away, if the epoch of the cell has changed: topics may have left the cell.
     """
     connection = await connections.connect(application)
-    # One cell that was fenced may be two by now.
+    # If the only cell was fenced, it may have been split into two.
     if runtime.several or connection.epoch:
         try:
             connection.map_version = await _version(runtime.here().cell, connection.epoch)
@@ -52,7 +51,7 @@ async def connect(application: str) -> Connection:
 
 
 async def has_changed(version: int) -> bool:
-    """Whether the map has another version by now than this one. Raises SystemBusy while the control is away."""
+    """Whether the map's version is no longer `version`. Raises SystemBusy while the control is away."""
     known = runtime.control(Known)
     [found] = await connections.read_control(READ_MAP)
     known.version = max(known.version, found.version)
@@ -60,7 +59,7 @@ async def has_changed(version: int) -> bool:
 
 
 async def _version(cell: int, epoch: int) -> int:
-    """The version of the map as it is now; while the control is away, that which was known last."""
+    """The current version of the map; while the control is away, the version that was read last."""
     known = runtime.control(Known)
     try:
         async with asyncio.timeout(CONTROL_SECONDS):

@@ -1,7 +1,7 @@
-"""Secrets of endpoints and subscriptions, and URLs of cells, at rest: sealed under keys that no database holds.
+"""Secrets of endpoints and subscriptions, and URLs of cells, are stored sealed; the keys are not in the database.
 
-The first key of SECRETS_KEYS seals, each of them opens. Without a key a secret is stored as it is, as every secret was
-before there were keys: what is stored says by its prefix which it is.
+The first key of SECRETS_KEYS seals; each key opens. Without a key, secrets are stored as plain text. The prefix of the
+stored text shows whether it is sealed.
 """
 
 import base64
@@ -18,26 +18,23 @@ from django.db.models.functions import Cast
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# How a text begins that is stored as it is: a secret, or the URL of a cell.
+# The beginnings of plain texts: of a secret, or of the URL of a cell.
 PLAIN = ("whsec_", "postgres://", "postgresql://")
 
 
 class SecretUnreadable(Exception):
-    """A secret is sealed under a key that this process does not have."""
+    """A secret was sealed with a key that this process does not have."""
 
 
 def seal(secret: str) -> str:
-    """The secret as it is stored; none, the empty text, is stored as it is."""
+    """The text that is stored for a secret: sealed if there is a key. An empty secret is stored as it is."""
     if not secret or not settings.SECRETS_KEYS:
         return secret
     return _fernets(settings.SECRETS_KEYS).encrypt(secret.encode()).decode()
 
 
 def opened(stored: str) -> str:
-    """The secret that is stored so.
-
-    Raises SecretUnreadable.
-    """
+    """The secret of a stored text. Raises SecretUnreadable."""
     return stored if _is_plain(stored) else _opened(stored, settings.SECRETS_KEYS)
 
 
@@ -45,7 +42,7 @@ def _is_plain(stored: str) -> bool:
     return not stored or stored.startswith(PLAIN)
 
 
-# Opening costs 30 µs, and a callee's row is read for each claim of its work.
+# Cached, because opening costs 30 µs, and each claim of checks or pushes reads the row with the secret.
 @lru_cache(maxsize=4_096)
 def _opened(stored: str, keys: tuple[str, ...]) -> str:
     try:
@@ -64,12 +61,12 @@ def _fernets(keys: tuple[str, ...]) -> MultiFernet:
 
 
 def _fernet(key: str) -> Fernet:
-    """A key is any long random text: its SHA-256 is what Fernet takes."""
+    """The cipher of a key, which is any long random text: Fernet gets its SHA-256."""
     return Fernet(base64.urlsafe_b64encode(hashlib.sha256(key.encode()).digest()))
 
 
 class SealedField(TextField):  # type: ignore[type-arg]  # Django's own class takes no parameters
-    """A text that is sealed on its way into the database, and opened on its way out; what cannot be opened is empty."""
+    """A text that is sealed in the database and opened when it is read. A text that cannot be opened reads as empty."""
 
     def get_prep_value(self, value: Any) -> Any:
         found = super().get_prep_value(value)
@@ -83,20 +80,20 @@ class SealedField(TextField):  # type: ignore[type-arg]  # Django's own class ta
             return ""
 
     def deconstruct(self) -> Any:
-        """The column is a text: migrations know no keys."""
+        """In migrations the column is a plain text field, as they have no keys."""
         name, _, arguments, options = super().deconstruct()
         return name, "django.db.models.TextField", arguments, options
 
 
 def unreadable(rows: QuerySet[Any]) -> list[int]:
-    """The ids of the rows with a secret that no key of this process opens."""
+    """The ids of rows with a secret that no key of this process opens."""
     return [id_ for id_, columns in _stored(rows) if any(not _can_open(stored) for _, stored in columns)]
 
 
 def reseal(rows: QuerySet[Any], *, plain_only: bool = False) -> int:
-    """Seals the rows' secrets under the first key where they are not yet; how many rows it changed.
+    """Seals all secrets that are not sealed with the first key. Returns how many rows it changed.
 
-    A secret that is changed meanwhile is left: it was sealed just now. Raises SecretUnreadable.
+    A secret that is changed meanwhile is skipped, because it has just been sealed. Raises SecretUnreadable.
     """
     if not settings.SECRETS_KEYS:
         return 0
@@ -126,7 +123,7 @@ def _is_newest(stored: str) -> bool:
 
 
 def _stored(rows: QuerySet[Model]) -> Iterator[tuple[int, list[tuple[str, str]]]]:
-    """The id of each row, and its secrets as they are stored, by their columns."""
+    """The id of each row, and its stored secrets by column."""
     sealed = [field.name for field in rows.model._meta.concrete_fields if isinstance(field, SealedField)]
     texts = {f"stored_{column}": Cast(F(column), TextField()) for column in sealed}
     for id_, *found in rows.annotate(**texts).values_list("id", *texts).iterator():

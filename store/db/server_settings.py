@@ -1,4 +1,4 @@
-"""What the broker needs of its server that no session can set: what is wrong, and the line that mends it."""
+"""Settings that the broker needs and only the server has: finds wrong values, and gives the line that corrects each."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -8,19 +8,19 @@ from django.conf import settings
 from store.db import pooling, sync
 from store.db.statements import Statement
 
-# Of a web or worker process: beside those for reads, those that write, listen and serve the control plane.
+# The connections of a web or worker process: for reads, for writers, for notices, for the control plane.
 OTHER_CONNECTIONS = 12
 
 
 class Needed(NamedTuple):
-    """The value that a setting needs, and what happens without it."""
+    """The value that the broker needs for a setting, and what happens without it."""
 
     value: str
     without: str
 
 
 class ServerSetting(NamedTuple):
-    """A setting of the server. `source` says where it was set, `context` when a change holds."""
+    """A setting of the server. `source`: where it was set; `context`: when a change takes effect."""
 
     name: str
     value: str
@@ -29,7 +29,7 @@ class ServerSetting(NamedTuple):
 
 
 class Wrong(NamedTuple):
-    """A setting that the broker needs otherwise, what happens that way, and what mends it."""
+    """A setting with a wrong value, what happens because of it, and the line that corrects it."""
 
     what: str
     why: str
@@ -42,19 +42,19 @@ NEEDED = {
     "autovacuum": Needed("on", "dead rows stay in the tables, and receives and checks get slower"),
     "track_activities": Needed("on", "a writer that is frozen within a transaction is not found, and its locks stay"),
     "track_counts": Needed("on", "autovacuum does not see which tables need it, and dead rows stay"),
-    # Of PostgreSQL 17 and later. A session of an older one refuses the name, so no session is given it at its start.
+    # Exists in PostgreSQL 17 and later. Older servers refuse the name, so it is not set at the start of a session.
     "transaction_timeout": Needed("0", "it ends migrations, exports and the maintenance of segments"),
 }
-# What sets a setting, which then holds at once or from the next start of the server on.
+# How a setting is set, so that it takes effect at once or at the next start of the server.
 AT_ONCE = "ALTER SYSTEM SET {} = {}; SELECT pg_reload_conf();"
 FROM_ITS_START = "ALTER SYSTEM SET {} = {}; then restart the server"
 CONNECTIONS, RESERVED = "max_connections", ("superuser_reserved_connections", "reserved_connections")
 
 
 def wrong(processes: int) -> list[Wrong]:
-    """What is wrong with the server of the cell that this work has entered, for so many web and worker processes.
+    """The wrong settings of the server of the cell that this work has entered, given the number of processes.
 
-    Raises Django's OperationalError when the database is away.
+    `processes`: web and worker processes together. Raises Django's OperationalError when the database is away.
     """
     names = [*NEEDED, CONNECTIONS, *RESERVED]
     found = {row.name: row for row in sync.read(READ_SERVER_SETTINGS, {"names": names})}
@@ -62,7 +62,7 @@ def wrong(processes: int) -> list[Wrong]:
 
 
 def line(setting: ServerSetting, value: str) -> str:
-    """What sets a setting of the server to a value."""
+    """The line that sets a setting of the server to a value."""
     if setting.source == "command line":
         return f"start the server with {setting.name}={value}, which is set on its command line"
     way = FROM_ITS_START if setting.context == "postmaster" else AT_ONCE
@@ -76,7 +76,7 @@ def _otherwise(found: dict[str, ServerSetting]) -> Iterator[Wrong]:
 
 
 def _too_few(found: dict[str, ServerSetting], processes: int) -> Iterator[Wrong]:
-    """A pooler has as many sessions as it is given."""
+    """With a pooler the number of sessions depends on the pooler."""
     each = settings.DATABASE_CONNECTIONS + OTHER_CONNECTIONS
     reserved = sum(int(found[name].value) for name in RESERVED if name in found)
     if settings.DATABASE_POOLER == pooling.NONE and int(found[CONNECTIONS].value) - reserved < processes * each:

@@ -1,4 +1,4 @@
-"""Reads the URL of a database, that of DATABASE_URL or of a cell, into the settings that Django has of it."""
+"""Converts the URL of a database, from DATABASE_URL or of a cell, into Django's settings of the database."""
 
 import re
 from typing import Any
@@ -12,8 +12,8 @@ from store.db import pooling
 from store.db.patience import RECONNECT_SECONDS, PatientConnection
 from store.db.session import OURS, as_options
 
-# A URL must not take the durability of what operators decide. The last four are the message path's where there is a
-# pooler, because the role has them by default.
+# A URL must not weaken the durability of changes by operators. Behind a pooler the role's defaults for the last four
+# are those of the message path, so Django's connections set them again.
 SESSION = {
     **OURS,
     "idle_in_transaction_session_timeout": "60s",
@@ -24,16 +24,16 @@ SESSION = {
 }
 
 FORM = "give postgresql://user:password@host:port/database"
-# A name, or an address, perhaps with its zone.
+# A host name, or an address, perhaps with a zone.
 HOST = re.compile(r"[A-Za-z0-9_.-]{1,253}|[0-9A-Fa-f:.]{2,45}(%[A-Za-z0-9_.-]{1,32})?")
 ENCODE = "write @ / : ? # and % of a user, a password and a database as %40 %2F %3A %3F %23 and %25"
 HOSTS = f"{FORM}, or several servers as host1:port1,host2:port2"
 
 
 def database(url: str, called: str = "DATABASE_URL") -> dict[str, Any]:
-    """Django's database settings for a URL that libpq reads: it may name several hosts.
+    """Django's database settings for a URL in libpq's form, which may name several hosts.
 
-    Raises ImproperlyConfigured when the URL, which the error calls `called`, does not name a PostgreSQL database.
+    Raises ImproperlyConfigured when the URL does not name a PostgreSQL database. The error calls the URL `called`.
     """
     given = parts(url, called)
     name, user, password = (given.pop(part, "") for part in ("dbname", "user", "password"))
@@ -46,13 +46,14 @@ def database(url: str, called: str = "DATABASE_URL") -> dict[str, Any]:
         "PASSWORD": password,
         "HOST": host,
         "PORT": ports,
-        # Requests at once have a thread each, and a connection that a thread keeps serves no other: a small pool serves
-        # all threads.
+        # Each concurrent request has a thread, and a connection kept by a thread serves no other thread. So a small
+        # pool serves all threads.
         "CONN_MAX_AGE": 0,
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
             "connect_timeout": 3,
-            # Milliseconds after which a cut network breaks a connection; the system's limit is a quarter of an hour.
+            # The ms after which a cut network breaks a connection; the operating system's limit is a quarter of an
+            # hour.
             "tcp_user_timeout": 3000,
             "application_name": "mqbroker-orm",
             "options": f"{given.pop('options', '')} {as_options(SESSION)}".strip(),
@@ -69,9 +70,10 @@ def database(url: str, called: str = "DATABASE_URL") -> dict[str, Any]:
 
 
 def databases(url: str, pooler: str, direct_url: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Django's databases, and that of the server itself, which is the same one without a pooler.
+    """Django's databases: the default one, and the server past the pooler, which without a pooler is the same.
 
-    Raises ImproperlyConfigured as `database`, and where what needs a session of its own would go through the pooler.
+    Raises ImproperlyConfigured as `database`, and if connections that need their own session would go through the
+    pooler.
     """
     default = database(url)
     if pooler == pooling.NONE:
@@ -81,9 +83,9 @@ def databases(url: str, pooler: str, direct_url: str) -> tuple[dict[str, Any], d
             f"MQBROKER_DATABASE_POOLER={pooler} needs DIRECT_DATABASE_URL, which names the server behind the pooler: "
             "notices, maintenance, migrations and exports need sessions of their own."
         )
-    # It passes no settings of a session on.
+    # The pooler does not pass on the settings of a session.
     del default["OPTIONS"]["options"]
-    # A cursor of the server may outlast its transaction, whose session is another client's by then.
+    # A server-side cursor may outlive its transaction, and the session may then belong to another client.
     default["DISABLE_SERVER_SIDE_CURSORS"] = True
     return {DEFAULT_DB_ALIAS: default}, database(direct_url, "DIRECT_DATABASE_URL")
 
@@ -99,9 +101,9 @@ def _require_place(name: str, host: str, ports: str, called: str) -> None:
 
 
 def parts(url: str, called: str) -> dict[str, str]:
-    """The fields of a URL, by libpq's names. Raises ImproperlyConfigured, which never holds the text of the URL.
+    """The fields of a URL, by libpq's names. Raises ImproperlyConfigured, which never contains the text of the URL.
 
-    A password with a character of the URL's own form would be read as a server or a database, and shown as one.
+    A password with a reserved character would be read as part of the host or database, and shown as such.
     """
     if not url.startswith(("postgres://", "postgresql://")):
         raise ImproperlyConfigured(f"{called} does not name a PostgreSQL database: {FORM}.")
@@ -109,7 +111,7 @@ def parts(url: str, called: str) -> dict[str, str]:
     if authority.count("@") > 1 or "@" in behind:
         raise ImproperlyConfigured(f"{called} has an @ that stands before no server: {ENCODE}.")
     try:
-        # libpq's message may hold the whole URL, password included; so may its messages about such a server.
+        # libpq's message may contain the whole URL with the password, and so may later messages about the host.
         found = {name: str(value) for name, value in conninfo_to_dict(url).items() if value}
     except (psycopg.ProgrammingError, ValueError):
         raise ImproperlyConfigured(f"{called} cannot be read as a PostgreSQL URL: {FORM}.") from None

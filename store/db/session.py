@@ -1,21 +1,22 @@
-"""What every session of the broker's own is set to, whatever its server, its database or its role has by default.
+"""The settings of every session of the broker, whatever the defaults of the server, the database or the role are.
 
-Each kind of session (the message path's, Django's, the export's, an outbox's) adds what it needs beyond that.
+Each kind of session (of the message path, Django, the export, an outbox) adds the settings that it needs besides.
 """
 
 from collections.abc import Mapping
 
-# The server ends the session of a process that is gone without a word, its locks and its snapshot with it. The system's
-# own limits are hours.
+# The server ends the session of a process that is gone without closing it, with its locks and its snapshot. The
+# operating system's limits are hours.
 KEEPALIVES = {"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3"}
-# What a statement does and the form of its result, at our database and at the source of an outbox.
+# Settings that change what a statement does or the form of its result, here and at the source of an outbox.
 PLAIN = {
-    # PostgreSQL compiles what it takes for costly, and with `enable_seqscan=off` short statements seem so: 0.3 s to 1 s
-    # for a look-up of 0.2 ms, again in each session. It is on by default from PostgreSQL 12 to 18.
+    # PostgreSQL compiles statements that it estimates to be costly (JIT). With `enable_seqscan=off` the estimates of
+    # short statements are high: a look-up of 0.2 ms took 0.3 to 1 s, again in each session. JIT is on by default from
+    # PostgreSQL 12 to 18.
     "jit": "off",
-    # A batch reads the ends of its queues in statements that are newer than its locks.
+    # Each statement must have its own snapshot: a batch reads the last offsets of its queues after it has locked them.
     "default_transaction_isolation": "read committed",
-    # A session that waits for the next request or notice is not idle for nothing.
+    # A session that waits for the next request or notice must not be ended as idle.
     "idle_session_timeout": "0",
     "client_encoding": "UTF8",
     "TimeZone": "UTC",
@@ -27,12 +28,12 @@ PLAIN = {
 }
 OURS = {
     **PLAIN,
-    # What is acknowledged is on the disk, and with the standbys that the server waits for.
+    # An acknowledged write is on disk, and on the standbys that the server waits for.
     "synchronous_commit": "on",
     **KEEPALIVES,
 }
 
 
 def as_options(values: Mapping[str, str]) -> str:
-    """Settings of a session, as libpq takes them."""
+    """Settings of a session in the form of libpq's `options`."""
     return " ".join(f"-c {name}={value.replace(' ', chr(92) + ' ')}" for name, value in values.items())

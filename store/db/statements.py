@@ -15,13 +15,13 @@ STAR = re.compile(r"^SELECT (\w+)\.\*$", re.MULTILINE)
 
 
 class NoRow(NamedTuple):
-    """The row of a statement that returns none."""
+    """The type of row for a statement that returns no rows."""
 
 
 class Statement(Generic[RowType]):
-    """The statement of one `.sql` file, read once, without the comments above it.
+    """The statement of one `.sql` file, read once, without the comments at its top.
 
-    `row` is a NamedTuple or Struct whose fields are the statement's `columns` in their order; a test holds it to that.
+    `row` is a NamedTuple or Struct whose fields are the statement's `columns` in their order; a test compares them.
     """
 
     __slots__ = ("_make", "columns", "handle", "name", "numbered", "parameters", "row", "text")
@@ -47,11 +47,11 @@ class Statement(Generic[RowType]):
         return f"${self.parameters.index(found[1]) + 1}"
 
     def sql(self) -> SQL:
-        """The statement as psycopg's own type, for cursors that take nothing else."""
+        """The statement as psycopg's type `SQL`, for cursors that require it."""
         return SQL(self.text)
 
     def rows(self, _: Any) -> Callable[[Sequence[Any]], RowType]:
-        """The row factory of psycopg for this statement."""
+        """The row factory of this statement for psycopg."""
         return self._make
 
 
@@ -65,7 +65,7 @@ def _named(text: str, columns: Sequence[str]) -> str:
 
 
 def _made(row: type[Any]) -> tuple[Callable[[Sequence[Any]], Any], tuple[str, ...]]:
-    """How a row of this type is made of a tuple, and its fields."""
+    """The function that makes a row of this type from a tuple, and the names of the fields."""
     if issubclass(row, msgspec.Struct):
         return lambda values: row(*values), row.__struct_fields__
     return row._make, row._fields

@@ -14,10 +14,9 @@ Result = TypeVar("Result")
 
 
 def read(statement: Statement[RowType], parameters: Mapping[str, Any] | None = None) -> Sequence[RowType]:
-    """The rows of one statement that only reads, in the cell that the work has entered, or else in the control; inside
-    the caller's transaction, if it has one.
+    """The rows of one statement that only reads, from the cell that the work has entered, or from the control if none.
 
-    Raises Django's OperationalError when the database is away.
+    Runs inside the caller's transaction, if it has one. Raises Django's OperationalError when the database is away.
     """
     return read_of(databases.here(), statement, parameters)
 
@@ -25,7 +24,7 @@ def read(statement: Statement[RowType], parameters: Mapping[str, Any] | None = N
 def read_of(
     alias: str, statement: Statement[RowType], parameters: Mapping[str, Any] | None = None
 ) -> Sequence[RowType]:
-    """As `read`, on Django's connection of this alias."""
+    """As `read`, on Django's connection with this alias."""
     asked = connections[alias]
     asked.ensure_connection()
     with asked.wrap_database_errors, asked.connection.cursor(row_factory=statement.rows) as cursor:
@@ -44,8 +43,8 @@ def write(statement: Statement[NoRow], parameters: Mapping[str, Any]) -> None:
 def give_connection_back() -> None:
     """Returns this thread's connection to the pool, unless a transaction is open on it.
 
-    A thread keeps it until its request is answered: the pool has 4, and what takes long without a statement would keep
-    every other request waiting for one.
+    A thread keeps its connection until its request is answered. The pool has 4 connections, so a request that works
+    long without a statement would keep other requests waiting.
     """
     if not connection.in_atomic_block:
         connection.close()
@@ -54,7 +53,7 @@ def give_connection_back() -> None:
 def call(function: Callable[Given, Awaitable[Result]], *given: Given.args, **named: Given.kwargs) -> Result:
     """The result of a coroutine function, for a view that Django runs in a thread.
 
-    The coroutine runs in the event loop of the web process that has the request, and so on the connections of the
-    message path. Elsewhere there is no such loop: see `event_loop.run`.
+    The coroutine runs in the event loop of the web process, with the connections of the message path. In other
+    processes use `event_loop.run`.
     """
     return async_to_sync(function)(*given, **named)

@@ -1,4 +1,4 @@
-"""Caches configuration for a moment in a process, so that the message path does not read it each time."""
+"""Caches of a process: values of the configuration, kept for seconds so that not every request reads them."""
 
 import asyncio
 import time
@@ -9,14 +9,14 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 MAX_VALUES = 20_000
-# The last quarter of a value's time: who asks for it then has it looked up again, and is not kept waiting.
+# In the last quarter of a value's time a request gets the value and starts a new look-up, without waiting for it.
 RENEWED_PART = 4
-# Of topics and groups: a change by another process holds in this one after at most this time, also without a notice.
+# For topics and groups: without a notice, a change by another process takes effect in this one after this time.
 CONFIGURATION_SECONDS = 2.0
 
 
 class Cached(NamedTuple, Generic[Value]):
-    """A value, the time when it is to be renewed, its end, when it was found, and what looks it up."""
+    """A value, the times of its renewal, of its end and of its look-up, and the function that looks it up."""
 
     renewed_from: float
     until: float
@@ -26,12 +26,11 @@ class Cached(NamedTuple, Generic[Value]):
 
 
 class TtlCache(Generic[Key, Value]):
-    """Values by key, each valid for `seconds`, or for as long as these say of it. Concurrent requests for one key share
-    one look-up.
+    """Values by key, each valid for `seconds`, a number or a function of the value.
 
-    The time counts from the beginning of the look-up: a value is no older than `seconds`, however late it came. With
-    `since_answer`, for numbers that change all the time anyway, a look-up that takes longer is still of use.
-    A key that is not found (None) is not cached: it may be created at any moment.
+    Concurrent requests for one key share one look-up. The time counts from the start of the look-up, so a value is
+    never older than `seconds`. With `since_answer` it counts from the end: the values change all the time, and a slow
+    look-up is still useful. A key that is not found (None) is not cached, because it may be created at any moment.
     """
 
     def __init__(
@@ -48,10 +47,9 @@ class TtlCache(Generic[Key, Value]):
         self._look_ups: dict[Key, asyncio.Future[Value | Exception | None]] = {}
 
     def known(self, key: Key) -> Value | None:
-        """The cached value; None also where it has to be looked up.
+        """The cached value; None if it has to be looked up. For use in the event loop.
 
-        Near its end it is looked up again meanwhile, so that no request finds it missing: one that does takes a task
-        and the way of the views. For use in the event loop.
+        Near its end a new look-up is started meanwhile: a request that finds no value takes a slower path, with a task.
         """
         cached = self._values.get(key)
         if cached is None:
@@ -72,23 +70,23 @@ class TtlCache(Generic[Key, Value]):
         running = self._look_ups.get(key)
         if running is None:
             running = self._look_ups[key] = asyncio.ensure_future(self._look_up(key, look_up))
-        # A caller that is cancelled leaves the look-up to the other callers.
+        # When a caller is cancelled, the look-up continues for other callers.
         found = await asyncio.shield(running)
         if isinstance(found, Exception):
             raise found
         return found
 
     async def _look_up(self, key: Key, look_up: Callable[[], Awaitable[Value | None]]) -> Value | Exception | None:
-        """The value, or what the look-up failed with: raised here, it is an error of no caller where all are gone."""
+        """The value, or the exception of the look-up, returned since there may be no caller left to raise it to."""
         running = asyncio.current_task()
         began = self._clock()
         try:
             value = await look_up()
-            # After `forget` the value may be older than the change.
+            # If `forget` was called meanwhile, the value may be older than the change.
             if self._look_ups.get(key) is running:
                 self._remember(key, value, look_up, self._clock() if self._since_answer else began)
             return value
-        except Exception as problem:  # noqa: BLE001  # whatever it is: the callers raise it
+        except Exception as problem:  # noqa: BLE001  # the callers raise it, whatever it is
             return problem
         finally:
             if self._look_ups.get(key) is running:
@@ -104,12 +102,12 @@ class TtlCache(Generic[Key, Value]):
             self._values.clear()
         seconds = self._seconds(value) if callable(self._seconds) else self._seconds
         before = self._values.get(key)
-        # What a look-up returned of `last` was not found anew.
+        # A look-up may return the value of `last`, which was not found again.
         found_at = before.found_at if before is not None and before.value is value else now
         self._values[key] = Cached(now + seconds - seconds / RENEWED_PART, now + seconds, found_at, value, look_up)
 
     def last(self, key: Key, seconds: float) -> Value | None:
-        """The value that was found last, within these seconds; None for one that was dropped."""
+        """The value that was found last, at most this number of seconds ago; None if it was dropped."""
         cached = self._values.get(key)
         return None if cached is None or self._clock() - cached.found_at > seconds else cached.value
 

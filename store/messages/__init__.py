@@ -1,4 +1,4 @@
-"""What a message is, and the rules that its fields, its properties and its JSON obey."""
+"""The fields of a message, and the rules for its fields, properties and JSON."""
 
 from store.messages.fields import (
     MAX_PROPERTIES_BYTES,

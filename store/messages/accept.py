@@ -1,4 +1,4 @@
-"""Accepts messages: validates what a producer sent, by whichever call, and makes its record for the commit log."""
+"""Accepts messages: validates the messages of a producer's call, and makes their records for the commit log."""
 
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -22,7 +22,7 @@ from store.process.configuration import setting
 
 
 class StoredBefore(NamedTuple):
-    """A message that is stored under an id, with its first entry; NULL while it has none."""
+    """A stored message with this id, and its first entry, whose columns are NULL while there is none."""
 
     segment_id: int
     log_offset: int
@@ -38,18 +38,19 @@ class StoredBefore(NamedTuple):
 
 FIND_MESSAGES = Statement(__file__, "find_messages", StoredBefore)
 
-# What a row of a batch costs besides its body and its properties: some 30 µs of both processes together.
+# Bytes that count for a row of a batch besides body and properties, for the some 30 µs of process and PostgreSQL that
+# each row costs.
 ROW_BYTES = 256
 
 
 class Accepted(msgspec.Struct, gc=False):
-    """A message that obeys every rule, ready to be written."""
+    """A valid message, ready to be written."""
 
     message: Message
     topic: TopicFacts
-    # The client chose the id, so it may have been stored before.
+    # The client chose the id, so the message may have been stored before.
     may_repeat: bool
-    # What each attempt to write it begins with.
+    # The record, from which each attempt to write makes a copy.
     content: Record
 
     @property
@@ -65,12 +66,12 @@ class Accepted(msgspec.Struct, gc=False):
         return self.content.body
 
     def record(self, transaction_id: uuid.UUID | None = None, producer_group_id: int | None = None) -> Record:
-        """A record for one attempt to write it."""
+        """A new record for one attempt to write the message."""
         return replace(self.content, transaction_id=transaction_id, producer_group_id=producer_group_id)
 
 
 class Parcel(msgspec.Struct, gc=False):
-    """Messages of one request that obey every rule, for one queue: they are stored together."""
+    """The valid messages of one request for one queue; they are stored together."""
 
     topic: TopicFacts
     records: Sequence[Record]
@@ -79,11 +80,11 @@ class Parcel(msgspec.Struct, gc=False):
 
     @classmethod
     def of(cls, accepted: Accepted) -> Self:
-        """One message by itself."""
+        """A parcel of a single message."""
         return cls(accepted.topic, (accepted.content,), (accepted.message_id,) if accepted.may_repeat else ())
 
     def each(self, given: Sequence[Message]) -> list[Accepted]:
-        """The messages one by one; `given` are the messages that the parcel was made of."""
+        """The messages one by one. `given`: the messages of the request from which the parcel was made."""
         chosen = set(self.repeatable)
         pairs = zip(given, self.records, strict=True)
         return [Accepted(message, self.topic, record.message_id in chosen, record) for message, record in pairs]
@@ -92,7 +93,7 @@ class Parcel(msgspec.Struct, gc=False):
 def columns(
     records: Sequence[Record], repeatable: Iterable[uuid.UUID], pack: Pack = arrays.together
 ) -> dict[str, bytes | None]:
-    """Messages as the columns, in binary form, that pipelined statements name."""
+    """The columns of messages, in binary form, by the names of the parameters of pipelined statements."""
     return {
         **contents(records, pack),
         "topic_id": pack(arrays.INT4S, [record.topic_id for record in records]),
@@ -102,7 +103,7 @@ def columns(
 
 
 def contents(records: Sequence[Record], pack: Pack = arrays.together) -> dict[str, bytes | None]:
-    """As `columns`, without the queues and what was stored before."""
+    """As `columns`, without topic, queue and the ids that may be stored already."""
     codes = [None if record.tags is None else tags_code_of(record.tags) for record in records]
     return {**messages.packed(records, pack), "tags_code": pack(arrays.SPARSE_INT8S, codes)}
 
@@ -114,11 +115,11 @@ async def accept(
     message_id: uuid.UUID | None = None,
     beside: str | None = None,
 ) -> Accepted:
-    """Validates a message and finds its topic and queue. `message_id` is its id when the producer chose none.
+    """Validates a message and finds its topic and queue. `message_id` is its id if the producer chose none.
 
-    A topic that is made now lies beside the topic `beside`, as by `topics.for_sending`.
+    A new topic is created in the cell and home of the topic `beside`, as by `topics.for_sending`.
 
-    Raises the refusal that names what is wrong; nothing is stored then.
+    Raises the refusal that names the error; then nothing was stored.
     """
     body = messages.checked(message)
     await messages.require_readable(message)
@@ -128,7 +129,7 @@ async def accept(
 
 
 def accept_known(message: Message, traceparent: str | None, message_id: uuid.UUID | None = None) -> Accepted | None:
-    """As `accept`, without waiting; None where the topic has to be looked up, or a body has to be unpacked for long."""
+    """As `accept`, without waiting. None if the topic has to be looked up or the body is long to unpack."""
     topic = topics.known_for_sending(message.topic) if messages.is_soon_read(message) else None
     return None if topic is None else _accepted(message, messages.checked(message), topic, traceparent, message_id)
 
@@ -145,14 +146,14 @@ def _accepted(
 
 
 async def accept_together(given: Sequence[Message], topic_name: str, traceparent: str | None) -> Parcel:
-    """Validates the messages of a batch and finds their topic and the one queue that any of them names.
+    """Validates the messages of a batch and finds their topic and common queue.
 
     Raises what `accept` raises for the first message that breaks a rule.
     """
     await messages.require_readable(*given)
     topic = topics.known_for_sending(topic_name)
     if topic is None:
-        # A message that breaks a rule makes no topic.
+        # An invalid message must not create a topic.
         _ = [messages.checked(message) for message in given]
         queue_id = next((message.queue_id for message in given if message.queue_id is not None), None)
         chosen = [message.message_id for message in given if message.message_id is not None]
@@ -165,7 +166,7 @@ async def for_messages(
 ) -> TopicFacts:
     """The topic of messages with these ids, which the client chose; as `topics.for_sending`.
 
-    Raises MessageIdReused, too, where their first use of the topic would be refused once it was made.
+    Also raises MessageIdReused if the topic does not exist and one of the ids is stored already.
     """
 
     async def is_first_use() -> bool:
@@ -182,9 +183,9 @@ async def require_unused(
 ) -> None:
     """Raises MessageIdReused for the first use of a topic or a group by a message that is stored already.
 
-    What the message would make is looked up again behind the message: a request with the same message may have made it
-    and stored the message just now. `forget` drops what is known of it, and look-ups of other requests that are under
-    way, which may have read it before it was made.
+    If the message is stored, the topic or group is looked up again: another request with the same message may have
+    created it and stored the message just now. `forget` drops the cached value and running look-ups of other requests,
+    which may have read the table before.
     """
     asked = {"message_ids": list(message_ids)}
     stored = {row.message_id for row in await connections.read_everywhere(FIND_MESSAGES, asked)} if message_ids else ()
@@ -195,7 +196,7 @@ async def require_unused(
 
 
 def accept_for(topic: TopicFacts, given: Sequence[Message], traceparent: str | None) -> Parcel:
-    """As `accept_together`, for a topic that is known and bodies that are readable."""
+    """As `accept_together`, for a known topic and bodies that can be unpacked."""
     bodies = [messages.checked(message) for message in given]
     repeatable = [message.message_id for message in given if message.message_id is not None]
     validate_together(bodies, repeatable, "batch")
@@ -214,7 +215,7 @@ def _ids_in(cell: int, count: int) -> list[uuid.UUID]:
 
 
 def validate_together(bodies: Sequence[bytes], chosen_ids: Sequence[uuid.UUID], together: str) -> None:
-    """Checks the messages of one request against the rules of all of them; `together` names what they are.
+    """Checks the total size and the ids of the messages of one request. `together` is the word for the request.
 
     Raises MessageTooLarge or MessageIdReused.
     """
@@ -225,7 +226,7 @@ def validate_together(bodies: Sequence[bytes], chosen_ids: Sequence[uuid.UUID], 
 
 
 def size_of(records: Sequence[Record]) -> int:
-    """What messages add to a batch in bytes: bodies, properties, and what a row costs besides."""
+    """The bytes that messages add to a batch: bodies, properties and ROW_BYTES each."""
     size = len(records) * ROW_BYTES
     for record in records:
         size += len(record.body) + (len(record.properties) if record.properties else 0)
@@ -233,10 +234,10 @@ def size_of(records: Sequence[Record]) -> int:
 
 
 def validate_repeat(accepted: Accepted, stored: StoredBefore, *, transactional: bool = False) -> None:
-    """Raises MessageIdReused unless the stored message is the same one.
+    """Raises MessageIdReused unless the stored message is the same message.
 
-    A half message is no repeat of a message that was sent at once, nor the other way round: a send must not be answered
-    as done while a transaction may still roll its message back.
+    A half message is not the same as a sent message with its id, because a transaction may still roll the half message
+    back, and then a send must not have been answered as done.
     """
     same_way = (stored.transaction_id is not None) == transactional
     if stored.topic_id != accepted.topic.id or stored.body != accepted.body or not same_way:

@@ -1,6 +1,7 @@
-"""Compressed bodies: a producer compresses, the broker keeps the bytes, and unpacks them where it shows or pushes them.
+"""Compressed bodies: producers compress; the broker keeps the bytes, and unpacks them to validate, show or push them.
 
-RocketMQ's client compresses from 4 KiB on and sets a flag of the message. Here the flag is the field `compression`.
+RocketMQ's client compresses bodies from 4 KiB on and sets a flag of the message. Here this flag is the field
+`compression`.
 """
 
 import sys
@@ -16,26 +17,26 @@ else:
 Compression = Literal["zlib", "zstd"]
 COMPRESSIONS: tuple[Compression, ...] = ("zlib", "zstd")
 _OF_FORM: dict[str, Compression] = {name: name for name in COMPRESSIONS}
-# Bytes of a piece: some 1 ms of unpacking.
+# The most bytes of an unpacked piece: some 1 ms of work.
 PIECE_BYTES = 256 * 1024
-# Packed bytes that are taken for one piece: of blocks that unpack to nothing these are 8 ms.
+# The most packed bytes for one piece: 8 ms of work if their blocks unpack to nothing.
 INPUT_BYTES = 64 * 1024
-# The memory that a frame of zstd may ask for: 8 MiB, as RFC 8878 has it for what everybody can read.
+# The memory that a zstd frame may require: 8 MiB, which RFC 8878 recommends every decoder to support. More is refused.
 MAX_WINDOW_LOG = 23
 GZIP = "gzip"
-# What zlib reads a header of: its own, or gzip's.
+# The headers that zlib shall read: its own, or gzip's.
 _ZLIB_WINDOW = {"zlib": zlib.MAX_WBITS, GZIP: zlib.MAX_WBITS | 16}
 
 
 class Unreadable(Exception):
-    """The bytes are not one whole stream of their compression."""
+    """The bytes are not exactly one complete stream of the compression."""
 
 
 def pieces(compression: str, packed: bytes) -> Iterator[bytes]:
-    """The unpacked bytes, PIECE_BYTES at most at a time: a caller that stops has no more of them in memory.
+    """The unpacked bytes, in pieces of at most PIECE_BYTES. A caller that stops has no more in memory.
 
-    `compression` is zlib, zstd or gzip. A piece may be empty. Raises Unreadable for bytes that are damaged or cut
-    short, for bytes behind the end, and for a stream that unpacks to less than half of it, which no packer makes.
+    `compression` is zlib, zstd or gzip. A piece may be empty. Raises Unreadable if bytes are damaged or missing, if
+    bytes follow the end, and if a stream unpacks to less than half of its size, as no compressor makes it.
     """
     size = taken = 0
     found = _of_zstd(packed) if compression == "zstd" else _of_zlib(packed, _ZLIB_WINDOW[compression])
@@ -52,7 +53,7 @@ def pieces(compression: str, packed: bytes) -> Iterator[bytes]:
 
 
 def _of_zlib(packed: bytes, window: int) -> Iterator[tuple[bytes, int]]:
-    """The pieces, each with the packed bytes that are taken by then; at its end without those behind the stream."""
+    """The pieces, each with the number of packed bytes used so far; the last number excludes bytes after the stream."""
     stream, given, at = zlib.decompressobj(window), b"", 0
     while not stream.eof:
         if not given:
@@ -79,14 +80,14 @@ def _of_zstd(packed: bytes) -> Iterator[tuple[bytes, int]]:
 
 
 def of_form(body_form: str) -> Compression | None:
-    """The compression of a stored body; None for one that lies as it came."""
+    """The compression of a stored body; None for a body that is not compressed."""
     return _OF_FORM.get(body_form)
 
 
 def beginning(compression: Compression, packed: bytes, most: int) -> tuple[bytes, bool]:
     """The first `most` bytes of the unpacked body, and whether the body ends there.
 
-    `packed` may be the first bytes of a compressed body: then only the bytes that they unpack to are there.
+    `packed` may be the beginning of a compressed body; then the result has the bytes that it unpacks to.
     """
     found = bytearray()
     try:

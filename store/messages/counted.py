@@ -1,4 +1,4 @@
-"""What the count of an entry means: a consumer group's retries, but of a discarded message its producer's checks."""
+"""The meaning of an entry's count: retries of a consumer group, or for a discarded half message the checks."""
 
 from typing import NamedTuple
 
@@ -6,12 +6,12 @@ from store.naming import names
 
 
 class Counted(NamedTuple):
-    """The retries before an entry, and of a discarded message how often its producer was asked."""
+    """The number of retries before an entry, and for a discarded half message the number of checks."""
 
     reconsume_times: int
     check_times: int | None
 
 
 def of(topic: str, count: int) -> Counted:
-    """The meaning of the count that an entry of this topic has."""
+    """The two numbers, from the count of an entry in this topic."""
     return Counted(0, count) if topic == names.DISCARDED else Counted(count, None)

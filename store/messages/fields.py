@@ -1,4 +1,4 @@
-"""What a message is: its fields, its record in the commit log, and its document in answers."""
+"""The fields of a message: as sent, as a record for the commit log, as a row, and in answers."""
 
 import base64
 import uuid
@@ -16,19 +16,19 @@ from store.messages.times import Time, exact
 
 MAX_PROPERTIES_BYTES = 16 * 1024
 MAX_SHARDING_KEY = 64
-# Of W3C's trace context, which has 55 characters today.
+# The most characters of a W3C trace context, which has 55 today.
 MAX_TRACEPARENT = 128
-# The form of a body that came as text; else base64, or the name of its compression.
+# The form of a body that was sent as text. Other forms are base64 and the names of compressions.
 TEXT = "text"
 
 
 class Message(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
-    """A message as its producer sends it, before `checked` has looked at it."""
+    """A message as its producer sends it, before `checked` has validated it."""
 
     topic: str = ""
     body: str | None = None
     body_base64: str | None = None
-    # Of the bytes that body_base64 has.
+    # The compression of the bytes in body_base64.
     compression: Compression | None = None
     message_id: uuid.UUID | None = None
     tags: str | None = None
@@ -40,13 +40,13 @@ class Message(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_def
     delay_seconds: float | None = None
     deliver_at: Time | None = None
     born_at: Time | None = None
-    # These two are kept as properties of RocketMQ's names.
+    # These two are stored as properties with RocketMQ's names.
     born_host: str | None = None
     max_reconsume_times: int | None = None
 
     @property
     def kept_properties(self) -> dict[str, str]:
-        """Its properties as they are stored."""
+        """The properties that are stored."""
         found = self.properties or {}
         if self.max_reconsume_times is not None:
             found = {"MAX_RECONSUME_TIMES": str(self.max_reconsume_times), **found}
@@ -54,24 +54,24 @@ class Message(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_def
 
     @property
     def body_bytes(self) -> bytes | None:
-        """The body where its producer sent bytes: JSON has none, other protocols do."""
+        """The body, if the producer's protocol sends bytes; JSON cannot."""
         return None
 
     @property
     def body_form(self) -> str:
-        """The form in which answers of JSON have the body."""
+        """The form of the body in JSON answers."""
         if self.body_bytes is not None:
             return TEXT if is_text(self.body_bytes) else "base64"
         return TEXT if self.body is not None else self.compression or "base64"
 
 
 def is_large(message: Message, size: int) -> bool:
-    """Whether the body has at least so many characters, before it is decoded."""
+    """Whether the body has at least this many characters before it is decoded."""
     return len(message.body or message.body_base64 or message.body_bytes or "") >= size
 
 
 def is_text(body: bytes) -> bool:
-    """Whether a body reads as UTF-8."""
+    """Whether a body is valid UTF-8."""
     try:
         body.decode()
     except UnicodeDecodeError:
@@ -80,7 +80,7 @@ def is_text(body: bytes) -> bool:
 
 
 class Record(msgspec.Struct, kw_only=True, gc=False):
-    """A message on its way into the commit log; the append gives it its log offset."""
+    """A message to be appended to the commit log. The append sets its log offset."""
 
     topic_id: int
     queue_id: int
@@ -101,7 +101,7 @@ class Record(msgspec.Struct, kw_only=True, gc=False):
     def of(
         cls, message: Message, message_id: uuid.UUID, topic_id: int, queue_id: int, body: bytes, traceparent: str | None
     ) -> Self:
-        """The record of a message that obeys every rule; `body` is `checked(message)`."""
+        """The record of a valid message. `body` is `checked(message)`."""
         return cls(
             topic_id=topic_id,
             queue_id=queue_id,
@@ -117,8 +117,8 @@ class Record(msgspec.Struct, kw_only=True, gc=False):
         )
 
 
-# The columns that a message fills, and the binary form in which pipelined statements take each; these take NULL for the
-# form of a text.
+# The columns that a message fills, and their packing for pipelined statements, which take NULL for the form of a text
+# body.
 PACKED = {
     "topic_id": arrays.INT4S,
     "queue_id": arrays.INT4S,
@@ -132,10 +132,10 @@ PACKED = {
     "body": arrays.BYTEAS,
     "body_form": arrays.usually(TEXT),
 }
-# Without topic and queue, which many messages share.
+# The columns without topic and queue, which many messages share.
 _CONTENT = tuple(PACKED)[2:]
 _content_values = attrgetter(*_CONTENT)
-# The columns of an append: a half message's transaction, too.
+# The columns of an append, with the transaction of a half message.
 COLUMNS = (*PACKED, "transaction_id", "producer_group_id")
 
 
@@ -145,18 +145,18 @@ def columns(records: Sequence[Record]) -> dict[str, list[Any]]:
 
 
 def packed(records: Sequence[Record], pack: arrays.Pack = arrays.together) -> dict[str, bytes | None]:
-    """The values of records by column, without their queues and transactions, as pipelined statements take them."""
+    """The packed values of records by column for pipelined statements, without queues and transactions."""
     by_column = zip(*map(_content_values, records), strict=True)
     return {name: pack(PACKED[name], values) for name, values in zip(_CONTENT, by_column, strict=True)}
 
 
 class MessageRow(msgspec.Struct, gc=False):
-    """A row of the commit log: its columns, in their order. Rows that hold a message and more begin with it.
+    """A row of the commit log: its columns, in their order. Other types of rows with a message begin with these fields.
 
     Statements select `m.*`: with a list of columns in each statement a new field would be missing from some answers.
     `Statement` names the row's columns in the place of the star, so that a later version may add a column.
 
-    A Struct, which is made in 0.1 us: a NamedTuple takes 0.2.
+    A Struct, because it is created in 0.1 us, a NamedTuple in 0.2 us.
     """
 
     segment_id: int
@@ -201,9 +201,9 @@ _decoded_properties = msgspec.json.Decoder(dict[str, str]).decode
 
 
 def stored(row: MessageRow, topic: str) -> StoredMessage:
-    """A stored message as it is answered; `topic` is the name of its topic.
+    """The answer for a stored message. `topic` is the name of its topic.
 
-    Made and encoded for each delivery: as a struct in 1.5 to 1.9 us, as a dict in 1.6 to 2.3 us.
+    Created and encoded for each delivery: 1.5 to 1.9 us as a struct, 1.6 to 2.3 us as a dict.
     """
     is_text = row.body_form == TEXT
     return StoredMessage(

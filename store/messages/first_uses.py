@@ -1,4 +1,4 @@
-"""First uses of topics and groups: what each of them requires is looked for by a few of them at a time."""
+"""First uses of topics and groups: only a few requests at a time check what a first use requires."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,9 +9,9 @@ AT_ONCE = 4
 
 
 class FirstUses:
-    """The first uses that a process looks at: of thousands at once the first few make what the others use.
+    """The first uses that a process checks at a time. Of thousands at once, the first few create what the others use.
 
-    A look-up of each in every cell would keep the pools from all other requests.
+    Without the limit the look-ups of all of them in every cell would occupy the pools of connections.
     """
 
     def __init__(self) -> None:
@@ -19,10 +19,10 @@ class FirstUses:
 
 
 async def at_first_use(is_first_use: Callable[[], Awaitable[bool]], require: Callable[[], Awaitable[None]]) -> None:
-    """Does what a first use of a topic or a group requires, in its turn; nothing where it is none any more."""
+    """Calls `require` before the first use of a topic or a group, in turn, if it is still the first use."""
     if not await is_first_use():
         return
     async with runtime.control(FirstUses).turns:
-        # One of those before may have made it meanwhile.
+        # An earlier request may have created the topic or group meanwhile.
         if await is_first_use():
             await require()

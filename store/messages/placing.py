@@ -1,4 +1,4 @@
-"""The queue that a message goes to: named by its sender, by its sharding key, or in turn."""
+"""Chooses the queue of a message: the named queue, by the sharding key, or the next in turn."""
 
 from collections.abc import Callable, Sequence
 from itertools import count
@@ -12,14 +12,14 @@ from store.process import runtime
 
 
 class Turns:
-    """Spreads the messages of one process that name no queue over the queues of their topics."""
+    """Spreads the messages of one process that name no queue evenly over the queues of their topics."""
 
     def __init__(self) -> None:
         self.next: Callable[[], int] = count().__next__
 
 
 def common_queue(given: Sequence[Message], topic: TopicFacts) -> int:
-    """The one queue that messages of a batch name, or a queue for all of them. Raises BatchIllegal, QueueIllegal."""
+    """The queue that messages of a batch name, or else one queue for all. Raises BatchIllegal, QueueIllegal."""
     named = {
         queue_of(message, topic)
         for message in given
@@ -31,7 +31,7 @@ def common_queue(given: Sequence[Message], topic: TopicFacts) -> int:
 
 
 def queue_of(message: Message, topic: TopicFacts) -> int:
-    """The queue of a message: named, by its sharding key, or the next one in turn. Raises QueueIllegal."""
+    """The queue of a message: the named queue, by the sharding key, or the next in turn. Raises QueueIllegal."""
     if message.queue_id is not None:
         topics.require_queue(topic.name, message.queue_id, topic.queues)
         return message.queue_id

@@ -1,4 +1,4 @@
-"""Properties of a message: names that the broker keeps for itself, and the limits of the others; the rule of a key."""
+"""Properties of a message: the names that are reserved, the limits for the others, and the rule for keys."""
 
 import re
 from zlib import crc32
@@ -10,8 +10,7 @@ BLANK = re.compile(r"\s")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 KEY_RULE = "a key is not blank and has no blanks or control characters"
 
-# Names with a meaning of their own in RocketMQ (its MessageConst): its clients would take a property of the same name
-# for that.
+# Names with a special meaning in RocketMQ (MessageConst): RocketMQ's clients would misread properties with these names.
 RESERVED_PROPERTIES = frozenset(
     [
         "KEYS",
@@ -73,8 +72,8 @@ RESERVED_PROPERTIES = frozenset(
     ]
 )
 
-# Reserved names whose meaning a field has here. A half message may bring its immunity as the property, too: see
-# `transactions.halves`.
+# Reserved names whose meaning is a field here. A half message may also have its immunity as the property: see
+# `transactions.schedule`.
 FIELDS = {
     "KEYS": "keys",
     "TAGS": "tags",
@@ -96,15 +95,15 @@ FIELDS = {
 
 
 def is_key(text: str) -> bool:
-    """Whether a message may have this key; KEY_RULE says it in words."""
+    """Whether a message may have this key. KEY_RULE is the rule in words."""
     return bool(text) and not BLANK.search(text) and not CONTROL.search(text)
 
 
 def size_of(properties: dict[str, str]) -> int:
     """The bytes of names and values.
 
-    Raises PropertiesTooLarge for more than MAX_PROPERTIES, MessageIllegal for a reserved or empty name,
-    or a control character in a name or a value.
+    Raises PropertiesTooLarge for more than MAX_PROPERTIES, MessageIllegal for a reserved or empty name or a control
+    character.
     """
     if len(properties) > MAX_PROPERTIES:
         raise PropertiesTooLarge(f"There are {len(properties)} properties, the limit is {MAX_PROPERTIES}.")
@@ -122,5 +121,5 @@ def size_of(properties: dict[str, str]) -> int:
 
 
 def tags_code_of(tags: str | None) -> int:
-    """The hash by which a reader can pass over entries of other tags; 0 for no tags."""
+    """The hash of the tags, by which a reader skips entries with other tags; 0 without tags."""
     return crc32(tags.encode()) if tags else 0

@@ -1,4 +1,4 @@
-"""The row of the commit log that a record becomes, for what need not be read back."""
+"""The row of the commit log that a record becomes, for readers in this process that need not read the row back."""
 
 from datetime import UTC, datetime
 
@@ -8,7 +8,7 @@ from store.messages.fields import MessageRow, Record
 
 
 def row_of(record: Record, segment_id: int, log_offset: int, stored_at: datetime) -> MessageRow:
-    """As PostgreSQL gives it in a session whose time zone is UTC."""
+    """The row as PostgreSQL returns it in a session with the time zone UTC."""
     given = {
         "segment_id": segment_id,
         "log_offset": log_offset,

@@ -1,4 +1,4 @@
-"""The rules that the fields of a message obey."""
+"""The rules for the fields of a message."""
 
 import base64
 from datetime import UTC, datetime
@@ -11,20 +11,20 @@ from store.messages.fields import MAX_PROPERTIES_BYTES, MAX_SHARDING_KEY, Messag
 from store.messages.properties import CONTROL
 from store.process.configuration import setting
 
-# As of a consumer group.
+# The same limit as for a consumer group.
 MAX_RECONSUME_TIMES = 1000
 MAX_BORN_HOST = 255
 
-# All but topic and body; most messages have none of them.
+# All fields except topic and body. Most messages have none of these fields.
 _further_fields = attrgetter(*[name for name in Message.__struct_fields__ if name not in ("topic", "body")])
 _NO_FURTHER = (None,) * (len(Message.__struct_fields__) - 2)
 
 
 def checked(message: Message) -> bytes:
-    """The bytes of a message, held to every rule of the API but those of its topic.
+    """Validates a message by all rules of the API except those of its topic. Returns the bytes of the body.
 
-    Raises MessageIllegal, MessageTooLarge, PropertiesTooLarge or DelayIllegal, with the field and what is valid.
-    One look at all fields takes 0.4 us where there is none but the body, rule by rule they take 1 us.
+    Raises MessageIllegal, MessageTooLarge, PropertiesTooLarge or DelayIllegal, with the field and what is valid. For a
+    message with only a body, one look at all fields takes 0.4 us, and checking rule by rule 1 us.
     """
     if message.body and _further_fields(message) == _NO_FURTHER:
         return _of_size(message.body.encode())
@@ -34,15 +34,15 @@ def checked(message: Message) -> bytes:
 
 
 def is_soon_read(message: Message) -> bool:
-    """Whether a body is not compressed, or soon found readable; else `require_readable` says whether it is."""
+    """Whether a body is not compressed, or small enough to be unpacked at once; otherwise call `require_readable`."""
     return message.compression is None or unpacking.is_soon_read(message.compression, checked(message))
 
 
 async def require_readable(*given: Message) -> None:
-    """Raises MessageIllegal for a compressed body that cannot be unpacked, MessageTooLarge where it has more than
-    MAX_MESSAGE_BYTES, or those of the request too many together.
+    """Raises MessageIllegal if a compressed body cannot be unpacked, MessageTooLarge if it unpacks to too much.
 
-    A body that no consumer could unpack is found where its producer sends it. No more than a piece is in memory.
+    Too much is more than MAX_MESSAGE_BYTES, or more than the limit for one request. So a body that no consumer can
+    unpack is refused when its producer sends it. At most one piece of a body is in memory.
     """
     for message in given:
         if message.compression is not None:
@@ -69,10 +69,10 @@ async def _require_readable(method: Compression, packed: bytes) -> None:
 
 
 def _body_of(message: Message) -> bytes:
-    """The message's bytes.
+    """The bytes of the body.
 
-    Raises MessageIllegal unless exactly one of body and body_base64 is there, is readable and is not empty;
-    MessageTooLarge above MAX_MESSAGE_BYTES.
+    Raises MessageIllegal unless the message has either body or body_base64, not empty and valid; MessageTooLarge above
+    MAX_MESSAGE_BYTES.
     """
     if message.body_bytes is not None:
         return _of_size(_not_empty(message.body_bytes))
@@ -104,7 +104,7 @@ def _from_base64(text: str) -> bytes:
 
 
 def _validate(message: Message) -> None:
-    """Checks the message's fields by the rules of the API, but for its body and topic.
+    """Validates the fields of a message by the rules of the API, except body and topic.
 
     Raises MessageIllegal, PropertiesTooLarge or DelayIllegal, with the field and what is valid.
     """
@@ -148,7 +148,7 @@ def _validate_text(name: str, text: str | None, most: int) -> None:
 
 
 def _validate_born_at(born_at: datetime) -> None:
-    """A time that its zone moves out of Python's years could be stored, but not read again."""
+    """Refuses a time outside of the years 1 to 9999 in UTC, which could be stored but not read again."""
     try:
         born_at.astimezone(UTC)
     except OverflowError as problem:
@@ -160,7 +160,7 @@ def _validate_born_at(born_at: datetime) -> None:
 def _validate_delay(message: Message) -> None:
     if message.delay_level is None and message.delay_seconds is None and message.deliver_at is None:
         return
-    # Level 0 is no delay, as in RocketMQ.
+    # Level 0 means no delay, as in RocketMQ.
     delays = {
         "delay_level": message.delay_level or None,
         "delay_seconds": message.delay_seconds,

@@ -1,4 +1,4 @@
-"""Times as the API takes and answers them: RFC 3339, answered in UTC, always with microseconds."""
+"""Times of the API: RFC 3339; in answers always in UTC and with microseconds."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -11,7 +11,7 @@ Time = Annotated[datetime, msgspec.Meta(tz=True)]
 def read(text: object) -> datetime:
     """The time of a text, in UTC, so that it can be stored and compared.
 
-    Raises ValueError for what is no time with an offset, or lies outside of the years 1 to 9999 of UTC.
+    Raises ValueError if the text is not a time with an offset, or is outside of the years 1 to 9999 in UTC.
     """
     try:
         return in_utc(msgspec.convert(text, Time))
@@ -20,7 +20,7 @@ def read(text: object) -> datetime:
 
 
 def in_utc(at: datetime) -> datetime:
-    """The same time in UTC. Raises ValueError where its offset moves it out of the years 1 to 9999."""
+    """The same time in UTC. Raises ValueError if it is then outside of the years 1 to 9999."""
     try:
         return at.astimezone(UTC)
     except OverflowError as problem:
@@ -28,16 +28,16 @@ def in_utc(at: datetime) -> datetime:
 
 
 class WholeSecond(datetime):
-    """A time without a fraction, for `encode`: msgspec writes such a datetime without microseconds."""
+    """A time with a fraction of 0, for `encode`: msgspec would write a datetime without the microseconds."""
 
 
 def exact(at: datetime) -> datetime:
-    """The same time, of which `encode` writes the microseconds also where they are 0."""
+    """The same time in a type for which `encode` writes microseconds even if they are 0."""
     return at if at.microsecond else WholeSecond.combine(at.date(), at.timetz())
 
 
 def written(at: object) -> str:
-    """A time as the API answers it, for what msgspec does not encode by itself."""
+    """A time in the form of the API, for values that msgspec does not encode itself."""
     if not isinstance(at, datetime):
         raise NotImplementedError(f"{type(at).__name__} has no form in JSON")
     return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

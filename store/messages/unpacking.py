@@ -1,6 +1,6 @@
-"""What one request may have unpacked: the compressed bodies of its messages, in steps that let others in between.
+"""Limits how much of its compressed bodies one request has unpacked, and unpacks in steps, between which others run.
 
-A batch of 700 bodies of 6 kB may unpack to 2.8 GB. No more than a piece of it is in memory, but it was 20 s of work.
+A batch of 700 bodies of 6 kB may unpack to 2.8 GB. Only a piece of it is in memory, but without limit it took 20 s.
 """
 
 import asyncio
@@ -13,16 +13,16 @@ from store.messages.compression import INPUT_BYTES, Compression, beginning, piec
 from store.process import pacing
 from store.process.configuration import setting
 
-# Largest messages, unpacked: of one request together. That is 0.2 s of work.
+# The limit of one request, in unpacked messages of the largest size: 0.2 s of work. Beyond it the request is refused.
 MAX_MESSAGES = 16
-# What a packed byte counts for beside the unpacked ones: it may take as long as so many.
+# A packed byte counts as this many unpacked bytes, because it may take as long.
 OF_PACKED = 4
-# A body of at most 64 KiB is unpacked in the event loop at once, which takes 0.2 ms.
+# A body of at most 64 KiB is unpacked at once in the event loop, in 0.2 ms.
 SOON_BYTES = 64 * 1024
 
 
 class Unpacked:
-    """What one request has had unpacked: its bytes, and the work since it has last left the event loop to others."""
+    """The bytes that one request has had unpacked in all, and since it last let other requests run."""
 
     __slots__ = ("_may_come_again", "_size", "_turn", "_work")
 
@@ -30,16 +30,16 @@ class Unpacked:
         self._may_come_again = may_come_again
         self._size = 0
         self._work = 0
-        # One body after the other: so many are whole when the limit is met, and each leaves the loop to other requests.
+        # Bodies are unpacked one after another: when the limit is met, the earlier bodies are complete.
         self._turn = asyncio.Lock()
 
     @property
     def is_calm(self) -> bool:
-        """Whether the request may go on in this turn of the event loop."""
+        """Whether the request may continue in this turn of the event loop."""
         return self._work < pacing.STEP_BYTES
 
     def count(self, packed: int, unpacked: int) -> None:
-        """Counts bytes. Raises MessageTooLarge, or SystemBusy for one of many calls, where they are too many."""
+        """Counts bytes. Beyond the limit raises MessageTooLarge, or SystemBusy for one call of many."""
         self._size += unpacked
         self._work += unpacked + OF_PACKED * packed
         if self._size <= (limit := MAX_MESSAGES * setting("MAX_MESSAGE_BYTES")):
@@ -50,7 +50,7 @@ class Unpacked:
         raise MessageTooLarge(f"{what}: send less in one request.")
 
     async def each(self, compression: str, packed: bytes, take: Callable[[bytes], None]) -> None:
-        """Hands the pieces of a body on, as `compression.pieces`. Raises what these, `count` and `take` do."""
+        """Passes the pieces of a body to `take`; others run in between. Raises as `pieces`, `count` and `take`."""
         found, size = pieces(compression, packed), min(len(packed), INPUT_BYTES)
         async with self._turn:
             self.count(0, 0)
@@ -68,22 +68,22 @@ class Unpacked:
             return next(found, None)
 
 
-# True for a request that has had nothing unpacked yet, as almost all; None outside of one.
+# True for a request that has had nothing unpacked yet, as almost all; None outside of a request.
 _of_request: ContextVar[Unpacked | Literal[True] | None] = ContextVar("unpacked", default=None)
 
 
 def begin() -> None:
-    """A request begins."""
+    """Notes that a request begins."""
     _of_request.set(True)
 
 
 def begin_many() -> None:
-    """A request begins whose calls are answered one by one, and repeated by its caller where they are refused."""
+    """Notes that a request of many calls begins; each call is answered by itself, and a client repeats refused ones."""
     _of_request.set(Unpacked(may_come_again=True))
 
 
 def current() -> Unpacked:
-    """What this request has had unpacked. Outside of a request each body counts by itself."""
+    """What this request has had unpacked. Outside of a request each body has a new count."""
     found = _of_request.get()
     if isinstance(found, Unpacked):
         return found
@@ -94,7 +94,7 @@ def current() -> Unpacked:
 
 
 def is_soon_read(compression: Compression, packed: bytes) -> bool:
-    """Whether a body unpacks to SOON_BYTES or less, and may be unpacked in this turn of the event loop."""
+    """Whether a body unpacks to at most SOON_BYTES, and may be unpacked in this turn of the event loop."""
     request = current()
     if len(packed) > SOON_BYTES or not request.is_calm:
         return False

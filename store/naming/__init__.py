@@ -1,1 +1,1 @@
-"""Names of topics and groups: their characters, and what is cached by name."""
+"""Names of topics, groups and namespaces: their rules, and the topics and groups that a process caches by name."""

@@ -1,4 +1,4 @@
-"""Groups of one kind by name, cached for a moment by each process: what producer and consumer groups share."""
+"""Groups of one kind by name, cached for seconds by each process: the common part of producer and consumer groups."""
 
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -16,13 +16,13 @@ from store.naming import names
 
 Facts = TypeVar("Facts")
 
-# To make a group that is deleted as soon as it is made.
+# Attempts to create a group, if another process deletes it each time.
 MAX_ATTEMPTS = 3
 
 
 @dataclass
 class Groups(Generic[Facts]):
-    """The groups of one kind; `found` is the statement that finds one by its name."""
+    """The groups of one kind. `found` is the statement that finds a group by its name."""
 
     kind: str
     max_characters: int
@@ -30,7 +30,7 @@ class Groups(Generic[Facts]):
     created: Statement[NoRow]
     model: type[Model]
     _by_name: TtlCache[str, Facts] = field(default_factory=lambda: TtlCache(CONFIGURATION_SECONDS))
-    # Thousands of requests may use a new group at once: one creates it, and the others wait for its result.
+    # Thousands of requests may use a new group at once: one request creates the group, the others wait for the result.
     _making: TtlCache[str, Facts] = field(default_factory=lambda: TtlCache(0))
 
     def is_name(self, name: str) -> bool:
@@ -38,12 +38,12 @@ class Groups(Generic[Facts]):
         return names.is_name(name, self.max_characters)
 
     def validate_name(self, name: str, called: str) -> None:
-        """Raises MessageIllegal, with `called` as the field's name, unless a group may have this name."""
+        """Raises MessageIllegal unless a group may have this name. `called` is the name of the field."""
         if not self.is_name(name):
             raise MessageIllegal(f"{called} {name[:140]!r} is no group name: {names.rule(self.max_characters)}.")
 
     def known(self, name: str) -> Facts | None:
-        """The group of this name, where this process has looked it up just before; else None."""
+        """The group of this name, if this process has it in its cache; else None."""
         return self._by_name.known(name)
 
     async def find(self, name: str) -> Facts | None:
@@ -53,23 +53,21 @@ class Groups(Generic[Facts]):
             rows = await connections.read_control(self.found, {"name": name})
             return rows[0] if rows else None
 
-        # No group has an impossible name, which may be of any length, and hold what PostgreSQL refuses in text.
+        # An invalid name has no group. It is not looked up, because it may have any length and characters that
+        # PostgreSQL refuses.
         if not self.is_name(name):
             return None
         return await self._by_name.get(name, lambda: cells.or_last(self._by_name, name, look_up))
 
     async def existing(self, name: str) -> Facts:
-        """The group of this name.
-
-        Raises GroupNotExist when there is none.
-        """
+        """The group of this name. Raises GroupNotExist if there is none."""
         group = await self.find(name)
         if group is None:
             raise self.absent(name)
         return group
 
     async def at_first_use(self, name: str, **fields: object) -> Facts:
-        """The group of this name; made now where AUTO_CREATE_TOPICS is on, with the other parameters of `created`.
+        """The group of this name. With AUTO_CREATE_TOPICS a missing group is created, with the parameters of `created`.
 
         Raises GroupNotExist.
         """
@@ -80,23 +78,23 @@ class Groups(Generic[Facts]):
         return await self.make(name, **fields)
 
     def absent(self, name: str) -> GroupNotExist:
-        """The refusal of a name that no group has."""
+        """The refusal for a name that no group has."""
         way = f"PUT /v1/{self.kind}-groups/{quote(name)} makes it"
         return GroupNotExist(f"There is no {self.kind} group {name}: {way}.")
 
     def forget(self, name: str) -> None:
-        """Drops a group from the cache: this process has just changed it."""
+        """Drops a group from the cache, after this process has changed it."""
         self._by_name.forget(name)
 
     def forget_all(self) -> None:
-        """Drops all groups, which another process may have changed."""
+        """Drops all groups from the cache, because another process may have changed them."""
         self._by_name.forget_all()
 
     async def make(self, name: str, **fields: object) -> Facts:
-        """The group of this name, made with the other parameters of `created` where there is none."""
+        """The group of this name; a missing group is created with the parameters of `created`."""
 
         async def made_here() -> Facts | None:
-            # Another process may delete it at this moment.
+            # Another process may delete the group at this moment.
             for _ in range(MAX_ATTEMPTS):
                 await copies.first_use(self.created, {"name": name, **fields}, self.model, name=name)
                 self.forget(name)

@@ -1,4 +1,4 @@
-"""Names of topics and groups in documents: in what was read of a request, and in the JSON of an answer."""
+"""Changes names of topics and groups: in the decoded body of a request, and in the JSON of an answer."""
 
 from collections.abc import Callable, Generator, Sequence
 from functools import cache
@@ -7,15 +7,15 @@ from typing import Any, get_args
 import msgspec
 from msgspec import Raw
 
-# Fields of documents that hold the name of a topic, a group or a subscription.
+# The fields that hold the name of a topic, a group or a subscription.
 NAMING = frozenset(("topic", "producer_group", "group", "to_topic", "subscription", "name"))
-# What producers and consumers write themselves, in whatever words; names that the broker adds there are in its list.
+# The field whose content is the client's own. Only names that the broker adds there, NAMING_PROPERTIES, are changed.
 OWN_WORDS = "properties"
 NAMING_PROPERTIES = frozenset(("RETRY_TOPIC", "REAL_TOPIC", "PGROUP", "DLQ_ORIGIN_TOPIC"))
-# Of a refusal: it may name what the request has named.
+# The field with the sentence of a refusal, which may contain names of the request.
 SENTENCE = "detail"
 Changed = Callable[[str], str]
-# The deepest name is that of a message of a transaction of a list: five levels.
+# The deepest name is in a message of a transaction in a list, five levels deep.
 MAX_DEPTH = 8
 
 _fields = msgspec.json.Decoder(dict[str, Raw])
@@ -24,7 +24,7 @@ _text = msgspec.json.Decoder(str)
 
 
 def wrap_names(given: object, wrap: Changed, depth: int = MAX_DEPTH) -> None:
-    """Changes the names of what was read of a request: of a struct's fields, or of JSON's objects."""
+    """Changes the names in the decoded body of a request: in fields of structs, or of JSON objects."""
     if not depth:
         return
     if isinstance(given, list):
@@ -51,7 +51,7 @@ def _wrap_names_of_object(given: dict[str, object], wrap: Changed, depth: int) -
 
 @cache
 def _names_of(struct: type[msgspec.Struct]) -> tuple[Sequence[str], Sequence[str]]:
-    """The fields of a struct that hold a name, and those that hold structs."""
+    """The fields of a struct that hold a name, and the fields that hold structs."""
     fields = msgspec.structs.fields(struct)
     return [one.name for one in fields if one.name in NAMING], [one.name for one in fields if _has_structs(one.type)]
 
@@ -61,9 +61,9 @@ def _has_structs(kind: Any) -> bool:
 
 
 def rewritten(content: bytes, change: Changed, sentence: Changed, depth: int = MAX_DEPTH) -> bytes:
-    """The JSON of an answer with names and sentences changed. All else keeps its bytes: bodies are not decoded.
+    """The JSON of an answer with names and sentences changed. All other bytes are kept; message bodies are not decoded.
 
-    What lies deeper than any name keeps its bytes, too: each level reads the levels below it once more.
+    Levels deeper than any name are kept too, because each level reads all levels below it again.
     """
     content = content.lstrip()
     if depth and content.startswith(b"{"):
@@ -77,7 +77,7 @@ def rewritten(content: bytes, change: Changed, sentence: Changed, depth: int = M
 
 
 def rewriting(content: bytes, change: Changed, sentence: Changed) -> Generator[None, None, bytes]:
-    """As `rewritten`, of a large object: rests behind each entry of its lists."""
+    """As `rewritten`, for a large object: pauses after each entry of its lists."""
     fields: dict[str, Raw] = {}
     for name, value in _fields.decode(content).items():
         if not bytes(value).startswith(b"["):

@@ -2,16 +2,16 @@
 
 import re
 
-# Of a topic and of a producer group, as in RocketMQ.
+# The most characters of a topic and of a producer group, as in RocketMQ.
 MAX_CHARACTERS = 127
-# As a class of a regular expression takes them.
+# The characters of names, as in a class of a regular expression.
 CHARACTERS = "%|a-zA-Z0-9_-"
 
-# Topics of the broker's own begin with these: the retries and the dead letters of a group.
+# Beginnings of topics of the broker's own: the retries and the dead letters of a group.
 RETRY_PREFIX = "%RETRY%"
 DEAD_LETTER_PREFIX = "%DLQ%"
-# And these are single ones: of delayed messages, of discarded halves, and RocketMQ's two of transactions, which are
-# views here.
+# Single topics of the broker's own: of delayed messages, of discarded half messages, and RocketMQ's two topics of
+# transactions, which are only views of tables here.
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 DISCARDED = "TRANS_CHECK_MAX_TIME_TOPIC"
 HALF_MESSAGES = "RMQ_SYS_TRANS_HALF_TOPIC"
@@ -22,10 +22,10 @@ _name = re.compile(f"[{CHARACTERS}]+")
 
 
 def is_name(text: str, max_characters: int = MAX_CHARACTERS) -> bool:
-    """Whether a name may be this text."""
+    """Whether this text is a valid name."""
     return len(text) <= max_characters and _name.fullmatch(text) is not None
 
 
 def rule(max_characters: int = MAX_CHARACTERS) -> str:
-    """What a name is, for the refusal of a text that is none."""
+    """The rule for names in words, for the refusal of an invalid name."""
     return f"1 to {max_characters} letters, digits and % | _ -"

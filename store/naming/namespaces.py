@@ -1,9 +1,9 @@
 """Namespaces: the part that a team's topics and groups have before their names, as RocketMQ's NamespaceUtil writes it.
 
 `orders` in the namespace `team` is `team%orders`; the retries and dead letters of its group `coupons` are
-`%RETRY%team%coupons` and `%DLQ%team%coupons`. The broker keeps whole names everywhere, and calls them wrapped; a caller
-in a namespace writes and reads bare ones. Names are wrapped in what was read of a request, and bare again in the
-document of its answer.
+`%RETRY%team%coupons` and `%DLQ%team%coupons`. The broker uses whole names everywhere; a caller in a namespace writes
+and reads bare names. Names are wrapped (made whole) in the decoded request, and made bare again in the document of the
+answer.
 """
 
 import re
@@ -27,13 +27,13 @@ NAME = f"^[A-Za-z0-9][A-Za-z0-9_-]{{0,{MAX_CHARACTERS - 1}}}$"
 NAME_RULE = f"a namespace has 1 to {MAX_CHARACTERS} letters, digits, _ and -, and begins with a letter or a digit"
 PREFIXES = (names.RETRY_PREFIX, names.DEAD_LETTER_PREFIX)
 
-# Stands for a name of elsewhere, where the document of a namespace's caller has one.
+# Replaces a name outside of the namespace in a document for the caller of a namespace.
 ELSEWHERE = "(outside of the namespace)"
 Given = TypeVar("Given")
 
 
 def wrapped(namespace: str, name: str) -> str:
-    """The whole name; one that is whole already stays as it is, and so does an empty one, which nothing has."""
+    """The whole name. A name that is whole already, and an empty one, stays as it is."""
     prefix = _prefix_of(name)
     own, start = name[len(prefix) :], namespace + SEPARATOR
     if not own or (own.startswith(start) and own != start):
@@ -42,20 +42,20 @@ def wrapped(namespace: str, name: str) -> str:
 
 
 def bare(namespace: str, name: str) -> str | None:
-    """The name as the namespace's callers write it; None for one outside of it."""
+    """The bare name, as callers of the namespace write it; None for a name outside of the namespace."""
     prefix = _prefix_of(name)
     own, start = name[len(prefix) :], namespace + SEPARATOR
     return prefix + own[len(start) :] if own.startswith(start) and own != start else None
 
 
 def part_of(name: str) -> str:
-    """The part of a name before its first %, where a namespace stands; empty where there is none."""
+    """The part of a name before its first %, where a namespace stands; empty if there is no namespace."""
     part, separator, _ = name[len(_prefix_of(name)) :].partition(SEPARATOR)
     return part if separator else ""
 
 
 def is_namespace(text: str) -> bool:
-    """Whether a namespace may have this name; NAME_RULE says it in words."""
+    """Whether a namespace may have this name. NAME_RULE is the rule in words."""
     return re.fullmatch(NAME, text) is not None
 
 
@@ -77,13 +77,13 @@ def _prefix_of(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """The namespace of a caller. `is_bound`: its key sees nothing else; else the caller has asked for it."""
+    """The namespace of a caller. `is_bound`: its API key is bound to it; if False, the request has named it."""
 
     name: str
     is_bound: bool
 
     def wrap(self, name: str) -> str:
-        """A name of a request. Raises NoPermission for one of another namespace, which would become one of this."""
+        """The whole name for a name in a request. Raises NoPermission for a name of another namespace."""
         if (part := part_of(name)) not in ("", self.name):
             raise NoPermission(
                 f"The name {name[:200]} lies in the namespace {part[:MAX_CHARACTERS]}, and this request in "
@@ -92,32 +92,32 @@ class Namespace:
         return wrapped(self.name, name)
 
     def show(self, name: str) -> str:
-        """A name of an answer."""
+        """The name to show in an answer."""
         found = bare(self.name, name)
         if found is not None:
             return found
         return ELSEWHERE if self.is_bound and name not in names.SYSTEM else name
 
     def wrap_names(self, given: Given) -> Given:
-        """What was read of a request, with whole names in it: those of a struct's fields, or of JSON's objects."""
+        """The decoded body of a request with whole names, in fields of structs or of JSON objects."""
         documents.wrap_names(given, self.wrap)
         return given
 
     def show_document(self, content: bytes) -> bytes:
-        """The JSON of an answer."""
+        """The JSON of an answer with bare names."""
         return documents.rewritten(content, self.show, self.show_text)
 
     def showing_document(self, content: bytes) -> Generator[None, None, bytes]:
-        """As `show_document`, of a large object; rests behind each of its parts."""
+        """As `show_document`, for a large object: pauses after each of its parts."""
         return documents.rewriting(content, self.show, self.show_text)
 
     def show_text(self, text: str) -> str:
-        """A sentence of a refusal, which may name what the request has named."""
+        """The sentence of a refusal with bare names; it may contain names of the request."""
         return text.replace(f"{self.name}{SEPARATOR}25", "").replace(f"{self.name}{SEPARATOR}", "")
 
 
 class NamespaceRow(NamedTuple):
-    """A namespace that is registered, with its limits; None for no limit."""
+    """A registered namespace with its limits; None means no limit."""
 
     id: int
     name: str
@@ -141,17 +141,17 @@ LOCK_NAMESPACE = Statement(__file__, "lock_namespace", NamespaceRow)
 
 @dataclass
 class Registered:
-    """The namespaces that this process has looked up."""
+    """The registered namespaces that this process has cached."""
 
     by_name: TtlCache[str, NamespaceRow] = field(default_factory=lambda: TtlCache(CONFIGURATION_SECONDS))
 
     def forget_all(self) -> None:
-        """Drops them: another process may have changed them."""
+        """Drops the cached namespaces, because another process may have changed them."""
         self.by_name.forget_all()
 
 
 async def of_name(name: str) -> NamespaceRow | None:
-    """The registered namespace that a whole name lies in; None for a name without one, as most are."""
+    """The registered namespace in which a whole name lies; None for a name without one, as most names are."""
     part = part_of(name)
     if not part:
         return None
@@ -165,9 +165,9 @@ async def of_name(name: str) -> NamespaceRow | None:
 
 
 async def require_room(name: str) -> None:
-    """Raises RateLimited where the namespace of a new topic has as many as it may.
+    """Raises RateLimited if the namespace of a new topic has reached its limit of topics.
 
-    Topics that are made at the same moment may pass the limit by their number.
+    Topics that are created at the same moment may together exceed the limit.
     """
     row = await of_name(name)
     if row is not None and row.max_topics is not None:
@@ -175,7 +175,7 @@ async def require_room(name: str) -> None:
 
 
 def hold_room(name: str) -> None:
-    """As `require_room`, in the transaction of the control that makes the topic, and exactly."""
+    """As `require_room`, but exact, in the transaction of the control that creates the topic."""
     rows = sync.read(LOCK_NAMESPACE, {"name": part_of(name)}) if part_of(name) else ()
     if rows and rows[0].max_topics is not None:
         _require(rows[0], sync.read(COUNT_TOPICS, {"start": rows[0].name + SEPARATOR}))
@@ -191,6 +191,6 @@ def _require(row: NamespaceRow, counted: Sequence[TopicCount]) -> None:
 
 
 async def shown_to(group: str, payload: bytes) -> bytes:
-    """The body of a call of the broker's about a group, as the callers of the group's namespace read it."""
+    """The body of a call that the broker makes for a group, with the names bare in the group's namespace."""
     row = await of_name(group)
     return payload if row is None else Namespace(row.name, is_bound=True).show_document(payload)

@@ -1,4 +1,4 @@
-"""What may be done with a topic: by its permission, and by the time from which it takes messages."""
+"""What may be done with a topic, by its permission and by the time before which it takes no messages."""
 
 from datetime import UTC, datetime
 from math import ceil
@@ -10,9 +10,9 @@ from store.naming.names import SCHEDULE
 
 
 class TopicFacts(NamedTuple):
-    """A topic as the message path needs it. `version` is that of the map by which it lies in its cell.
+    """A topic as the message path needs it. `version`: the version of the map from which `cell_id` was read.
 
-    Before `sends_from` it takes no messages.
+    Before the time `sends_from` the topic takes no messages.
     """
 
     id: int
@@ -25,12 +25,12 @@ class TopicFacts(NamedTuple):
 
     @property
     def forbids_sends(self) -> bool:
-        """Whether the time from which it takes messages has not come, by this process's clock."""
+        """Whether the topic takes no messages yet, by this process's clock."""
         return self.sends_from is not None and datetime.now(UTC) < self.sends_from
 
 
 def require_writable(topic: TopicFacts) -> None:
-    """Raises TopicClosed for a topic without `w`, SendsForbidden before the time from which it takes messages."""
+    """Raises TopicClosed for a topic without `w`, SendsForbidden before the time `sends_from`."""
     if "w" not in topic.permission:
         raise _not_permitted(topic.name, topic.permission, "it takes no messages")
     if topic.forbids_sends:
@@ -44,7 +44,7 @@ def require_writable(topic: TopicFacts) -> None:
 
 
 def require_readable(name: str, permission: str) -> None:
-    """Raises TopicForbidden for the topic of delay levels, whose messages are not visible yet, or without `r`."""
+    """Raises TopicForbidden for a topic without `r`, and for the topic of delayed messages, which are not visible."""
     if name == SCHEDULE:
         raise errors.TopicForbidden(
             f"The topic {name} holds what is not visible yet: receive from the topic a message was sent to. "

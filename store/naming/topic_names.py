@@ -1,4 +1,4 @@
-"""The names of topics by their ids, of which each process remembers those that it has looked up."""
+"""The names of topics by their ids. Each process caches the names that it has looked up."""
 
 from store.db import connections
 from store.db.statements import Statement
@@ -9,11 +9,11 @@ FIND_TOPICS = Statement(__file__, "find_topics", TopicFacts)
 
 
 class TopicNames(dict[int, str]):
-    """A part of the runtime: a name is that of its id for good."""
+    """The cached names, a part of the runtime. They are never dropped, because a topic never changes its name."""
 
 
 async def of_ids(ids: set[int]) -> dict[int, str]:
-    """The names of topics by their ids; a topic never changes its name."""
+    """The names of topics by their ids."""
     known = runtime.control(TopicNames)
     missing = ids.difference(known)
     if missing:
@@ -23,5 +23,5 @@ async def of_ids(ids: set[int]) -> dict[int, str]:
 
 
 def deleted(topic_id: int) -> str:
-    """What stands for the name of a topic that was deleted; its messages keep its id."""
+    """The text shown for the name of a deleted topic, whose messages still have its id."""
     return f"(deleted topic {topic_id})"

@@ -1,4 +1,4 @@
-"""Topics by name and id, cached for a moment by each process."""
+"""Topics by name, cached for seconds by each process."""
 
 from urllib.parse import quote
 
@@ -24,9 +24,9 @@ RETRY_PREFIX = names.RETRY_PREFIX
 DEAD_LETTER_PREFIX = names.DEAD_LETTER_PREFIX
 SCHEDULE = names.SCHEDULE
 DISCARDED = names.DISCARDED
-# Entries there make a message visible to no consumer of its topic.
+# Entries in these topics do not make a message visible to consumers of its own topic.
 HIDDEN = (SCHEDULE, DISCARDED)
-# RocketMQ's topics that the broker never makes: their messages are rows of a table here, which no consumer reads.
+# RocketMQ's topics that the broker never creates: their messages are rows of a table here, which no consumer reads.
 KEPT_ELSEWHERE = {
     name: f"it is RocketMQ's name for {what}, a view of the rows that are kept; "
     f"GET /v1/topics/{name}/queues/0/messages and GET /v1/messages?topic={name} read it, with the scope manage"
@@ -40,11 +40,12 @@ class Topics:
 
     def __init__(self) -> None:
         self.by_name: TtlCache[str, TopicFacts] = TtlCache(CONFIGURATION_SECONDS)
-        # Thousands of requests may use a new topic at once: one creates it, and the others wait for its result.
+        # Thousands of requests may use a new topic at once: one request creates the topic, the others wait for the
+        # result.
         self.making: TtlCache[str, TopicFacts] = TtlCache(0)
 
     def forget_all(self) -> None:
-        """Drops the topics, which another process may have changed."""
+        """Drops the cached topics, because another process may have changed them."""
         self.by_name.forget_all()
 
 
@@ -54,33 +55,33 @@ def is_system(name: str) -> bool:
 
 
 def group_of(topic_name: str, prefix: str) -> str | None:
-    """The group whose retries or dead letters, by the prefix of their topics, a topic holds; None for another topic."""
+    """The group whose retries or dead letters the topic holds, by `prefix`; None for another topic."""
     return topic_name.removeprefix(prefix) if topic_name.startswith(prefix) else None
 
 
 def validate_name(name: str) -> None:
-    """Raises TopicIllegal unless the name is one that a topic may have."""
+    """Raises TopicIllegal unless a topic may have this name."""
     if not is_name(name):
         raise errors.TopicIllegal(f"topic {name[:140]!r} is no topic name: {rule()}.")
 
 
 def absent(name: str) -> errors.TopicNotExist:
-    """The refusal of a name that no topic has."""
+    """The refusal for a name that no topic has."""
     made = "the broker makes it with its first message" if is_system(name) else f"PUT /v1/topics/{quote(name)} makes it"
     return errors.TopicNotExist(f"There is no topic {name}: {KEPT_ELSEWHERE.get(name, made)}.")
 
 
 def validate_sending(name: str) -> None:
-    """Raises TopicIllegal unless the name is one that a topic may have, TopicForbidden for the broker's own."""
+    """Raises TopicIllegal unless a topic may have this name, TopicForbidden for the broker's own topics."""
     validate_name(name)
     if is_system(name):
         raise errors.TopicForbidden(f"The topic {name} is the broker's own: send to a topic of yours.")
 
 
 async def for_sending(name: str, queue_id: int | None = None, beside: str | None = None) -> TopicFacts:
-    """The topic a message goes to; made at its first use where AUTO_CREATE_TOPICS is on, if it gets the queue then.
+    """The topic of a message. With AUTO_CREATE_TOPICS a missing topic is created, unless it would lack `queue_id`.
 
-    It is made in the cell and with the home of the topic `beside`, or else in the open cell.
+    A new topic gets the cell and the home of the topic `beside`, or else lies in the open cell.
 
     Raises TopicIllegal, TopicForbidden (the broker's own, or not writable), SendsForbidden, TopicNotExist or
     QueueIllegal.
@@ -95,14 +96,14 @@ async def for_sending(name: str, queue_id: int | None = None, beside: str | None
 
 
 async def require_possible(name: str, queue_id: int | None) -> None:
-    """Raises what `for_sending` raises, and QueueIllegal for a queue that the topic has not; makes no topic."""
+    """Raises as `for_sending`, and QueueIllegal for a queue that the topic does not have. Creates no topic."""
     topic = await find_for_sending(name)
     if queue_id is not None:
         require_queue(name, queue_id, settings.DEFAULT_QUEUES if topic is None else topic.queues)
 
 
 async def find_for_sending(name: str) -> TopicFacts | None:
-    """The topic a message goes to; None where `for_sending` will make it.
+    """The topic of a message; None if `for_sending` will create it.
 
     Raises TopicIllegal, TopicForbidden, SendsForbidden or TopicNotExist.
     """
@@ -116,13 +117,13 @@ async def find_for_sending(name: str) -> TopicFacts | None:
 
 
 async def look_up(name: str) -> None:
-    """Looks a topic up, so that `known_for_sending` finds it if it exists."""
+    """Looks up a topic, so that `known_for_sending` finds it if it exists."""
     if is_name(name):
         await _find(name)
 
 
 def known_for_sending(name: str) -> TopicFacts | None:
-    """The topic a message goes to, where this process has looked it up just before; None for `for_sending` to find."""
+    """The topic of a message, if this process has it in its cache; else None: call `for_sending`."""
     topic = runtime.control(Topics).by_name.known(name)
     if topic is None or "w" not in topic.permission or topic.forbids_sends or is_system(name):
         return None
@@ -130,12 +131,12 @@ def known_for_sending(name: str) -> TopicFacts | None:
 
 
 def known(name: str) -> TopicFacts | None:
-    """The topic of this name, whatever may be done with it, where this process has looked it up just before."""
+    """The topic of this name in the cache of this process, whatever its permission; else None."""
     return runtime.control(Topics).by_name.known(name)
 
 
 async def existing(name: str) -> TopicFacts:
-    """The topic of this name, whatever may be done with it. Raises TopicIllegal or TopicNotExist."""
+    """The topic of this name, whatever its permission. Raises TopicIllegal or TopicNotExist."""
     validate_name(name)
     topic = await _find(name)
     if topic is None:
@@ -154,9 +155,9 @@ async def for_reading(name: str) -> TopicFacts:
 
 
 async def for_consuming(name: str) -> TopicFacts:
-    """The topic that a consumer group reads; made at its first use where AUTO_CREATE_TOPICS is on, as for a send.
+    """The topic that a consumer group reads. With AUTO_CREATE_TOPICS a missing topic is created, as for a send.
 
-    Raises TopicIllegal, TopicForbidden (not readable) or TopicNotExist; a topic of the broker's own is never made.
+    Raises TopicIllegal, TopicForbidden (not readable) or TopicNotExist. A topic of the broker's own is not created.
     """
     validate_name(name)
     if settings.AUTO_CREATE_TOPICS and not is_system(name) and await _find(name) is None:
@@ -165,16 +166,16 @@ async def for_consuming(name: str) -> TopicFacts:
 
 
 def require_queue(name: str, queue_id: int, queues: int) -> None:
-    """Raises QueueIllegal unless a topic with so many queues has this one."""
+    """Raises QueueIllegal unless the topic has this queue."""
     if not 0 <= queue_id < queues:
         raise errors.QueueIllegal(f"The topic {name} has no queue {queue_id}: its queues are 0 to {queues - 1}.")
 
 
 async def own(name: str, queues: int, beside: str | None = None) -> TopicFacts:
-    """A topic with at least so many queues: made when it is missing, grown when it has fewer.
+    """A topic of the broker's own with at least `queues` queues: created if missing, grown if it has fewer.
 
-    The broker's own say `r`, for no caller may send to them: an earlier version made some with `rw`. Raises
-    TopicNotExist where it is deleted at this moment.
+    Its permission is `r`, because callers may not send to it; an earlier version created some with `rw`. Raises
+    TopicNotExist if another process deletes the topic at this moment.
     """
     topic = await _find(name)
     permission = "r" if is_system(name) else "rw"
@@ -184,13 +185,13 @@ async def own(name: str, queues: int, beside: str | None = None) -> TopicFacts:
         forget(name)
         topic = await _find(name)
     if topic is None:
-        # Another process has deleted it at this moment.
+        # Another process has deleted the topic at this moment.
         raise absent(name)
     return topic
 
 
 def forget(name: str) -> None:
-    """Drops a topic from the cache: this process has just changed it."""
+    """Drops a topic from the cache, after this process has changed it."""
     runtime.control(Topics).by_name.forget(name)
 
 
@@ -198,7 +199,7 @@ async def _find(name: str) -> TopicFacts | None:
     async def look_up() -> TopicFacts | None:
         rows = await connections.read_control(FIND_TOPIC, {"name": name})
         if rows and not runtime.serves(rows[0].cell_id):
-            # The cell was added since this process has looked.
+            # The cell was added after this process last read the list of cells.
             await cells.learn()
         return rows[0] if rows else None
 

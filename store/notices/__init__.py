@@ -1,1 +1,1 @@
-"""What one process tells the others: messages that became visible, and changes of configuration."""
+"""Notices between processes: of messages that became visible, and of changes of the configuration."""

@@ -1,18 +1,18 @@
-"""What the requests of this process know to be empty: the topics in which their readers have found nothing more."""
+"""Topics that are known to be empty for a reader, because a request of this process has found no more messages."""
 
 import time
 from collections.abc import Collection, Hashable
 
 from store.notices.peers import Peers
 
-# Beyond this number of readers, each counted for each of its topics, all is forgotten: their requests read.
+# The most pairs of reader and topic. Beyond it all of them are forgotten, and requests read the database.
 MOST_EMPTIED = 50_000
 
 
 class Emptied:
-    """When each reader of a topic last found nothing more there; forgotten as soon as something is published.
+    """When each reader of a topic last found no more messages; forgotten as soon as one is published there.
 
-    It is believed only while this process hears of all that others publish.
+    Only used while this process hears of all messages that other processes publish.
     """
 
     def __init__(self, peers: Peers) -> None:
@@ -21,13 +21,13 @@ class Emptied:
         self._count = 0
 
     def seconds(self, topic_ids: Collection[int], reader: Hashable) -> float | None:
-        """Since when the reader has found nothing in these topics, in seconds; None where it is not known."""
+        """Seconds since the reader found nothing in these topics; None if unknown."""
         now = time.monotonic()
         since = [at for topic in topic_ids if (at := self._since.get(topic, {}).get(reader)) is not None]
         return now - min(since) if len(since) == len(topic_ids) and self._peers.hears_all(now) else None
 
     def note(self, topic_ids: Collection[int], reader: Hashable) -> None:
-        """The reader has found nothing more."""
+        """Notes that the reader has found no more messages."""
         if self._count > MOST_EMPTIED:
             self._since.clear()
             self._count = 0
@@ -38,5 +38,5 @@ class Emptied:
             readers[reader] = now
 
     def published(self, topic_id: int) -> None:
-        """Something became visible in the topic."""
+        """Forgets the topic, because a message became visible in it."""
         self._count -= len(self._since.pop(topic_id, ()))

@@ -1,5 +1,6 @@
-"""Hearing notices of a channel: read as long as they stay few. Any role that may connect to a database may notify every
-channel there, as often and with as much as it likes.
+"""Receives the notices of a channel, up to a rate.
+
+The limit is needed because any role that may connect to a database may notify every channel, as often as it likes.
 """
 
 import contextlib
@@ -13,42 +14,40 @@ from typing import Any
 import psycopg
 from psycopg.pq import PGnotify
 
-# What a listener takes at once, and what it may go on to take. Twenty busy web processes notify each other of 400 kB a
-# second at most, and of a tenth of that as a rule.
+# The bytes of notices that a listener takes at once, and per second. Twenty busy web processes send at most 400 kB a
+# second, and usually a tenth of this. Beyond the limit the listener is flooded.
 BURST_BYTES = 2 * 1024 * 1024
 BYTES_PER_SECOND = 512 * 1024
-# Of each notice beside its payload: the work for many small ones is bounded, too.
+# Bytes that count for each notice besides its payload, to limit the work for many small notices.
 NOTICE_BYTES = 128
-# So long a listener that was flooded does not listen. What waits for notices looks by itself meanwhile.
+# How long a flooded listener does not listen. Requests that wait for notices read by themselves meanwhile.
 DEAF_SECONDS = 30.0
 
 
 class Flooded(Exception):
-    """More notices came than a listener takes: it closes its session, and does not listen for DEAF_SECONDS."""
+    """More notices came than the limit: the listener closes its session, and does not listen for DEAF_SECONDS."""
 
 
 class Hearing:
-    """The notices of one connection, made before it listens: a server sends what waits before it answers a statement,
-    and the driver would keep all of that.
-    """
+    """The notices of one connection. Made before LISTEN, so that notices which arrive during a statement count too."""
 
     def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
         self._connection = connection
         self._left: float = BURST_BYTES
         self._counted_at = time.monotonic()
         self._is_flooded = False
-        # What came during a statement; as everything it is counted.
+        # Notices that came during a statement; they count for the limit too.
         self._kept: deque[psycopg.Notify] = deque()
         self._is_reading = False
         connection.pgconn.notify_handler = self._heard
 
     async def execute(self, statement: bytes) -> None:
-        """Executes a statement without parameters, whose rows are not asked for. Raises Flooded."""
+        """Executes a statement without parameters and ignores its rows. Raises Flooded."""
         with self._found_flooded():
             await self._connection.execute(statement)
 
     async def notices(self, seconds: float) -> AsyncIterator[psycopg.Notify]:
-        """What came since the last time, and what comes within so many seconds. Raises Flooded."""
+        """The notices since the last call, and those that come within `seconds`. Raises Flooded."""
         while self._kept:
             yield self._kept.popleft()
         self._is_reading = True
@@ -74,7 +73,7 @@ class Hearing:
             raise Flooded
 
     def _heard(self, notice: PGnotify) -> None:
-        """Of each notice, in the middle of the driver's reading."""
+        """Called by the driver for each notice, while it reads from the socket."""
         now = time.monotonic()
         size = len(notice.extra) + NOTICE_BYTES
         self._left = min(BURST_BYTES, self._left + (now - self._counted_at) * BYTES_PER_SECOND) - size
@@ -87,6 +86,6 @@ class Hearing:
             self._kept.append(psycopg.Notify(notice.relname.decode(), notice.extra.decode(), notice.be_pid))
 
     def _hang_up(self) -> None:
-        """What the server has still to send is not read. The driver is reading just now: it finds the end by itself."""
+        """Shuts the socket down, so that no more is read. The driver, which is reading now, finds the end by itself."""
         with socket.socket(fileno=os.dup(self._connection.pgconn.socket)) as end:
             end.shutdown(socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""Heartbeats: the processes of this broker that are alive, each noted by itself. Nothing depends on them."""
+"""Heartbeats: each process of the broker notes that it is alive. No other code depends on them."""
 
 import os
 import socket
@@ -14,9 +14,9 @@ from store.process.models import Heartbeat
 
 BEAT_HEART = Statement(__file__, "beat_heart")
 
-# A process notes itself this often at most.
+# The least time between two heartbeats of a process.
 NOTED_SECONDS = 3.0
-# It is away when its last heartbeat is older.
+# A process with an older last heartbeat counts as away.
 AWAY_SECONDS = 10.0
 MAX_PROCESSES = 100
 
@@ -32,14 +32,14 @@ class Alive(NamedTuple):
 
 
 class Heart:
-    """When this process last noted itself."""
+    """When this process last wrote its heartbeat."""
 
     def __init__(self) -> None:
         self.beaten_at = -NOTED_SECONDS
 
 
 async def beat(kind: Kind) -> None:
-    """Notes that this process is alive: a web process that polls, or a worker that beat's tick has reached."""
+    """Writes the heartbeat of this process: of a web process as it polls, of a worker at a tick of beat."""
     heart = runtime.control(Heart)
     if time.monotonic() - heart.beaten_at < NOTED_SECONDS:
         return

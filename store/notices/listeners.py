@@ -1,7 +1,7 @@
-"""The requests of this process that listen for messages: awake or blocked.
+"""The requests of this process that listen for messages: reading, or blocked until a message comes.
 
-A blocked request whose read is known beforehand *joins* the batch that stores a message for it: the read is one more
-operation of that transaction, so that the message is handed out at its commit, without another round trip.
+The read of a blocked request can *join* the batch that stores a message for it: the read is one more operation of that
+transaction, so the message is handed out at the commit, without another round trip.
 """
 
 import asyncio
@@ -18,29 +18,29 @@ from store.notices.emptied import Emptied
 
 
 class Read(Protocol):
-    """The read of a blocked request, which may be one operation of a batch; `joined` is called once it is answered."""
+    """The read of a blocked request, which may join a batch as an operation. `joined` is called when it is answered."""
 
     joined: "Joined | None"
     settled: "Callable[[Exception | None], None] | None"
 
     @property
     def most(self) -> int:
-        """How many messages it takes at most."""
+        """The most messages that it takes."""
 
     @property
     def may_join(self) -> bool:
-        """Whether it can be written now."""
+        """Whether it can be written by a batch now."""
 
     @property
     def taken(self) -> int:
-        """How many messages it has taken; 0 where it was left out."""
+        """The number of messages that it has taken; 0 if the batch left it out."""
 
     @property
     def is_all(self) -> bool:
-        """Whether it has taken all that was there."""
+        """Whether it has taken all messages that were visible."""
 
     def see(self, stored: Iterable[MessageRow]) -> None:
-        """What the others of the batch have stored is not read back."""
+        """Gets the messages that the batch has stored, so that they are not read from the database."""
 
 
 @dataclass(slots=True, eq=False)  # found in a deque by identity
@@ -50,19 +50,20 @@ class Blocked:
     waiter: "Waiter"
     wake_up: asyncio.Future[None]
     read: Read | None
-    # What its read was looked up with holds for so long, as long as nothing of the configuration changes.
+    # When the configuration for its read was looked up, and the number of changes by then: the read may join a batch
+    # while both are recent.
     since: float
     changes: int
 
     def wake(self) -> bool:
-        """False when it was awake."""
+        """Wakes the request. False if it was awake already."""
         if self.wake_up.done():
             return False
         self.wake_up.set_result(None)
         return True
 
     def leave(self) -> None:
-        """It is blocked no more, in none of its topics."""
+        """Removes the request from the blocked ones of all its topics."""
         for listeners in self.waiter.topics.values():
             with contextlib.suppress(ValueError):
                 listeners.blocked.remove(self)
@@ -70,32 +71,32 @@ class Blocked:
 
 @dataclass(slots=True)
 class Listeners:
-    """The requests of one reader that listen to a topic: blocked, in a batch, or reading just now."""
+    """The requests of one reader that listen to a topic: blocked, joined to a batch, or reading now."""
 
     blocked: deque[Blocked] = field(default_factory=deque)
     joined: list["Joined"] = field(default_factory=list)
     reading: int = 0
-    # All messages, from the first request that listened on.
+    # The messages published since the first request listened.
     published: int = 0
-    # Messages published while no request was blocked. Each makes one reading request read again: its read may have
-    # begun before the commit.
+    # Messages published while no request was blocked. Each of them makes one reading request read again, because that
+    # read may have begun before the commit.
     missed: int = 0
 
     def wake(self, messages: int, writer: object = None) -> None:
-        """Wakes one blocked request per message that no joined read takes, the longest blocked first."""
+        """Wakes a blocked request for each message that no joined read takes, the longest blocked first."""
         self.published += messages
         for joined in self.joined:
             messages -= joined.expect(messages, writer)
         self.wake_blocked(messages)
 
     def wake_blocked(self, messages: int) -> None:
-        """As `wake`, of messages that are known already."""
+        """As `wake`, for messages that are counted as published already."""
         while self.blocked and messages:
             messages -= self.blocked.popleft().wake()
         self.missed = min(self.missed + messages, self.reading)
 
     def take_missed(self) -> bool:
-        """Whether a message was published while the request was reading. It counts for this request alone."""
+        """Whether a message was published while the request was reading. It then counts for no other request."""
         self.missed -= (missed := self.missed > 0)
         return missed
 
@@ -105,23 +106,23 @@ class Listeners:
 
 
 class Joined:
-    """A read that has joined a batch. Called once, when the batch is answered, with its problem if it has one."""
+    """A read that has joined a batch. Called once, when the batch is answered, with the problem or None."""
 
     def __init__(self, blocked: Blocked, listeners: Listeners, read: Read, writer: object) -> None:
         self._blocked = blocked
         self._listeners = listeners
         self._read = read
         self._writer = writer
-        # The messages of the commit that the read takes: they wake no other request.
+        # The number of messages of the commit that the read takes; they wake no other request.
         self._expected = 0
-        # Something was published that the read may not have seen.
+        # Whether a message was published that the read may not have seen.
         self._is_late = False
         for each in blocked.waiter.topics.values():
             each.joined.append(self)
         read.joined = read.settled = self
 
     def expect(self, messages: int, writer: object) -> int:
-        """How many of these messages, just published, the read takes. It sees what its writer has sent before it."""
+        """The number of these new messages that the read takes. It sees all that its writer sent before it."""
         self._is_late |= writer is not self._writer
         taken = min(messages, self._read.most - self._expected)
         self._expected += taken
@@ -132,7 +133,7 @@ class Joined:
         for each in waiter.topics.values():
             each.joined.remove(self)
         self._blocked.wake()
-        if taken and self._expected > taken:  # with nothing taken it reads again by itself
+        if taken and self._expected > taken:  # a read that took nothing is repeated anyway
             self._listeners.wake_blocked(self._expected - taken)
         elif self._read.is_all and not self._is_late:
             waiter.look()
@@ -140,11 +141,11 @@ class Joined:
 
 
 class Waiter:
-    """One request that listens to its topics while it reads them, and waits when it found no message."""
+    """A request that listens to its topics while it reads them, and waits if it finds no message."""
 
     def __init__(self, topics: Mapping[int, Listeners], reader: Hashable, emptied: Emptied, changes: int) -> None:
         self.topics = topics
-        # Two topics of a group share its retries, and are read apart.
+        # Two topics of a group share the retry topic, so the topics are part of the key.
         self._reader = (reader, frozenset(topics))
         self._emptied = emptied
         self._changes = changes
@@ -152,7 +153,7 @@ class Waiter:
         self.look()
 
     def look(self) -> None:
-        """A read begins: what is published from here on it may not see."""
+        """Notes that a read begins: the read may not see messages that are published from now on."""
         self._published = self._all_published()
 
     @property
@@ -164,20 +165,20 @@ class Waiter:
         return sum(listeners.published for listeners in self.topics.values())
 
     def found_all(self) -> None:
-        """The read has taken all that was there: until something is published the next one would find nothing."""
+        """Notes that the read took all visible messages: until one is published, the next read would find none."""
         if self.saw_nothing:
             self._emptied.note(self.topics, self._reader)
 
     @property
     def empty_seconds(self) -> float | None:
-        """How long ago its reader has found nothing, with nothing published since; None where it has to read."""
+        """Seconds since its reader found no message, if none was published since; None if it has to read."""
         return self._emptied.seconds(self.topics, self._reader)
 
     async def wait(self, seconds: float, gone: asyncio.Future[Any] | None = None, read: Read | None = None) -> None:
         """Waits until one of the topics has a new message, the time is over, or `gone` (the caller hung up) is done.
 
-        Returns at once when a message was published since the request began to listen. A `read` that has joined a batch
-        has its result then.
+        Returns at once if a message was published while the request was reading. If `read` has joined a batch, its
+        result is set at the return.
         """
         listening = self.topics.values()
         if any(listeners.take_missed() for listeners in listening):
@@ -191,25 +192,25 @@ class Waiter:
             ends: set[asyncio.Future[Any]] = {wake_up} if gone is None else {wake_up, gone}
             await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if read is not None and read.joined is not None:
-                # What it is handed must not be lost.
+                # The batch may hand messages to the read, which must not be lost.
                 await wake_up
         finally:
             blocked.leave()
             for listeners in listening:
                 listeners.reading += 1
         if gone is not None and gone.done():
-            # A message may have woken this request as well: another request reads it instead.
+            # A message may have woken this request too: wake another request in its place.
             for listeners in listening:
                 listeners.wake_blocked(1)
 
 
 def join(listeners: Listeners, changes: int, writer: object) -> Read | None:
-    """Has the request that is blocked for longest join a writer's next batch, if it may: its read goes with that."""
+    """Makes the longest blocked request join a writer's next batch. Returns its read, or None if it may not join."""
     if not listeners.blocked:
         return None
     blocked = listeners.blocked[0]
     read, is_known = blocked.read, time.monotonic() - blocked.since < LONGEST_CACHED_SECONDS
-    # What another of its topics has woken reads by itself.
+    # A request that was woken by another topic reads by itself.
     is_asleep = not blocked.wake_up.done()
     if read is None or not (is_asleep and is_known and blocked.changes == changes and read.may_join):
         return None

@@ -1,7 +1,7 @@
-"""Notices of new entries: they wake the requests that wait for messages, in this process and, by NOTIFY, in the others.
+"""Notices of new entries: they wake the requests that wait for messages, in this process and, by NOTIFY, in others.
 
-The NOTIFY has a connection of its own: inside the writing transaction it would take a lock of the whole database at the
-commit. No request depends on it: each reads again by itself after a while.
+NOTIFY uses a connection of its own, because inside the writing transaction it would take a lock of the whole database
+at the commit. No request depends on NOTIFY: each reads again by itself after some seconds.
 """
 
 import asyncio
@@ -31,23 +31,23 @@ CHANNEL = "mqbroker_visible"
 COALESCE_SECONDS = 0.015
 RECONNECT_SECONDS = 1.0
 LOOK_SECONDS = 30.0
-# The process that sends it, and how many messages became visible in which topics.
+# A notice: the name of the sending process, and for each topic how many messages became visible.
 PAYLOAD = re.compile(r"[0-9a-f]{0,32};(?:[0-9]{1,18}:[0-9]{1,9}(?:,|$))*")
-# A payload is at most 8000 bytes; a topic takes some 20 of them.
+# A payload has at most 8000 bytes, and a topic takes some 20 bytes. More topics go into the next notice.
 MAX_TOPICS_PER_NOTIFY = 300
 
 
 class Wakeups:
-    """The listeners of one process in one cell; each new message wakes one request of each reader of its topic."""
+    """The listeners of one process in one cell. Each new message wakes one request of each reader of its topic."""
 
     def __init__(self) -> None:
         self._home = runtime.here()
         self._topics: dict[int, dict[Hashable, Listeners]] = {}
         self._peers = self._home.part(Peers)
         self._emptied = Emptied(self._peers)
-        # That which answers a batch in this turn of the event loop.
+        # The writer that answers a batch in this turn of the event loop.
         self._writer: object = None
-        # Of the configuration, as far as this process has heard of them.
+        # The number of changes of the configuration that this process has heard of.
         self._changes = 0
         self._unsent: Counter[int] = Counter()
         self._sender: asyncio.Task[None] | None = None
@@ -57,7 +57,7 @@ class Wakeups:
 
     @contextlib.contextmanager
     def listening(self, topic_ids: Collection[int], reader: Hashable) -> Iterator[Waiter]:
-        """A waiter that misses no message which becomes visible in the topics within the block."""
+        """A waiter that notices every message that becomes visible in the topics within the block."""
         topics = {topic: self._topics.setdefault(topic, {}).setdefault(reader, Listeners()) for topic in topic_ids}
         for topic in topics.values():
             topic.reading += 1
@@ -79,7 +79,7 @@ class Wakeups:
 
     @contextlib.contextmanager
     def answers_of(self, writer: object) -> Iterator[None]:
-        """What is published within the block is known to what this writer has sent since."""
+        """A block in which this writer publishes messages: reads in its later batches see these messages."""
         self._writer = writer
         try:
             yield
@@ -87,11 +87,11 @@ class Wakeups:
             self._writer = None
 
     def forget_all(self) -> None:
-        """What blocked requests were looked up with may have changed: none of them joins a batch. From any thread."""
+        """Lets no request that is blocked now join a batch, as the configuration may have changed. From any thread."""
         self._changes += 1
 
     def joining(self, topic_ids: Collection[int], writer: object, most: int) -> list[Read]:
-        """The reads that join a writer's next batch, which enters messages in these topics: one of each reader."""
+        """The reads that join a writer's next batch with messages in these topics: at most one of each reader."""
         found: list[Read] = []
         for listeners in [each for topic_id in topic_ids for each in self._topics.get(topic_id, {}).values()]:
             if len(found) < most and (read := join(listeners, self._changes, writer)) is not None:
@@ -99,13 +99,13 @@ class Wakeups:
         return found
 
     def wake(self, topic_id: int, messages: int) -> None:
-        """Wakes up to `messages` requests of each reader of the topic, in this process alone."""
+        """Wakes up to `messages` requests of each reader of the topic, in this process only."""
         self._emptied.published(topic_id)
         for listeners in self._topics.get(topic_id, {}).values():
             listeners.wake(messages, self._writer)
 
     def notify(self, topics: Counter[int]) -> None:
-        """Wakes requests of every process for so many messages per topic that may be received now."""
+        """Wakes requests of every process, given the number of new visible messages by topic."""
         for topic_id, messages in topics.items():
             self.wake(topic_id, messages)
         if not self._peers.may_listen(time.monotonic()):
@@ -120,7 +120,7 @@ class Wakeups:
             for topic_id in sent:
                 del self._unsent[topic_id]
             await self._say(",".join(f"{topic_id}:{messages}" for topic_id, messages in sent.items()))
-            # The first notice goes at once; those of the next milliseconds go together.
+            # The first notice is sent at once; the notices of the next milliseconds are sent as one.
             await asyncio.sleep(COALESCE_SECONDS)
 
     async def _say(self, topics: str) -> None:
@@ -136,7 +136,7 @@ class Wakeups:
             self._presence = self._home.task(self._be_present(), "present")
 
     async def _be_present(self) -> None:
-        """Also while it does not listen: those that change something wait until its caches have run out."""
+        """Announces this process again and again, also while it does not listen: a change must wait for its caches."""
         while True:
             await self._say("")
             await asyncio.sleep(PRESENCE_SECONDS)
@@ -152,7 +152,7 @@ class Wakeups:
                     while True:
                         async for notice in hearing.notices(LOOK_SECONDS):
                             self._received(notice)
-                        # A connection that has broken silently brings no notice either.
+                        # Finds out whether the connection has broken silently.
                         await hearing.execute(b"SELECT 1")
             except (psycopg.Error, Flooded) as problem:
                 logger.warning("not listening for other processes", problem=type(problem).__name__)
@@ -165,7 +165,7 @@ class Wakeups:
         await hearing.execute(f"LISTEN {CHANNEL}".encode())
         if self._home is runtime.current():
             await hearing.execute(f"LISTEN {caches.CHANNEL}".encode())
-            # What was changed before this process heard of changes may be cached.
+            # This process may have cached values that were changed before it listened.
             self._home.forget()
         self._peers.listen(time.monotonic())
         await self._say("")

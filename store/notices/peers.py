@@ -15,58 +15,59 @@ class Notified(NamedTuple):
 
 NOTIFY = Statement(__file__, "notify", Notified)
 
-# A process that listens sends a notice this often. One that has sent none for ALONE_SECONDS counts as gone.
+# A process that listens sends a notice this often. A process that has sent none for ALONE_SECONDS counts as gone.
 PRESENCE_SECONDS = 2.0
 ALONE_SECONDS = 7.0
-# A process that has not heard its own notices for so long hears nothing: less than ALONE_SECONDS by a notice of another
-# process, so that it is known before one that is there counts as gone.
+# A process that has not heard its own notices for this time hears nothing. It is shorter than ALONE_SECONDS by one
+# notice, so that a deaf process notices this before it counts other processes as gone.
 DEAF_SECONDS = ALONE_SECONDS - PRESENCE_SECONDS
-# More than an installation has: anybody who may connect to the database may announce processes that there are not.
+# More than any installation has. A limit, because any role that may connect to the database may announce invented
+# processes; further ones are ignored.
 MAX_PEERS = 200
-# The sender of a notice that says nothing about its process: none waits for a process which does not listen.
+# The sender of notices from a process that does not listen, so that no process waits for its confirmation.
 NOT_LISTENING = ""
 
 
 class Peers:
-    """Which other processes listen. Where none does, no notice of entries is sent: it costs as much as a small batch.
+    """The other processes that listen. Without any, no notice of entries is sent: it costs as much as a small batch.
 
-    A process that listens, or tries to listen again, announces itself by a notice that names no topic. One that does
-    not listen itself assumes that others do, and knows none of them. An announcement that comes late costs the requests
-    of its process some seconds: they read again by themselves.
+    A process that listens, or tries to listen again, announces itself by a notice without topics. A process that does
+    not listen assumes that others do, and knows none of them. If an announcement comes late, the requests of its
+    process get messages some seconds later, when they read again by themselves.
     """
 
     def __init__(self) -> None:
-        # PostgreSQL sends a process its own notices too; its waiters have been woken long before.
+        # PostgreSQL also sends a process its own notices, which it ignores: its waiters were woken before.
         self.name = secrets.token_hex(8)
         self._is_listener = False
         self._alone_from = math.inf
         self._all_known_from = math.inf
         self._heard_itself_at = -math.inf
-        # When each other process was heard of last.
+        # When the last notice of each other process came.
         self._heard: dict[str, float] = {}
 
     @property
     def sender(self) -> str:
-        """By which name this process sends its notices of entries."""
+        """The name under which this process sends its notices of entries."""
         return self.name if self._is_listener else NOT_LISTENING
 
     def begin(self) -> None:
-        """From now on this process tries to listen, each time that it does not."""
+        """Notes that this process is a listener: from now on it listens, or tries to."""
         self._is_listener = True
 
     def listen(self, now: float) -> None:
-        """From now on this process hears of others."""
+        """Notes that this process listens from now on."""
         self._alone_from = self._all_known_from = now + ALONE_SECONDS
         self._heard_itself_at = now
 
     def hear_itself(self, now: float) -> None:
-        """A notice of this process itself has come, and so has what others sent before."""
+        """Notes that a notice of this process has come, and with it all notices sent before."""
         if self._is_deaf(now):
             self._all_known_from = now + ALONE_SECONDS
         self._heard_itself_at = now
 
     def hear(self, name: str, now: float) -> bool:
-        """A notice of another process has come. Returns whether the process is new: then it does not know this one."""
+        """Notes a notice of another process. Returns whether the process is new, and so does not know this one yet."""
         if name == NOT_LISTENING:
             return False
         is_new = name not in self.others(now)
@@ -78,23 +79,23 @@ class Peers:
         return is_new
 
     def end(self) -> None:
-        """This process does not listen any more."""
+        """Notes that this process does not listen any more."""
         self._alone_from = self._all_known_from = math.inf
         self._heard = {}
 
     def may_listen(self, now: float) -> bool:
-        """Whether there may be another process that listens."""
+        """Whether another process may be listening."""
         return now < self._alone_from
 
     def others(self, now: float) -> set[str]:
-        """The processes that listen, as far as this one has heard of them; none for one that does not listen itself."""
+        """The other processes that listen, as far as this one knows; empty if this one does not listen."""
         return {name for name, at in self._heard.items() if now < at + ALONE_SECONDS}
 
     def may_be_unknown(self, now: float) -> bool:
-        """Whether another process may listen, or try to, that this one has not heard of.
+        """Whether a process that this one has not heard of may listen, or try to.
 
-        It does not listen, or has not for ALONE_SECONDS without a break. A process that never listens, as a worker,
-        knows none and waits for none.
+        True if this process does not listen, or has not for ALONE_SECONDS without a break. False for a process that
+        never listens, such as a worker, which waits for no other process.
         """
         return self._is_listener and not self.hears_all(now)
 
@@ -103,5 +104,5 @@ class Peers:
         return self._is_listener and now >= self._all_known_from and not self._is_deaf(now)
 
     def _is_deaf(self, now: float) -> bool:
-        """Whether notices fail to come: the server or this process was frozen, or its connection broke silently."""
+        """Whether notices do not arrive: the server or this process was frozen, or the connection broke silently."""
         return now > self._heard_itself_at + DEAF_SECONDS

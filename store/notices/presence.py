@@ -1,7 +1,7 @@
-"""Who is connected: the producers that poll for checks and the consumers that receive, noted by each web process.
+"""Presence: which producer groups poll for checks and which consumer groups receive, noted by each web process.
 
-Nothing depends on it: it tells an operator whether anybody asks. A process keeps it in memory and writes it every
-NOTED_SECONDS, to the control.
+No other code depends on it: it shows operators whether a group is connected. A process keeps the presence in memory and
+writes it to the control every NOTED_SECONDS.
 """
 
 import contextlib
@@ -22,9 +22,9 @@ from store.process.models import Presence
 
 NOTE_PRESENCE = Statement(__file__, "note_presence")
 
-# A connection that has not asked for so long is not counted any more.
+# A connection without a call for this time does not count any more.
 COUNTED_SECONDS = 10.0
-# Of one process: beyond them the calls are served, and not counted.
+# The most connections that one process counts. Calls over further connections are served without being counted.
 MAX_CONNECTIONS = 20_000
 
 Role = Literal["producer", "consumer"]
@@ -32,14 +32,14 @@ Connection = tuple[str, int] | None
 
 
 class Asking(NamedTuple):
-    """When a group last asked, and over how many connections it asked within COUNTED_SECONDS before that."""
+    """The time of a group's last call, and over how many connections it has called within COUNTED_SECONDS."""
 
     asked_at: datetime
     connections: int
 
 
 class Present:
-    """The connections that ask for a group in this process: when each last did, by time.monotonic()."""
+    """The connections over which groups call this process, with the time of the last call by time.monotonic()."""
 
     def __init__(self) -> None:
         self._asked: defaultdict[tuple[Role, str], dict[Connection, float]] = defaultdict(dict)
@@ -49,7 +49,7 @@ class Present:
 
     @contextlib.contextmanager
     def asks(self, role: Role, group: str, connection: Connection) -> Iterator[None]:
-        """Counts a call from its begin to its end. What is no name is not kept: it may be long, or have a NUL in it."""
+        """A block that counts a call. A text that is no group name is not kept: it may be long or contain a NUL."""
         is_kept = (role, group) in self._asked or is_name(group)
         if self._connections >= MAX_CONNECTIONS or not is_kept:
             yield
@@ -67,7 +67,7 @@ class Present:
                 asked[connection] = time.monotonic()
 
     async def note(self) -> None:
-        """Writes what changed since the last time, every NOTED_SECONDS at most."""
+        """Writes the presence of this process, at most every NOTED_SECONDS."""
         now = time.monotonic()
         if now - self._noted_at < NOTED_SECONDS or not self._asked:
             return
@@ -86,7 +86,7 @@ class Present:
             )
 
     def _counted(self, now: float) -> list[tuple[Role, str, int, float]]:
-        """By role and group: how many connections, the seconds since the last call. Forgets quiet connections."""
+        """Rows of role, group, number of connections, seconds since the last call. Drops quiet connections."""
         rows: list[tuple[Role, str, int, float]] = []
         for key, asked in list(self._asked.items()):
             waiting = self._waiting[key]
@@ -102,7 +102,7 @@ class Present:
 
 
 def of_groups(role: Role, names: Sequence[str]) -> dict[str, Asking]:
-    """By name: the groups that asked within a day, over all web processes."""
+    """The groups that called any web process within a day, by name."""
     fresh = Q(asked_at__gte=Now() - timedelta(seconds=COUNTED_SECONDS))
     rows = Presence.objects.filter(role=role, group_name__in=names).values_list("group_name")
     found = rows.annotate(latest=Max("asked_at"), fresh=Sum("connections", filter=fresh, default=0))

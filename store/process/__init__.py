@@ -1,1 +1,1 @@
-"""A process of the broker: the bytes that it may hold at a time, and the heartbeat by which others know of it."""
+"""A process of the broker: its runtime with all parts, its budgets of bytes, and the pacing of large work."""

@@ -11,19 +11,19 @@ from store.errors import SystemBusy
 from store.process import runtime
 from store.process.budget import RESERVED_PART, SMALL_BYTES
 
-# A read waits until so many bytes are free: with less, each message would need a read of its own.
+# A read waits until this many bytes are free: with fewer, each message would need a read of its own.
 LEAST_PAGE_BYTES = 1024 * 1024
 ROOM_SECONDS = 3.0
 
 
 class Answers:
-    """The bodies that a process holds for answers, by the key that reads them.
+    """The bytes of bodies that a process holds for answers, by API key.
 
     1. A read takes a page, which gets smaller as the budget fills; it waits while less than LEAST_PAGE_BYTES is free.
-    2. A key holds five eighths, and one message more at most: callers that read slowly leave room for the other keys.
-    3. One part in RESERVED_PART is a reserve for pages of SMALL_BYTES: a read of small messages waits for none. Such an
-       answer is handed to its socket whole, so that its place is free again at once.
-    4. Reads that wait take turns: one key after the other, and those of one key in the order of their arrival.
+    2. A key holds at most five eighths and one message more, so callers that read slowly leave room for other keys.
+    3. One part in RESERVED_PART is a reserve for pages of SMALL_BYTES, so that reads of small messages do not wait. A
+       small answer is written to its socket whole, so its bytes are free again at once.
+    4. Waiting reads take turns: one key after another, and the reads of one key in the order of their arrival.
     """
 
     def __init__(self) -> None:
@@ -33,22 +33,22 @@ class Answers:
         self._most_of_message = int(settings.MAX_MESSAGE_BYTES)
         self._reserve = limit // RESERVED_PART
         self._most_of_key = limit * 5 // 8
-        # Up to here no read waits, whatever its key: almost always one comparison decides.
+        # Up to this number of held bytes no read waits, whatever its key: almost always one comparison decides.
         self._calm = max(0, min(limit - self._reserve, self._most_of_key) - LEAST_PAGE_BYTES)
         self.held = 0
         self._small = 0
         self._by_key: dict[str, int] = {}
-        # Of the reads that wait, by key; the first key's turn is the next.
+        # The waiting reads, by key. The first key has the next turn.
         self._turns: dict[str, deque[asyncio.Future[None]]] = {}
 
     def room_of(self, key: str) -> int:
-        """How many bytes a read of this key may hold now: the less is free, the fewer."""
+        """The bytes that a read of this key may hold now; fewer when less is free."""
         free = self._limit - self.held
         room = min(free // 2, free - self._reserve, self._most_of_key - self._by_key.get(key, 0))
         return min(self._most_of_page, max(room, LEAST_PAGE_BYTES))
 
     def page_bytes(self, key: str) -> int:
-        """How many bytes of bodies a read of this key may fetch now, before the message that fills the page."""
+        """The bytes of bodies that a read of this key may fetch now; the last message may exceed them."""
         room = self.room_of(key)
         return room if room == self._most_of_page else max(room - self._most_of_message, min(room, LEAST_PAGE_BYTES))
 
@@ -58,7 +58,7 @@ class Answers:
         return self.held <= self._calm
 
     def is_short(self, key: str) -> bool:
-        """Whether a read of this key has to wait until other answers are sent; never while there are none."""
+        """Whether a read of this key has to wait until other answers are sent; False while there are none."""
         if self.is_calm:
             return False
         if self._limit - self._reserve - self.held < LEAST_PAGE_BYTES:
@@ -67,7 +67,7 @@ class Answers:
         return of_key > 0 and self._most_of_key - of_key < LEAST_PAGE_BYTES
 
     def change(self, key: str, size: int) -> None:
-        """Counts so many bytes more for a key, or fewer; beyond the limit, too, for they are in memory already."""
+        """Adds `size`, which may be negative, to the bytes of a key; beyond the limit too, as they are in memory."""
         self.held += size
         of_key = self._by_key.get(key, 0) + size
         if of_key:
@@ -78,14 +78,14 @@ class Answers:
             self._give_turns()
 
     def change_reserve(self, size: int) -> bool:
-        """Takes bytes of the reserve, or returns some; False where it has not as many."""
+        """Takes bytes from the reserve, or returns some if `size` is negative. False if the reserve has too few."""
         if size > 0 and self._small + size > max(self._reserve, SMALL_BYTES):
             return False
         self._small += size
         return True
 
     async def turn(self, key: str) -> None:
-        """Waits for a turn to read with this key; LEAST_PAGE_BYTES count for it from then on."""
+        """Waits for a turn to read with this key, and adds LEAST_PAGE_BYTES to the key's bytes."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._turns.setdefault(key, deque()).append(turn)
         self._give_turns()
@@ -99,7 +99,7 @@ class Answers:
             raise
 
     def must_wait(self, key: str) -> bool:
-        """Whether a read that comes now has to wait: while it is short, or others have waited for longer."""
+        """Whether a new read of this key has to wait: the key is short, or other reads of it wait already."""
         return self.is_short(key) or key in self._turns
 
     def _leave(self, key: str, turn: asyncio.Future[None]) -> None:
@@ -110,19 +110,19 @@ class Answers:
                 del self._turns[key]
 
     def _give_turns(self) -> None:
-        """Gives turns as long as there is room: one to each key that is not short, then again."""
+        """Gives turns while there is room: one to each key that is not short, then again."""
         given = True
         while given:
             given = False
             for key in [key for key in self._turns if not self.is_short(key)]:
-                # One before it may have taken the room.
+                # The turn of another key may have taken the room.
                 given |= not self.is_short(key) and self._give_turn(key)
 
     def _give_turn(self, key: str) -> bool:
         turns = self._turns.pop(key)
         turn = turns.popleft()
         if turns:
-            # Behind the other keys.
+            # The key goes behind the other keys.
             self._turns[key] = turns
         if not turn.done():
             turn.set_result(None)
@@ -136,10 +136,10 @@ def answers() -> Answers:
 
 
 class Hold:
-    """The bytes of one answer, which count for a key until it is sent: to the end of the block.
+    """The bytes of one answer. They count for a key until the answer is sent, at the end of the block.
 
-    `room` comes before each read. `page` counts a page before it is fetched, `set` what was fetched. After the end of
-    the block calls have no effect.
+    Call `room` before each read, `page` before a page is fetched, `set` with the bytes that were fetched. After the end
+    of the block these calls have no effect.
     """
 
     __slots__ = ("_is_released", "_small", "is_large", "key", "size")
@@ -147,9 +147,9 @@ class Hold:
     def __init__(self, key: str = "") -> None:
         self.key = key
         self.size = 0
-        # Bytes of the reserve.
+        # Its bytes of the reserve.
         self._small = 0
-        # The next message does not fit into a page out of the reserve.
+        # Whether the next message does not fit into a page of the reserve.
         self.is_large = False
         self._is_released = False
 
@@ -168,21 +168,21 @@ class Hold:
 
     @property
     def is_small(self) -> bool:
-        """Whether its page comes out of the reserve, which not even its first message may exceed."""
+        """Whether its page comes from the reserve; then even the first message must fit into SMALL_BYTES."""
         return self._small > 0
 
     @property
     def page_bytes(self) -> int:
-        """How many bytes of bodies it may fetch now."""
+        """The bytes of bodies that it may fetch now."""
         return self._small or answers().page_bytes(self.key)
 
     @property
     def is_short(self) -> bool:
-        """Whether it has to wait for room after all: others took it since."""
+        """Whether it has to wait for room again, because other answers have taken the room since."""
         return not self._small and self.size == 0 and answers().is_short(self.key)
 
     async def room(self, *, may_be_small: bool = False) -> None:
-        """Waits until there is room for a page; one that `may_be_small` is given one out of the reserve instead.
+        """Waits until there is room for a page. With `may_be_small` it gets a page of the reserve instead of waiting.
 
         Raises SystemBusy after ROOM_SECONDS.
         """
@@ -207,7 +207,7 @@ class Hold:
         return page
 
     def set(self, size: int) -> None:
-        """Counts so many bytes for the answer, instead of those counted for it before."""
+        """Replaces the bytes that count for the answer."""
         if self._is_released:
             return
         if self._small:

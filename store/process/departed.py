@@ -1,4 +1,4 @@
-"""What lies in a cell's database and is another cell's, since topics have left it."""
+"""Topics that have left a cell: the database still has copies of their rows, which belong to another cell now."""
 
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple, TypeVar
@@ -7,10 +7,10 @@ Row = TypeVar("Row")
 
 
 class Departed(NamedTuple):
-    """Topics that have left a database, and the queues of the broker's own topics that hold their messages there.
+    """Topics that have left a database, and queues of the broker's own topics that hold their messages there.
 
-    As of an epoch of the cell: it changes behind a fence only, none of whose sessions live on. Rows of these
-    are copies, which are passed over, or dropped where they would be due.
+    It belongs to an epoch of the cell, and changes only during a fence, after which no earlier session exists. Rows of
+    these topics and queues are copies: the process skips them, and drops copies that become due.
     """
 
     epoch: int = -1
@@ -18,14 +18,14 @@ class Departed(NamedTuple):
     queues: frozenset[int] = frozenset()
 
     def has(self, topic_id: int, queue_id: int) -> bool:
-        """Whether what waits for a queue of a topic is another cell's."""
+        """Whether messages that wait for this queue belong to another cell."""
         return topic_id in self.topics or packed(topic_id, queue_id) in self.queues
 
     def left_out(self, rows: Iterable[Row], topics: Callable[[Row], Collection[int | None]]) -> list[Row]:
-        """The rows without the copies: a row is one where all of its topics have left."""
+        """The rows without the copies. A row is a copy if all of its topics have left."""
         return [row for row in rows if not self.topics or not self.topics.issuperset(topics(row))]
 
 
 def packed(topic_id: int, queue_id: int) -> int:
-    """A queue of a topic as one number, as `CellIdentity` keeps it."""
+    """A queue of a topic as one number, the form of `CellIdentity.departed_queues`."""
     return topic_id << 32 | queue_id

@@ -1,10 +1,10 @@
-"""Who is there: rows that processes note of themselves and of their callers. Nothing depends on them."""
+"""Rows in which processes note that they are alive and which groups call them. Nothing depends on these rows."""
 
 from django.db import models
 
 
 class Heartbeat(models.Model):
-    """A process of the broker, and when it last noted that it is alive; forgotten after a day."""
+    """A process of the broker, and when it last noted that it is alive. Deleted after a day."""
 
     process = models.TextField(primary_key=True)
     kind = models.TextField()
@@ -15,7 +15,7 @@ class Heartbeat(models.Model):
 
 
 class Presence(models.Model):
-    """A group that asked a web process: over how many connections of late, and when last; forgotten after a day."""
+    """A group that called a web process: its number of recent connections and the last call. Deleted after a day."""
 
     pk = models.CompositePrimaryKey("process", "role", "group_name")
     process = models.TextField()

@@ -1,4 +1,4 @@
-"""Pacing: work on large bodies goes in steps, one at a time in a process, so that small requests come in between."""
+"""Pacing: work on large bodies is done in steps, one at a time per process, so that small requests run in between."""
 
 import asyncio
 import contextlib
@@ -10,16 +10,16 @@ from store.process import runtime
 
 Result = TypeVar("Result")
 
-# What one step works on: some 0.3 ms to copy, some 1 ms to encode.
+# The bytes of one step: some 0.3 ms to copy, some 1 ms to encode.
 STEP_BYTES = 256 * 1024
-# Of work that pauses by itself, as much as this is one step.
+# The time of one step, for work that pauses by itself.
 STEP_SECONDS = 0.001
-# After a step that took longer, as on a machine under other load, small requests get no more than this.
+# The longest pause after a step; on a machine under other load a step may take longer than this.
 MAX_PAUSE_SECONDS = 0.02
 
 
 class Pace:
-    """The turns of a process's large work."""
+    """The lock by which large work of a process takes turns."""
 
     def __init__(self) -> None:
         self.turn = asyncio.Lock()
@@ -27,10 +27,11 @@ class Pace:
 
 @contextlib.asynccontextmanager
 async def step() -> AsyncIterator[None]:
-    """The block is one step: it waits for the step before it, and the next one waits as long as this one took.
+    """A block that is one step. It begins after the step before it; the next step waits as long as this one took.
 
-    A small send passes the event loop some ten times. With all large readers at work in each pass it waited for all of
-    them ten times; with pauses most passes meet none of them. The block must not await.
+    A small send passes through the event loop some ten times. Without pauses every large reader works in each of these
+    passes, and the send waits for all of them ten times; with pauses it meets none in most passes. The block must not
+    await.
     """
     async with runtime.control(Pace).turn:
         began = time.perf_counter()
@@ -39,7 +40,7 @@ async def step() -> AsyncIterator[None]:
 
 
 async def each(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """The pieces, each made in a step but the first: a body of one piece waits for nothing."""
+    """The pieces. Each piece except the first is made in a step, so a body of one piece does not wait."""
     piece = next(pieces, None)
     while piece is not None:
         yield piece
@@ -48,7 +49,7 @@ async def each(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
 
 
 async def through(work: Generator[None, None, Result]) -> Result:
-    """The result of work that pauses by itself, after less than a millisecond each time."""
+    """The result of work that is done in steps; the generator pauses at least once a millisecond."""
     while True:
         async with step():
             until = time.perf_counter() + STEP_SECONDS

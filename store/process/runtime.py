@@ -3,11 +3,11 @@
 Connections, writers, caches and background work are *parts*. No module makes one at import: the web's lifespan, the
 worker's start and a test install a runtime, and each part is made at its first use there.
 
-Each cell has a runtime of its own. What holds a connection or knows of entries, halves or timers is a part of a cell:
-`part`. What knows of the configuration, or bounds the whole process, is a part of the control, cell 0: `control`. An
-operation names its cell. Other work chooses it at its begin by `in_cell`, and what it begins keeps it. A task that
-serves more than the work which happened to begin it is a `Runtime.task`, and what the event loop calls enters the cell
-of its part.
+Each cell has a runtime of its own. A part that holds a connection or caches entries, halves or timers belongs to a
+cell: `part`. A part that caches the configuration or limits the whole process belongs to the control, cell 0:
+`control`. An operation names its cell. Other work chooses a cell at its begin by `in_cell`, and tasks that it starts
+inherit the cell. A task that serves several callers is started by `Runtime.task`, and a function that the event loop
+calls enters the cell of its part.
 """
 
 import asyncio
@@ -26,9 +26,10 @@ CONTROL = 0
 
 
 class Runtime:
-    """The parts of one cell in this process, at most one of each kind; the control's has the runtimes of all cells.
+    """The parts of one cell in this process, at most one of each kind. The control's runtime has those of all cells.
 
-    `url` is that of the cell's database; the control's is in the settings. `parent`: that which it was split from.
+    `url`: the cell's database; empty for the control, whose URL is in the settings. `parent`: the cell it was split
+    from.
     """
 
     def __init__(self, cell: int = CONTROL, name: str = "c0", url: str = "", parent: int | None = None) -> None:
@@ -36,14 +37,14 @@ class Runtime:
         self.name = name
         self.url = url
         self.parent = parent
-        # What its database has and is another cell's, and why a fence stands there, as its latest session knows.
+        # Copies in its database that belong to other cells, and why it is fenced, as read by its latest session.
         self.departed = Departed()
         self.fence = ""
-        # Set for good once it closes: work that is still under way in a thread begins nothing that outlasts it.
+        # Set for good by `close`: work that still runs in a thread must not start anything that outlasts the runtime.
         self.is_closing = False
-        # By their ids, this one included; of a cell that is not the control only itself.
+        # All cells by id, this one included. The runtime of another cell than the control has only itself.
         self.cells: dict[int, Runtime] = {cell: self}
-        # What begins in each cell, ends one that is left, and tells by a session why a fence stands; of the control's.
+        # Only set for the control: starts a cell's work, ends a cell that is left, and reads why a cell is fenced.
         self.begins: Callable[[Runtime], None] | None = None
         self.ends: Callable[[Runtime], None] | None = None
         self.explain: Callable[[Any, Runtime], Awaitable[str]] | None = None
@@ -52,10 +53,10 @@ class Runtime:
         self._making = threading.RLock()
 
     def part(self, kind: Callable[[], Part]) -> Part:
-        """The part of this kind, a class or another factory; made now if it is the first use. From any thread.
+        """The part of this kind (a class or another factory), made at its first use. Callable from any thread.
 
-        Raises SystemBusy for a part that was closed: work that comes so late would open connections that no one closes,
-        and a pool that connects to a database which is gone keeps the event loop from ending.
+        Raises SystemBusy for a part that was closed: late work would open connections that are never closed, and a pool
+        that connects to a missing database keeps the event loop from ending.
         """
         part: Part | None = self._parts.get(kind)
         return self._make(kind) if part is None else part
@@ -65,7 +66,7 @@ class Runtime:
             if kind in self._closed:
                 raise ending() if _control in (None, self) or current().is_closing else self._left()
             if kind not in self._parts:
-                # A part may keep the runtime that it belongs to: `here`.
+                # A part may store its runtime, `here()`.
                 with self.entered():
                     self._parts[kind] = kind()
             part: Part = self._parts[kind]
@@ -73,7 +74,7 @@ class Runtime:
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
-        """The work of the block, and what it begins, is this cell's."""
+        """The code of the block, and tasks that it starts, work for this cell."""
         token = _here.set(self)
         try:
             yield
@@ -81,12 +82,12 @@ class Runtime:
             _here.reset(token)
 
     def task(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        """A task of this cell, whichever cell the work was of that needs it."""
+        """Starts a task of this cell, whichever cell the caller works for."""
         with self.entered():
             return asyncio.get_running_loop().create_task(work, name=name)
 
     def add(self, cell: "Runtime") -> None:
-        """Has this process serve another cell, in place of the runtime that it has of it; of the control's runtime."""
+        """Makes this process serve a cell, in place of an earlier runtime of it. Call it on the control's runtime."""
         if self.is_closing:
             return
         self._serve({**self.cells, cell.cell: cell})
@@ -94,7 +95,7 @@ class Runtime:
             self.begins(cell)
 
     def remove(self, cell: int) -> None:
-        """Has this process leave a cell; of the control's runtime."""
+        """Makes this process leave a cell. Call it on the control's runtime."""
         self._serve({id_: each for id_, each in self.cells.items() if id_ != cell})
 
     def _serve(self, cells: "dict[int, Runtime]") -> None:
@@ -110,15 +111,15 @@ class Runtime:
         return CellAway(f"This process has just left the database of the cell {self.name}: try again in a second.")
 
     def forget(self) -> None:
-        """Has the parts that have a `forget_all` drop what they have cached of the configuration. From any thread."""
+        """Calls `forget_all`, which drops cached configuration, on the parts that have it. Callable from any thread."""
         for part in [part for cell in self.cells.values() for part in list(cell._parts.values())]:
             getattr(part, "forget_all", lambda: None)()
 
     async def close(self, first: tuple[Callable[[], Any], ...] = ()) -> None:
         """Closes the parts that have a `close`: the kinds of `first` in their order, then the others, newest first.
 
-        The other cells' before the control's, all of them at once. The other parts stay: work that is still under way
-        in a thread goes on in the same event loop.
+        Closes other cells at once, before the control. Parts without a `close` stay for work that still runs in a
+        thread.
         """
         self.is_closing = True
         await asyncio.gather(*(cell.close(first) for cell in self.cells.values() if cell is not self))
@@ -132,18 +133,17 @@ class Runtime:
 
 
 def ending() -> SystemBusy:
-    """The refusal of work that comes after its runtime was closed."""
+    """The refusal of work that starts after its runtime was closed."""
     return SystemBusy("This process is ending: nothing was stored, ask again.")
 
 
 _control: Runtime | None = None
-# The runtime of a process that serves one cell, where there is nothing to choose.
+# The only runtime of a process with one cell; None with several cells.
 _only: Runtime | None = None
-# The parts of that one, and of the control: both are asked several times for each request, and find what is there
-# without a call.
+# The parts of `_only` and of the control: each request looks several up, here without a call.
 _found: dict[Callable[[], Any], Any] = {}
 _shared: dict[Callable[[], Any], Any] = {}
-# Whether there are several cells, one of which has to be chosen; a name of the module's, for it is asked all the time.
+# Whether there are several cells, so that work has to choose one. A module variable, because it is read all the time.
 several = False
 # The cell that this task works for.
 _here: ContextVar[Runtime | None] = ContextVar("cell", default=None)
@@ -180,7 +180,7 @@ def here() -> Runtime:
 
 
 def of(cell: int) -> Runtime:
-    """The runtime of a cell. Raises CellAway for one that this process does not know."""
+    """The runtime of a cell. Raises CellAway if this process does not know the cell."""
     found = current().cells.get(cell)
     if found is None:
         raise CellAway(f"This process does not know cell {cell} yet: nothing was stored, try again in a second.")
@@ -203,29 +203,29 @@ def cells() -> list[Runtime]:
 
 
 def in_cell(cell: int) -> contextlib.AbstractContextManager[None]:
-    """The work of the block, and what it begins, is that of a cell; as `of`."""
+    """The code of the block, and tasks that it starts, work for this cell. Raises as `of`."""
     return of(cell).entered()
 
 
 def entered(cell: int | None) -> contextlib.AbstractContextManager[None]:
-    """As `in_cell`; None for the cell that this task works for."""
+    """As `in_cell`; None stands for the cell that this task works for."""
     return (here() if cell is None else of(cell)).entered()
 
 
 def begin() -> None:
-    """The rest of this task works for no cell until it chooses one: whatever began it may have worked for another."""
+    """Makes this task work for no cell until it chooses one, because its starter may have worked for another cell."""
     _here.set(None)
 
 
 def part(kind: Callable[[], Part]) -> Part:
-    """The part of this kind of the cell that this task works for; as `here`."""
-    # Asked several times for each request: what is there is found without a further call.
+    """The part of this kind of the cell that this task works for. Raises as `here`."""
+    # Each request calls this several times: a part that exists is found without a further call.
     found: Part | None = _found.get(kind)
     return here().part(kind) if found is None else found
 
 
 def part_of(cell: int | None, kind: Callable[[], Part]) -> Part:
-    """The part of this kind of a cell, as `of`; None for the cell that this task works for."""
+    """The part of this kind of a cell; None stands for the cell that this task works for. Raises as `of`."""
     if _only is not None and (cell is None or cell == _only.cell):
         found: Part | None = _only._parts.get(kind)
         if found is not None:
@@ -241,7 +241,7 @@ def control(kind: Callable[[], Part]) -> Part:
 
 @contextlib.contextmanager
 def installed(runtime: Runtime) -> Iterator[Runtime]:
-    """Makes this the runtime of the process meanwhile, in place of the one before."""
+    """Makes this the runtime of the process within the block, in place of the one before."""
     before = _control
     install(runtime)
     try:

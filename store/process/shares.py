@@ -1,10 +1,10 @@
-"""Shares: how many things of one kind a process keeps for callers, of which no key has more than a part."""
+"""Shares: the places of one kind that a process has for callers. No API key may take more than a part of them."""
 
 from collections import Counter
 
 
 class Shares:
-    """Places, each of one key: so many of the process, five eighths of them of one key at most."""
+    """A number of places; one key takes at most five eighths of them."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -13,7 +13,7 @@ class Shares:
         self.taken = 0
 
     def take(self, key: str, places: int = 1) -> bool:
-        """Takes places for a key; False where there are not so many."""
+        """Takes places for a key. False if the process or the key has too few left."""
         if self.taken + places > self._most or self.is_short(key, places):
             return False
         self._by_key[key] += places
@@ -21,12 +21,12 @@ class Shares:
         return True
 
     def is_short(self, key: str, places: int = 1) -> bool:
-        """Whether the key has so many places already that it may not take these."""
-        # A look-up of a Counter keeps nothing.
+        """Whether the key may not take this many more places."""
+        # Looking up a missing key in a Counter does not add the key.
         return self._by_key[key] + places > self.most_of_key
 
     def give_back(self, key: str, places: int = 1) -> None:
-        """Places of the key are free again."""
+        """Returns places of the key."""
         self.taken -= places
         self._by_key[key] -= places
         if not self._by_key[key]:
@@ -34,5 +34,5 @@ class Shares:
 
     @property
     def largest(self) -> str:
-        """The key with most places; there is one."""
+        """The key with the most places. At least one key must have some."""
         return max(self._by_key, key=self._by_key.__getitem__)

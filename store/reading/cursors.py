@@ -1,4 +1,4 @@
-"""Cursors: where a list goes on, in the API as an opaque text, and how long the pages of lists are."""
+"""Cursors: where a list continues (in the API an opaque text), and the lengths of the pages of lists."""
 
 import base64
 from collections.abc import Callable, Mapping
@@ -18,35 +18,32 @@ Cursor = TypeVar("Cursor")
 
 
 def encode(cursor: object) -> str:
-    """A cursor as the text of the API."""
+    """The text of a cursor for the API."""
     return base64.urlsafe_b64encode(msgspec.json.encode(cursor)).decode().rstrip("=")
 
 
 def decode(text: str | None, type_: type[Cursor]) -> Cursor | None:
-    """The cursor of a text; None for no text.
-
-    Raises MessageIllegal when it is none of this list.
-    """
+    """The cursor of a text; None for no text. Raises MessageIllegal if the text is not a cursor of this list."""
     return _decoded(text, lambda raw: _in_utc(msgspec.json.decode(raw, type=type_)))
 
 
 def decode_each(text: str | None, type_: type[Cursor]) -> dict[int, Cursor] | None:
-    """The cursors of a list over all cells, by the cell; as `decode`."""
+    """The cursors of a list over all cells, by cell; as `decode`."""
     return _decoded(text, lambda raw: from_plain(msgspec.json.decode(raw), type_))
 
 
 def encode_each(each: Mapping[int, object] | None) -> str | None:
-    """The text of the cursors of a list over all cells; None after its last page."""
+    """The text of the cursors of a list over all cells; None after the last page."""
     return None if each is None else encode(to_plain(each))
 
 
 def to_plain(each: Mapping[int, object]) -> Any:
-    """Cursors as JSON has them: that of the control alone stands for itself."""
+    """Cursors as JSON values. The cursor of the control, if it is the only one, is not wrapped."""
     return msgspec.to_builtins(each[CONTROL] if each.keys() == {CONTROL} else each, str_keys=True)
 
 
 def from_plain(plain: Any, type_: type[Cursor]) -> dict[int, Cursor]:
-    """The cursors that were made plain, each in UTC. Raises ValueError or OverflowError."""
+    """The cursors from JSON values, with their times in UTC. Raises ValueError or OverflowError."""
     if not isinstance(plain, dict):
         plain = {str(CONTROL): plain}
     each: dict[int, Cursor] = msgspec.convert(plain, GenericAlias(dict, (int, type_)), str_keys=True)
@@ -66,7 +63,7 @@ def _decoded(text: str | None, read: Callable[[bytes], Cursor]) -> Cursor | None
 
 
 def _in_utc(cursor: Cursor) -> Cursor:
-    """The cursor, its times in UTC: PostgreSQL takes no offset of 16 hours. Raises OverflowError."""
+    """The cursor with its times in UTC, because PostgreSQL refuses an offset of 16 hours. Raises OverflowError."""
     if not isinstance(cursor, tuple):
         return cursor
     make: Callable[..., Cursor] = type(cursor)

@@ -1,4 +1,4 @@
-"""Which cell holds what is named: a message or a transaction by its id, the entries of a topic."""
+"""Finds the cell of a message or a transaction by its id, and of the entries of a topic."""
 
 import asyncio
 import contextlib
@@ -19,17 +19,17 @@ FIND_COPIES = Statement(__file__, "find_copies", Copy)
 
 
 def of_topic(topic: TopicFacts) -> list[int]:
-    """The cells that hold entries of a topic: one, but that each cell has its own of the broker's topics."""
+    """The cells that hold entries of a topic: one cell, or all cells for a topic of the broker's own."""
     if not topics.is_system(topic.name):
         return [topic.cell_id]
     return [cell.cell for cell in runtime.cells()]
 
 
 def of_queues(topic: TopicFacts, named: str | None = None) -> int:
-    """The cell that has the queues of a topic, for a read by their offsets; `named` names it.
+    """The cell whose queues of a topic are read by their offsets; a request may name it in `named`.
 
-    Raises MessageIllegal for one that has none of its queues, and where none is named for a topic of the broker's own,
-    of which each of several cells has its own queues.
+    Raises MessageIllegal if the named cell has no queue of the topic, and if no cell is named for a topic of the
+    broker's own, of which each of several cells has its own queues.
     """
     holding = {runtime.of(cell).name: cell for cell in of_topic(topic)}
     if named is None:
@@ -47,16 +47,16 @@ def of_queues(topic: TopicFacts, named: str | None = None) -> int:
 
 
 def of_message(message_id: uuid.UUID) -> contextlib.AbstractAsyncContextManager[None]:
-    """The work of the block is that of the cell which has a message; as `of_id`."""
+    """A block that works for the cell which has a message; as `of_id`."""
     return of_id(message_id, FIND_COPIES, {"message_id": message_id, "max_copies": 1})
 
 
 @contextlib.asynccontextmanager
 async def of_id(named: uuid.UUID, probe: Statement[RowType], parameters: Mapping[str, object]) -> AsyncIterator[None]:
-    """The work of the block is that of the cell which has what an id names: where the probe has rows.
+    """A block that works for the cell in which the statement `probe` finds rows for an id.
 
-    The cell that the id names is asked first, then the others at once. Where none has it, the block works for that one;
-    raises SystemBusy instead where one is away, for that may have it.
+    The cell that the id names is asked first, then all others at once. If no cell has rows, the block works for the
+    first one; but raises SystemBusy if a cell is away, because it may have rows.
     """
     if not runtime.several:
         yield
@@ -84,7 +84,7 @@ async def _holder(named: uuid.UUID, probe: Statement[RowType], parameters: Mappi
 
 
 async def _probe(cell: Runtime, probe: Statement[RowType], parameters: Mapping[str, object]) -> bool:
-    """Whether the cell has it. What is left of a topic that has left the cell is a copy of what another one has."""
+    """Whether the cell has rows that are not copies. Rows of a topic that has left the cell are copies."""
     with cell.entered():
         rows = await connections.read(probe, parameters)
     return any(getattr(row, "topic_id", None) not in cell.departed.topics for row in rows)

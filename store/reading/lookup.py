@@ -1,4 +1,4 @@
-"""Look-up: a stored message by its id, and what all look-ups read."""
+"""Look-up: a stored message by its id, and reads that all look-ups share."""
 
 import uuid
 from collections.abc import Sequence
@@ -40,15 +40,15 @@ class FirstEntry(NamedTuple):
 FIND_FIRST_ENTRIES = Statement(__file__, "find_first_entries", FirstEntry)
 FIND_VISIBLE_ENTRY = Statement(__file__, "find_visible_entry", VisibleEntry)
 
-# A message is appended again before its segment is dropped: at most once per segment that is kept.
+# The most copies of a message in the log: it is appended again at most once for each segment that is kept.
 MAX_COPIES = 64
-# Bodies of one page.
+# The most bytes of bodies on one page.
 MAX_PAGE_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A stored message, and its first entry in its topic; `queue_offset` is None while it has none."""
+    """A stored message, and its first entry in its topic. `queue_offset` is None while it has no entry."""
 
     message: MessageRow
     queue_id: int
@@ -57,7 +57,7 @@ class Found:
 
 
 async def find_copies(message_id: uuid.UUID) -> Sequence[Copy]:
-    """The log positions of a message, the oldest first; none when it was never stored, or is dropped."""
+    """The log positions of a message, the oldest first; empty if it was never stored, or was dropped."""
     async with holders.of_message(message_id):
         return (await connections.read(FIND_COPIES, {"message_id": message_id, "max_copies": MAX_COPIES}))[::-1]
 
@@ -65,7 +65,7 @@ async def find_copies(message_id: uuid.UUID) -> Sequence[Copy]:
 async def copies(message_id: uuid.UUID) -> Sequence[Copy]:
     """The log positions of a message, the oldest first.
 
-    Raises MessageNotFound when it was never stored, or its segment is dropped.
+    Raises MessageNotFound if the message was never stored, or its segment was dropped.
     """
     if not (found := await find_copies(message_id)):
         raise not_found(message_id)
@@ -73,9 +73,9 @@ async def copies(message_id: uuid.UUID) -> Sequence[Copy]:
 
 
 async def by_id(message_id: uuid.UUID, hold: Hold) -> Found:
-    """The message of this id, visible or not. Its body counts in `hold`.
+    """The message with this id, visible or not. The bytes of its body count in `hold`.
 
-    Raises MessageNotFound, or SystemBusy while too many answers are in flight.
+    Raises MessageNotFound, or SystemBusy while too many bytes of answers are in flight.
     """
     async with holders.of_message(message_id):
         newest = (await copies(message_id))[-1]
@@ -83,21 +83,21 @@ async def by_id(message_id: uuid.UUID, hold: Hold) -> Found:
         messages = await messages_at([(newest.segment_id, newest.log_offset)])
         if not messages:
             raise not_found(message_id)
-        # A message is sent to no topic of the broker's own, so its entry there counts retries.
+        # Messages are not sent to topics of the broker's own, so an entry there counts retries.
         return (await with_first_entries(messages, newest.topic_id, ""))[0]
 
 
 async def is_visible(message_id: uuid.UUID) -> bool:
-    """Whether consumers can see the message: it has an entry where they read, be it as a retry or a dead letter."""
+    """Whether consumers can see the message: it has an entry in a topic that they read, or as a dead letter."""
     parameters = {"message_id": message_id, "hidden": list(topics.HIDDEN)}
     async with holders.of_message(message_id):
         return bool(await connections.read(FIND_VISIBLE_ENTRY, parameters))
 
 
 async def fitting(sizes: Sequence[int], count: int, hold: Hold) -> int:
-    """How many of the first `count` bodies fit into one page, for which there is room; one at least.
+    """How many of the first `count` bodies fit into one page; at least one. Waits for room for the page.
 
-    They count in `hold` from now on. Raises SystemBusy.
+    Their bytes count in `hold` from now on. Raises SystemBusy if no room gets free.
     """
     await hold.room(may_be_small=sum(sizes[:count]) <= SMALL_BYTES)
     most = min(MAX_PAGE_BYTES, hold.page_bytes)
@@ -108,7 +108,7 @@ async def fitting(sizes: Sequence[int], count: int, hold: Hold) -> int:
 
 
 async def messages_at(positions: Sequence[LogPosition]) -> list[MessageRow]:
-    """The messages at these log positions, in their order, without those whose segment was just dropped."""
+    """The messages at these log positions, in the given order, without messages whose segment was just dropped."""
     read = await connections.read(log.READ_MESSAGES, log.at(positions)) if positions else ()
     found = {(message.segment_id, message.log_offset): message for message in read}
     return [found[position] for position in positions if position in found]
@@ -130,5 +130,5 @@ async def with_first_entries(messages: Sequence[MessageRow], topic_id: int, topi
 
 
 def not_found(message_id: uuid.UUID) -> MessageNotFound:
-    """The refusal of an id that no stored message has."""
+    """The refusal for an id that no stored message has."""
     return MessageNotFound(f"There is no message {message_id}: it was never stored, or its segment is gone.")

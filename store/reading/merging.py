@@ -1,7 +1,7 @@
-"""Lists over all cells: each gives a page of its own, and these become one page by the order of the list.
+"""Lists over all cells: one page of each cell is read, and these are merged into one page in the order of the list.
 
-A list goes on by a cursor in each cell. Rows of a cell that is away come on a later page, if it is back by then:
-a list is whole where its last page names no cell as missing.
+A list has a cursor in each cell. Rows of a cell that is away appear on a later page, if the cell is back by then. A
+list is complete if its last page names no missing cell.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -16,7 +16,7 @@ Cursor = TypeVar("Cursor")
 
 
 class Part(NamedTuple, Generic[Row, Cursor]):
-    """A page of one cell: rows, each with the cursor behind it, and that of the next page; None after the last."""
+    """A page of one cell: rows, each with its cursor, and the cursor of the next page, None after the last page."""
 
     rows: Sequence[tuple[Row, Cursor]]
     after: Cursor | None
@@ -24,10 +24,10 @@ class Part(NamedTuple, Generic[Row, Cursor]):
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Row, Cursor]):
-    """Rows of all cells, the cell of each, and where the next page starts in each that has more; None after the last.
+    """Rows of all cells, the cell of each row, and the cursors of the next page by cell; None after the last page.
 
-    It may hold fewer rows than were asked for, even none, although there are more. `missing` are the names of the cells
-    that did not answer.
+    A page may have fewer rows than requested, even none, although more follow. `missing`: the names of cells that did
+    not answer.
     """
 
     rows: list[Row]
@@ -37,7 +37,7 @@ class Page(Generic[Row, Cursor]):
 
 
 def from_start(cursor: Cursor) -> dict[int, Cursor]:
-    """The first cursor of a list, in each cell."""
+    """The cursors of the first page, by cell."""
     return dict.fromkeys(runtime.current().cells, cursor)
 
 
@@ -50,10 +50,10 @@ def page(
     *,
     descending: bool = True,
 ) -> Page[Row, Cursor]:
-    """A page of `count` rows at most, by the order of the rows and of the cursors behind them.
+    """A page of at most `count` rows, in the order of the rows and their cursors.
 
-    `read` returns `count` rows at most of the cell that it has entered, behind a cursor; `topics` the ids of a row's
-    topics. What a split left of a topic in the other database is a copy, and is passed over.
+    `read` returns at most `count` rows of the entered cell after a cursor; `topics` returns the ids of a row's topics.
+    Copies, rows of topics that have left a cell's database, are skipped.
     """
 
     def own() -> Part[Row, Cursor]:
@@ -71,7 +71,7 @@ def page(
     while len(rows) < count:
         heads = {cell: order(*of_cell[0]) for cell, of_cell in left.items() if of_cell}
         if not heads or any(not left[cell] and part.after is not None for cell, part in parts.items()):
-            # What such a cell has on its next page may come before the others' rows.
+            # Rows on the next page of such a cell may come before rows of other cells.
             break
         cell = choose(heads, key=heads.__getitem__)
         row, after[cell] = left[cell].pop(0)

@@ -1,4 +1,4 @@
-"""Previews: what pages show of stored messages, the heads of many or the first bytes of a few; no whole body."""
+"""Previews of stored messages for pages: the heads of many, or the first bytes of a few; never a whole body."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from store.segments import log
 
 
 class NewestEntry(NamedTuple):
-    """An entry with the head of its message; from `message_id` on None where retention has dropped the message."""
+    """An entry with the head of its message; fields from `message_id` on are None if the message was dropped."""
 
     queue_offset: int
     counted: int
@@ -32,14 +32,14 @@ class NewestEntry(NamedTuple):
 
 
 class KeysOfMessage(NamedTuple):
-    """The keys of a message, by its offset in the log."""
+    """The keys of a message, by its log offset."""
 
     log_offset: int
     keys: list[str]
 
 
 class KeyHead(NamedTuple):
-    """A message with a key, without its body; NULLs beside `looked_at` when there is none."""
+    """A message with a key, without its body; all fields but `looked_at` are NULL if there is no message."""
 
     looked_at: int
     message_id: UUID | None
@@ -61,14 +61,15 @@ PREVIEW_MESSAGES = Statement(__file__, "preview_messages", Preview)
 
 
 def newest(topic_id: int, queue_id: int, below: int | None, count: int) -> Sequence[NewestEntry]:
-    """The newest `count` entries of a queue, or of those below an offset, the newest first."""
+    """The newest `count` entries of a queue, or of its entries below an offset, the newest first."""
     asked = {"topic_id": topic_id, "queue_id": queue_id, "below": BEYOND if below is None else below}
     return sync.read(NEWEST_ENTRIES, {**asked, "max_rows": count})
 
 
 def at(positions: Mapping[UUID, tuple[int, int]], max_bytes: int) -> dict[UUID, Preview]:
-    """The messages of these ids, each with its segment and log offset, and `max_bytes` of each body; those of a dropped
-    segment are missing. In another cell another message may have the same position.
+    """The messages at these log positions with at most `max_bytes` of each body, without those of dropped segments.
+
+    The ids are needed because another cell may have another message at the same position.
     """
     if not positions:
         return {}
@@ -81,7 +82,7 @@ def at(positions: Mapping[UUID, tuple[int, int]], max_bytes: int) -> dict[UUID, 
 
 
 def keys(positions: Iterable[tuple[int, int]]) -> dict[tuple[int, int], list[str]]:
-    """The keys of the messages at these pairs of a cell and a log offset, of those that have any."""
+    """The keys of messages by cell and log offset, for messages that have keys."""
     offsets: dict[int, list[int]] = {}
     for cell, log_offset in positions:
         offsets.setdefault(cell, []).append(log_offset)
@@ -91,14 +92,14 @@ def keys(positions: Iterable[tuple[int, int]]) -> dict[tuple[int, int], list[str
 
 @dataclass(frozen=True, slots=True)
 class OfKey:
-    """The newest messages of a key; `too_many`: more than MAX_OF_KEY have it in a cell, of which none was read."""
+    """The newest messages with a key. `too_many`: in a cell more than MAX_OF_KEY have it, so none was read there."""
 
     heads: list[KeyHead]
     too_many: bool
 
 
 def of_key(key: str, topic_id: int | None, count: int) -> OfKey:
-    """The newest `count` messages with this key, visible or not, in one topic or, with None, in all of them."""
+    """The newest `count` messages with this key, visible or not, in one topic, or with None in all topics."""
     limits = {"key": key, "topic_id": topic_id, "max_looked_at": MAX_OF_KEY + 1, "max_rows": count}
     looked_at: list[int] = []
 
@@ -114,7 +115,7 @@ def of_key(key: str, topic_id: int | None, count: int) -> OfKey:
 
 
 def _named(row: Named) -> Named:
-    """The row with a name for its topic where that was deleted."""
+    """The row, with a text for the name of its topic if the topic was deleted."""
     if row.topic is None and row.topic_id is not None:
         return row._replace(topic=topic_names.deleted(row.topic_id))
     return row

@@ -1,4 +1,4 @@
-"""Progress: the next offset of each reader in each queue, the locks under which it moves, and its lag."""
+"""Progress: the next offset of each reader in each queue, the locks for moving it, and the lag."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -25,7 +25,7 @@ class ReaderId(NamedTuple):
 
 
 class DeletedProgress(NamedTuple):
-    """A move that was deleted, by its reader."""
+    """A row of progress that was deleted, by its reader."""
 
     reader_id: int
 
@@ -39,36 +39,36 @@ READ_HEADS = Statement(__file__, "read_heads", Head)
 RECORD_MOVES = Statement(__file__, "record_moves")
 TRY_LOCK_READERS = Statement(__file__, "try_lock_readers", TriedLock)
 
-# The reader that releases delay levels; any other is a consumer group.
+# The scheduler, the reader that releases delay levels. Any other reader is a consumer group.
 SCHEDULER = 0
-# Stands for all queues of a topic in the key of a lock: no queue has this number.
+# In the key of a lock this number, which no queue has, stands for all queues of the topic.
 WHOLE_TOPIC = 0x3FFFF
-# Lags of one reader; 1,000 queues take some 60 ms.
+# The most queues for the lag of one reader; 1,000 queues take some 60 ms. Further queues are left out.
 MAX_QUEUES = 2000
-# Lags of several readers together.
+# The most queues for the lags of several readers together.
 MAX_LAGS = 10_000
-# Properties that one batch reads for its filters; one entry's are read whatever they have, 16 KiB at most.
+# The most bytes of properties that one batch reads for its filters. One entry is always read; it has 16 KiB at most.
 MAX_HEAD_BYTES = 1024 * 1024
-# Rows of deleted readers that one statement deletes.
+# The most rows of deleted readers that one statement deletes; the next tick deletes more.
 MAX_DELETED = 5000
 
 
 def locks(reader_id: int, queues: Iterable[Queue]) -> set[int]:
-    """The keys of the locks under which one transaction alone moves the reader in these queues."""
+    """The keys of the advisory locks that a transaction must hold to move the reader in these queues."""
     return {_lock_key(reader_id, topic_id, queue_id) for topic_id, queue_id in queues}
 
 
 def topic_lock(reader_id: int, topic_id: int) -> int:
-    """The key of the lock under which one transaction alone moves the reader in any queue of the topic.
+    """The key of the advisory lock that a transaction must hold to move the reader in any queue of the topic.
 
-    One lock instead of one per queue: 40 groups that receive from 1,024 queues at once would take more locks than
-    PostgreSQL has room for (some 6,400 by its default settings).
+    One lock instead of one for each queue: 40 groups that receive from 1,024 queues at once would take more locks than
+    PostgreSQL has room for (some 6,400 by default).
     """
     return _lock_key(reader_id, topic_id, WHOLE_TOPIC)
 
 
 async def lock(batch: Batch, reader_id: int, queues: Iterable[Queue]) -> None:
-    """Takes `locks` in the middle of a transaction."""
+    """Takes the locks of these queues in the middle of a transaction."""
     await take(batch, locks(reader_id, queues))
 
 
@@ -78,28 +78,28 @@ async def take(batch: Batch, keys: Iterable[int]) -> None:
 
 
 async def try_lock(batch: Batch, reader_id: int, queues: Sequence[Queue]) -> list[Queue]:
-    """Takes those of the `locks` that are free, without waiting; returns their queues."""
+    """Takes the free ones of the `locks`, without waiting. Returns their queues."""
     by_key = {_lock_key(reader_id, topic_id, queue_id): (topic_id, queue_id) for topic_id, queue_id in queues}
     rows = await batch.read(TRY_LOCK_READERS, {"keys": sorted(by_key)})
     return [by_key[row.key] for row in rows if row.taken]
 
 
 def _lock_key(reader_id: int, topic_id: int, queue_id: int) -> int:
-    """64 bits per reader and queue. Two that share a key only wait for each other."""
+    """The key of a lock, 64 bits for a reader and a queue. Two pairs with the same key only wait for each other."""
     return (reader_id & 0xFFFFF) << 42 | (topic_id & 0xFFFFFF) << 18 | (queue_id & 0x3FFFF)
 
 
 async def positions(batch: Batch, reader_id: int, queues: Sequence[Queue]) -> Sequence[PositionRow]:
-    """The reader's position in each queue. `begun` says whether the reader has read any queue of the topic."""
+    """The reader's position in each queue. `begun`: whether the reader has read any queue of the topic."""
     return await batch.read(FIND_POSITIONS, {"reader_id": reader_id, **_columns(queues)})
 
 
 async def heads(
     batch: Batch, queues: Sequence[Queue], from_offsets: Sequence[int], max_entries: Sequence[int]
 ) -> Sequence[Head]:
-    """What a filter reads of the entries of several queues, from each queue's own offset on, up to its own number.
+    """The heads of entries of several queues, for a filter: from an offset and up to a number for each queue.
 
-    The queues in the order given, as far as MAX_HEAD_BYTES of properties go.
+    The queues are read in the given order, until MAX_HEAD_BYTES of properties are read.
     """
     limits = {"from_offset": list(from_offsets), "max_entries": list(max_entries), "max_bytes": MAX_HEAD_BYTES}
     return await batch.read(READ_HEADS, {**limits, **_columns(queues)})
@@ -110,16 +110,16 @@ def _columns(queues: Sequence[Queue]) -> dict[str, object]:
 
 
 def move(batch: Batch, reader_id: int, queue: Queue, move_no: int, next_offset: int) -> None:
-    """Has the reader's next offset recorded, as the move after the one that was read under the lock."""
+    """Adds a row with the reader's next offset: the move after the one that was read under the lock."""
     topic_id, queue_id = queue
     row = {"topic_id": topic_id, "queue_id": queue_id, "move": move_no, "next_offset": next_offset}
     batch.insert(INSERT_PROGRESS, {"reader_id": reader_id, **row})
 
 
 def lags(reader_ids: Sequence[int]) -> dict[int, list[Lag]]:
-    """The lag of each of these readers per queue of the topics that it has begun to read, by topic.
+    """The lags of these readers in each queue of each topic that they have begun to read, by topic.
 
-    Of MAX_QUEUES queues at most for one reader, of MAX_LAGS for several. `next_entered_at` is the time of its next
+    At most MAX_QUEUES queues for one reader, MAX_LAGS for several. `next_entered_at`: the time of the reader's next
     entry, None without one. A queue without a move is newer than the reader's first read, and is read from its first
     entry.
     """
@@ -131,11 +131,11 @@ def lags(reader_ids: Sequence[int]) -> dict[int, list[Lag]]:
 
 
 async def readers() -> set[int]:
-    """The readers that have progress, without the scheduler."""
+    """The ids of readers with progress, without the scheduler."""
     return {row.reader_id for row in await connections.read(FIND_READERS)}
 
 
 async def forget(reader_ids: Iterable[int]) -> int:
-    """Deletes rows of these readers, MAX_DELETED of each segment at most; returns their number."""
+    """Deletes the progress of these readers, at most MAX_DELETED rows of each segment. Returns the number of rows."""
     limits = {"reader_ids": list(reader_ids), "max_rows": MAX_DELETED}
     return len(await connections.read(DELETE_PROGRESS, limits))

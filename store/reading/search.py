@@ -1,4 +1,4 @@
-"""Search: a topic's messages by key or by time. Pages have limits, and none scans a partition."""
+"""Search: a topic's messages by key or by time. Pages have limits, and no page scans a partition."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ from store.reading.lookup import Found
 
 
 class WalkedKeyMatch(NamedTuple):
-    """A message with the key, and where the walk goes on: NULL at the end; the rest is NULL without a match."""
+    """A message with the key, and where the walk continues: NULL at the end. Other fields are NULL without a match."""
 
     go_on_below: int | None
     segment_id: int | None
@@ -44,7 +44,7 @@ class ListedEntry(NamedTuple):
 
 
 class KeyMatch(NamedTuple):
-    """A message with the key; one row of NULLs beside `looked_at` when there is none."""
+    """A message with the key. Without a match there is one row with NULLs and `looked_at`."""
 
     looked_at: int
     segment_id: int | None
@@ -57,9 +57,9 @@ FIND_BY_KEY = Statement(__file__, "find_by_key", KeyMatch)
 LIST_ENTRIES = Statement(__file__, "list_entries", ListedEntry)
 WALK_LOG_BY_KEY = Statement(__file__, "walk_log_by_key", WalkedKeyMatch)
 
-# Messages of one key that are sorted for a page; some 30 ms. Keys are meant to name one thing each.
+# The most messages of one key that are sorted for a page, in some 30 ms. A key should name one thing, so few have more.
 MAX_OF_KEY = 10_000
-# Messages of the log that one page reads for a key that more messages have.
+# The most messages of the log that one page reads for a key with more messages than this.
 MAX_READ = 20_000
 
 BEGINNING = datetime.min.replace(tzinfo=UTC)
@@ -68,7 +68,7 @@ BEYOND = 2**63 - 1
 
 
 class Match(NamedTuple):
-    """A message that belongs on a page, before it is read."""
+    """A message that belongs on a page, before its body is read."""
 
     segment_id: int
     log_offset: int
@@ -76,15 +76,15 @@ class Match(NamedTuple):
 
 
 class Cursor(NamedTuple):
-    """Where the next page starts: below a log offset in a list by key, before an entry in a list by time."""
+    """Where the next page starts: in a list by key below a log offset, in a list by time before an entry."""
 
     time: Time = END
     queue_id: Annotated[int, Meta(ge=0, lt=2**31)] = 0
     offset: Annotated[int, Meta(ge=0, le=BEYOND)] = BEYOND
 
 
-# Messages, the newest first, and where the next page starts; None after the last one. There may be fewer messages than
-# `count`, even none, although there are more: see MAX_READ, MAX_PAGE_BYTES and the budget of answers.
+# Messages, the newest first, and where the next page starts; None after the last page. A page may have fewer messages
+# than `count`, even none, although more follow: see MAX_READ, MAX_PAGE_BYTES and the budget of answers.
 Listed = tuple[Sequence[Found], Cursor | None]
 
 
@@ -110,13 +110,13 @@ async def by_key(
     *,
     hidden_too: bool,
 ) -> Listed:
-    """A topic's messages with this key that were stored within a time; `hidden_too`: those that are not visible (yet).
+    """A topic's messages with this key that were stored within a time; with `hidden_too` also invisible ones.
 
     In a topic of the broker's own, and without `hidden_too`: messages with an entry there. For a key of more than
     MAX_OF_KEY messages, a page reads MAX_READ messages of the log, and the next page starts below them.
 
-    The bodies count in `hold`. Raises MessageIllegal for an impossible key, SystemBusy while too many answers are in
-    flight.
+    The bodies count in `hold`. Raises MessageIllegal for an invalid key, SystemBusy while too many bytes of answers are
+    in flight.
     """
     if not is_key(key):
         raise MessageIllegal(f"key {key[:60]!r} is none: {KEY_RULE}.")
@@ -138,7 +138,7 @@ async def by_key(
 
 
 async def _matches_of_key(limits: dict[str, object]) -> tuple[list[Match], int | None]:
-    """The matches, and where a walk of the log goes on; None where the index had them all."""
+    """The matches, and where a walk of the log continues; None if the index had all matches."""
     found_by_index = await connections.read(FIND_BY_KEY, {**limits, "max_looked_at": MAX_OF_KEY + 1})
     if found_by_index[0].looked_at <= MAX_OF_KEY:
         return _matches(found_by_index), None
@@ -151,12 +151,12 @@ async def by_time(
 ) -> Listed:
     """A topic's entries that became visible within a time, each with its message.
 
-    The bodies count in `hold`. Raises SystemBusy while too many answers are in flight.
+    The bodies count in `hold`. Raises SystemBusy while too many bytes of answers are in flight.
     """
     bounds = await queues.bounds(queues.of_topic(topic.id, topic.queues))
     before, end = after or Cursor(), until or END
     if before.time < end:
-        # Entries of the same microsecond may belong to this page; the statement compares queues and offsets.
+        # Entries of the same microsecond may belong to this page, so the statement compares queues and offsets.
         end = before.time + timedelta(microseconds=1)
     limits = {
         "topic_id": topic.id,
@@ -189,7 +189,7 @@ async def by_time(
 
 
 def _matches(rows: Sequence[KeyMatch | WalkedKeyMatch]) -> list[Match]:
-    """The rows that hold a message: a statement without a match returns one row of NULLs."""
+    """The rows with a message, because a statement without a match returns one row of NULLs."""
     return [
         Match(row.segment_id, row.log_offset, row.size)
         for row in rows

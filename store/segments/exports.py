@@ -1,7 +1,7 @@
-"""Exports as retention knows them: which segments an export holds whole, and which it dropped without one.
+"""Exports as retention sees them: the segments that an export holds whole, and segments dropped before an export.
 
-The export notes itself in PostgreSQL when the list of its files is in place, never before. Retention reads that row, so
-an export that is killed at any moment keeps what it has not finished.
+An export writes its row in PostgreSQL when its manifest is in place, never before. Retention reads this row, so if an
+export is killed at any moment, the segments that it has not finished are kept.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ logger = structlog.stdlib.get_logger(__name__)
 
 
 class Exported(NamedTuple):
-    """An export in its folder, the rows of each of its tables as JSON, and how far the broker has gone on since."""
+    """An export in its folder, the number of rows by table as JSON, and how many messages were stored since."""
 
     target: str
     taken_at: datetime
@@ -32,17 +32,17 @@ class Exported(NamedTuple):
 
     @property
     def rows(self) -> Mapping[str, int]:
-        """The rows of each of its tables."""
+        """The number of rows by table."""
         return msgspec.json.decode(self.counts, type=dict[str, int])
 
     @property
     def transactions(self) -> int:
-        """Those that were ended, and those that were not."""
+        """The number of transactions in the export, ended or not."""
         return self.rows["transactions"] + self.rows["transactions_open"]
 
 
 class ExportWait(NamedTuple):
-    """The closed segments that are in no export, and the segments that were dropped before one."""
+    """The number of closed segments in no export, and of segments that were dropped before an export."""
 
     waiting: int
     dropped: int
@@ -50,12 +50,12 @@ class ExportWait(NamedTuple):
 
 
 class Size(NamedTuple):
-    """What all segments take on disk."""
+    """The bytes of all segments on disk."""
 
     bytes: int
 
 
-# For the export's own connection.
+# Used by the export on its own connection.
 NOTE_EXPORT = Statement(__file__, "note_export")
 FORGET_EXPORTS = Statement(__file__, "forget_exports")
 FIND_EXPORTS = Statement(__file__, "find_exports", Exported)
@@ -63,18 +63,18 @@ FIND_EXPORT_WAIT = Statement(__file__, "find_export_wait", ExportWait)
 MARK_UNEXPORTED = Statement(__file__, "mark_unexported")
 SIZE_OF_SEGMENTS = Statement(__file__, "size_of_segments", Size)
 
-# Folders of which the latest export is kept in mind, and of these the ones that are shown.
+# The most folders whose latest export is kept, and how many of these are shown.
 MAX_KEPT = 100
 MAX_SHOWN = 10
 
 
 def awaited() -> dict[str, object]:
-    """What retention waits for, as FIND_EXPIRING_SEGMENTS wants it."""
+    """The parameters of FIND_EXPIRING_SEGMENTS about exports."""
     return {"until_exported": settings.RETAIN_UNTIL_EXPORTED, "target": settings.EXPORT_NIGHTLY_TO}
 
 
 async def must_wait(segment: ExpiringSegment) -> bool:
-    """Whether a segment whose time is over is kept for an export: until the segments take more than they may."""
+    """Whether a segment whose time is over is kept for an export: until all segments exceed their limit on disk."""
     if not segment.awaits_export:
         return False
     [size] = await connections.read(SIZE_OF_SEGMENTS)
@@ -82,7 +82,7 @@ async def must_wait(segment: ExpiringSegment) -> bool:
 
 
 async def give_up(connection: Connection, segment_id: int) -> None:
-    """Notes and logs that a segment is dropped before an export holds it."""
+    """Notes in the segment's row, and logs, that the segment is dropped before an export holds it."""
     await connections.execute(connection, MARK_UNEXPORTED, {"segment_id": segment_id})
     logger.warning(
         "a segment is dropped before its export",
@@ -97,12 +97,12 @@ def latest() -> list[Exported]:
 
 
 def wait() -> ExportWait:
-    """What waits for an export, and what did not get one."""
+    """The segments that wait for an export, and those that were dropped before one."""
     [found] = sync.read(FIND_EXPORT_WAIT, {"target": settings.EXPORT_NIGHTLY_TO})
     return found
 
 
 def taken_bytes() -> int:
-    """What all segments take on disk."""
+    """The bytes of all segments on disk."""
     [size] = sync.read(SIZE_OF_SEGMENTS)
     return size.bytes

@@ -1,8 +1,8 @@
-"""The life of segments: made ready, opened when the one before is full, closed, and dropped after the retention.
+"""The life of segments: made ready, opened when the segment before is full, closed, dropped after the retention.
 
-No state is kept here: each step starts from the segments' rows and PostgreSQL's catalog, so that it may run twice, on
-two workers at once, or be killed anywhere. Sends wait for the moment of the roll only, and none fails because of it:
-without a next segment the open one stays open.
+This module keeps no state: each step starts from the segments' rows and PostgreSQL's catalog, so a step may run twice,
+on two workers at once, or be killed anywhere. Sends wait only for the moment of a roll, and no send fails because of
+it: while no next segment is ready, the open segment stays open.
 """
 
 from collections.abc import Awaitable
@@ -19,7 +19,7 @@ from store.segments import exports, log, partitions, retention
 
 
 class OpenSegmentState(NamedTuple):
-    """The age and size of the open segment, and the next one if it is ready."""
+    """The age and size of the open segment, and the next segment if it is ready."""
 
     id: int
     open_hours: float
@@ -28,7 +28,7 @@ class OpenSegmentState(NamedTuple):
 
 
 class Maintenance(NamedTuple):
-    """Whether this session maintains the segments now, and its limits."""
+    """Whether this session holds the lock of maintenance, and the time limits that were set."""
 
     taken: bool
     lock_timeout: str
@@ -43,19 +43,19 @@ LOOK_AT_SEGMENTS = Statement(__file__, "look_at_segments", OpenSegmentState)
 START_SEGMENT = Statement(__file__, "start_segment")
 TAKE_MAINTENANCE = Statement(__file__, "take_maintenance", Maintenance)
 
-# The session with this advisory lock maintains the segments; any other has nothing to do.
+# Only the session that holds this advisory lock maintains the segments.
 MAINTENANCE_LOCK = 0x6D71_7365_6700
-# Writers wait behind none of the steps but the roll. A step that gets no lock within this time is left to the next
-# tick. PostgreSQL ends an autovacuum that is in the way after a second, by deadlock_timeout.
+# How long a step waits for a lock; after that it is left to the next tick. Writers wait for no step except the roll.
+# PostgreSQL ends an autovacuum that blocks a step after a second (deadlock_timeout).
 LOCK_TIMEOUT = "3s"
 STATEMENT_TIMEOUT = "5min"
 
 
 async def run(late_seconds: float = 0) -> None:
-    """Does what is due for the segments: one tick.
+    """Executes the steps that are due for the segments: one tick.
 
-    With `late_seconds` it begins only when a step has been due for that long: the fallback of a beat that is away.
-    Raises SystemBusy when the database is away.
+    With `late_seconds` only if a step has been due for that time, as the fallback for a beat that is away. Raises
+    SystemBusy when the database is away.
     """
     hours_late = late_seconds / 3600
     if not await _is_due(hours_late):
@@ -74,7 +74,7 @@ async def run(late_seconds: float = 0) -> None:
 
 
 async def _is_due(hours_late: float) -> bool:
-    """Whether a step is due, by two cheap reads: most ticks find none."""
+    """Whether a step is due, by two cheap reads, because most ticks find no step."""
     [seen] = await connections.read(LOOK_AT_SEGMENTS)
     if seen.ready_id is None and seen.open_hours >= hours_late:
         return True
@@ -87,7 +87,7 @@ async def _is_due(hours_late: float) -> bool:
 
 
 async def _attempt(name: str, step: Awaitable[object]) -> object:
-    """What a step gives. One that meets a lock is left to the next tick, and does not stop the other steps."""
+    """The result of a step. A step that waits for a lock in vain is left to the next tick; the other steps run."""
     try:
         return await step
     except psycopg.OperationalError as problem:
@@ -96,7 +96,7 @@ async def _attempt(name: str, step: Awaitable[object]) -> object:
 
 
 async def maintain(lock_timeout: str = LOCK_TIMEOUT) -> Connection | None:
-    """A connection that maintains the segments until it is closed; None while another session does."""
+    """A connection that holds the lock of maintenance until it is closed; None while another session holds it."""
     connection = await connections.connect("mqbroker-segments", direct=True)
     connection.is_patient = True
     taken = False
@@ -111,10 +111,10 @@ async def maintain(lock_timeout: str = LOCK_TIMEOUT) -> Connection | None:
 
 
 async def prepare(connection: Connection) -> bool:
-    """Makes the segment after the open one ready. Its row comes last, so that a ready segment has its partitions.
+    """Makes the segment after the open one ready: creates its partitions, then its row.
 
-    Returns whether it made partitions. The roll is left to the next tick then: a session that is building its list of
-    partitions has done so by the time they are announced.
+    Returns whether it created partitions. Then the roll is left to the next tick, because a session that is just
+    building its list of partitions must be done before they are announced.
     """
     [seen] = await connections.execute(connection, LOOK_AT_SEGMENTS)
     segment_id = seen.id + 1
@@ -125,18 +125,18 @@ async def prepare(connection: Connection) -> bool:
 
 
 async def roll(connection: Connection, max_hours: float, max_messages: int) -> int | None:
-    """Closes the open segment when it is older or holds more than that; returns the id of the one it opens then.
+    """Closes the open segment if it is older or larger than the limits. Returns the id of the segment that it opens.
 
-    Raises psycopg's LockNotAvailable when a writer does not finish in time; nothing has changed then.
+    Raises psycopg's LockNotAvailable if a writer does not finish in time; then nothing has changed.
     """
     [seen] = await connections.execute(connection, LOOK_AT_SEGMENTS)
     if seen.ready_id is None or not _is_full(seen, max_hours, max_messages):
         return None
     async with connection.transaction():
-        # Before the log is held: what waits for a table's lock here stops no writer.
+        # Done before the log is held, so that a wait for a lock of a table stops no writer.
         await partitions.announce(connection, seen.ready_id)
         async with log.exclusive(connection):
-            # A new statement sees what the last writers did, and whether another worker was faster.
+            # A new statement sees the rows of the last writers, and whether another worker was faster.
             [seen] = await connections.execute(connection, LOOK_AT_SEGMENTS)
             ready_id = seen.ready_id
             if ready_id is None or not _is_full(seen, max_hours, max_messages):
@@ -154,5 +154,5 @@ def _is_full(seen: OpenSegmentState, max_hours: float, max_messages: int) -> boo
 
 
 async def _has_partitions(connection: Connection, segment_id: int) -> bool:
-    """Whether every table has its partition, also those that a migration made since the segment was prepared."""
+    """Whether every table has a partition for the segment, also a table that a migration has added since."""
     return all(partition.state == "attached" for partition in await partitions.of_segment(connection, segment_id))

@@ -13,32 +13,32 @@ from store.db.statements import Statement
 from store.messages import MessageRow, Record
 from store.rows import Locked
 
-# Where a message lies: its segment and its log offset.
+# The log position of a message: its segment and its log offset.
 LogPosition = tuple[int, int]
 
 
 class OpenSegment(NamedTuple):
-    """The open segment and the transaction's time."""
+    """The open segment, and the database's time in this transaction."""
 
     id: int
     now: datetime
 
 
 class Joined(NamedTuple):
-    """The lock of the log, shared with the other writers."""
+    """The row of a statement that shares the lock of the log with other writers."""
 
     pg_advisory_xact_lock_shared: None
 
 
 class HeldLog(NamedTuple):
-    """The lock of the log, held alone, and the lock time-out of the transaction."""
+    """The row of a statement that holds the lock of the log alone, with the transaction's lock time-out."""
 
     lock_timeout: str
     held: None
 
 
 class Appended(NamedTuple):
-    """A message that was appended to the commit log, with the offset it got."""
+    """A message that was appended to the commit log, with its log offset."""
 
     log_offset: int
     message_id: UUID
@@ -54,21 +54,21 @@ READ_HANDED = Statement(__file__, "read_handed", MessageRow)
 READ_MESSAGES = Statement(__file__, "read_messages", MessageRow)
 TAKE_LOCKS = Statement(__file__, "take_locks", Locked)
 
-# Writers of the log share this advisory lock. While one session holds it alone, no append is under way.
+# Writers of the log share this advisory lock. While a session holds it alone, no append is under way.
 APPENDERS_LOCK = 0x6D71_6C6F_6700
-# Of a stepwise transaction, for all other locks: those behind it wait, too. Longer than that of a pipelined one, which
-# gives up first when the two wait for each other.
+# How long a stepwise transaction waits for any other lock, since its own locks make others wait. Longer than for a
+# pipelined transaction, which so gives up first when the two wait for each other.
 LOCK_TIMEOUT = "250ms"
-# The server ends a transaction whose client is stopped between two steps: until then its locks stop other processes.
-# One that may have been slow gets longer (store/commit/silence.py).
+# After this the server ends a transaction whose client is stopped between two steps and holds its locks. A client that
+# may only be slow gets more time (store/commit/silence.py).
 SILENCE_MS = 500
-# The parameters of HOLD_LOG. New writers queue behind a session that waits for the batches under way, which take
+# The parameters of HOLD_LOG. New writers wait behind a session that waits for the batches under way, which take
 # milliseconds.
 EXCLUSIVE = {"lock_timeout": "500 ms", "key": APPENDERS_LOCK}
 
 
-# Without parameters: the server takes a transaction's first statements in one message. A roll or an export holds the
-# log for half a second at most.
+# Without parameters, so that the first statements of a transaction can be sent in one message. A roll or an export
+# holds the log for half a second at most.
 JOIN = (
     "BEGIN; SET LOCAL idle_in_transaction_session_timeout = %(silence_ms)s; SET LOCAL lock_timeout = '1s'; "
     f"{JOIN_WRITERS.text}; SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"
@@ -78,9 +78,9 @@ JOIN = (
 async def join(
     connection: Connection, locks: Iterable[int] = (), *, silence_ms: int = SILENCE_MS
 ) -> tuple[int, datetime]:
-    """Begins a transaction of a writer of the log, under these locks: the open segment, the database's time.
+    """Begins a transaction of a writer of the log, with these locks. Returns the open segment and the database's time.
 
-    The server ends the session where this process says nothing for `silence_ms` between two steps.
+    The server ends the session if this process sends nothing for `silence_ms` between two steps.
     """
     keys = ", ".join(map(str, sorted(locks)))
     begin = JOIN % {"silence_ms": silence_ms, "key": APPENDERS_LOCK}
@@ -95,7 +95,7 @@ async def join(
 async def append(connection: Connection, segment_id: int, records: Sequence[Record]) -> None:
     """Appends the records in order, and sets their log offsets.
 
-    Raises psycopg's UniqueViolation when another process stored one of the ids since they were looked for.
+    Raises psycopg's UniqueViolation if another process has stored one of the ids since they were looked up.
     """
     columns = messages.columns(records)
     rows = await connections.execute(connection, APPEND_MESSAGES, {"segment_id": segment_id, **columns})
@@ -111,9 +111,9 @@ def at(positions: Sequence[LogPosition]) -> dict[str, object]:
 
 @asynccontextmanager
 async def exclusive(connection: Connection) -> AsyncIterator[None]:
-    """A transaction that holds the log alone: every batch under way has ended, and none begins before it ends.
+    """A transaction that holds the log alone: all batches under way have ended, and no batch begins before its end.
 
-    Raises psycopg's LockNotAvailable when a writer does not finish in time; nothing has changed then.
+    Raises psycopg's LockNotAvailable if a writer does not finish in time; then nothing has changed.
     """
     async with connection.transaction():
         await connections.execute(connection, HOLD_LOG, EXCLUSIVE)

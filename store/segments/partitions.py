@@ -1,8 +1,8 @@
-"""The partitions of the append-only tables: made for a segment that comes, dropped with one that goes.
+"""The partitions of the append-only tables: created for a new segment, dropped with an old one.
 
-A table's name cannot be a parameter, so these statements are composed here, of names from the catalog.
-No lock taken here stops a writer or a reader: ATTACH and DETACH … CONCURRENTLY let them pass, and a table is dropped
-only when no transaction can see it any more.
+A statement cannot have a table's name as a parameter, so these statements are composed here from names of the catalog.
+No lock that is taken here stops a writer or a reader: ATTACH and DETACH … CONCURRENTLY do not block them, and a table
+is dropped only when no transaction can see it any more.
 """
 
 from collections.abc import Sequence
@@ -29,9 +29,9 @@ ATTACH = SQL("ALTER TABLE {table} ATTACH PARTITION {partition} FOR VALUES IN ({s
 DETACH = SQL("ALTER TABLE {table} DETACH PARTITION {partition} CONCURRENTLY")
 FINALIZE = SQL("ALTER TABLE {table} DETACH PARTITION {partition} FINALIZE")
 DROP = SQL("DROP TABLE {partition}")
-# It changes nothing, but has every session build its list of the table's partitions anew.
+# This statement changes nothing, but makes every session build its list of the table's partitions again.
 ANNOUNCE = SQL("ALTER TABLE ONLY {table} ALTER COLUMN segment_id SET STATISTICS -1")
-# Not at the price of an autovacuum that is under way.
+# A short lock time-out, so that an autovacuum under way is not cancelled.
 ANALYZE = SQL("ANALYZE (SKIP_LOCKED) {table}")
 HOLDS_LOG = SQL("SELECT EXISTS (SELECT FROM {table} WHERE log_segment <= {segment_id}) AS found")
 
@@ -44,7 +44,7 @@ class Partition(NamedTuple):
     state: str
 
     def write(self, statement: SQL, segment_id: int | None = None) -> Composed:
-        """A statement with the partition's names in it."""
+        """The text of a statement with the names of the partition in it."""
         names = {"table": Identifier(self.table_name), "partition": Identifier(self.partition_name)}
         return statement.format(**names, segment_id=Literal(segment_id))
 
@@ -53,14 +53,14 @@ FIND_PARTITIONS = Statement(__file__, "find_partitions", Partition)
 
 
 async def of_segment(connection: Connection, segment_id: int) -> Sequence[Partition]:
-    """One partition for each table that is partitioned by segment, also where it is missing."""
+    """The segment's partition of each table that is partitioned by segment, also if the partition is missing."""
     return await connections.execute(connection, FIND_PARTITIONS, {"segment_id": segment_id})
 
 
 async def make(connection: Connection, segment_id: int) -> int:
-    """Makes the partitions that a segment lacks, each in a transaction of its own; returns their number.
+    """Creates the missing partitions of a segment, each in its own transaction. Returns their number.
 
-    CREATE … PARTITION OF would stop every writer of the table; ATTACH stops none.
+    By ATTACH, which stops no writer; CREATE … PARTITION OF would stop all writers of the table.
     """
     missing = [one for one in await of_segment(connection, segment_id) if one.state == "missing"]
     for partition in missing:
@@ -71,20 +71,21 @@ async def make(connection: Connection, segment_id: int) -> int:
 
 
 async def announce(connection: Connection, segment_id: int) -> None:
-    """Makes the partitions of a segment known to each session, from the commit of this transaction on.
+    """Makes every session see the partitions of a segment after the commit of this transaction.
 
-    A session that builds its list of partitions while one is being attached may keep the list without it until the
-    table's next change (seen with PostgreSQL 15): its reads find no row of the segment, and its appends fail.
+    A session that builds its list of partitions while a partition is being attached may keep a list without this
+    partition until the table's next change (seen with PostgreSQL 15): the session's reads find no row of the segment,
+    and its appends fail.
     """
     for partition in await of_segment(connection, segment_id):
         await connection.execute(partition.write(ANNOUNCE), prepare=False)
 
 
 async def drop(connection: Connection, partition: Partition) -> None:
-    """Drops a partition: detaches it first, then waits for the transactions that may still read it.
+    """Drops a partition: detaches it first, then waits for transactions that may still read it.
 
-    Raises psycopg's LockNotAvailable when a reader takes too long. The partition is detached then, writers go on, and
-    the next call goes on from there.
+    Raises psycopg's LockNotAvailable if a reader takes too long. Then the partition is detached, writers are not
+    stopped, and the next call continues from there.
     """
     if partition.state == "attached":
         await connection.execute(partition.write(DETACH), prepare=False)
@@ -94,7 +95,7 @@ async def drop(connection: Connection, partition: Partition) -> None:
 
 
 async def holders_of_log(connection: Connection, segment_id: int) -> list[str]:
-    """The tables with rows that still need the log of this segment or of an older one."""
+    """The tables that have rows which still need the log of this segment or of an older segment."""
     rows = await connections.execute(connection, FIND_HOLDERS_OF_LOG)
     return [row.table_name for row in rows if await _holds_log(connection, row.table_name, segment_id)]
 
@@ -107,7 +108,7 @@ async def _holds_log(connection: Connection, table: str, segment_id: int) -> boo
 
 
 async def analyze(connection: Connection) -> Sequence[str]:
-    """Renews the planner's statistics of the append-only tables, once per segment; returns the tables' names."""
+    """Renews the planner's statistics of the append-only tables, once for each segment. Returns the tables' names."""
     rows = await connections.execute(connection, FIND_UNANALYZED)
     for row in rows:
         await connection.execute(ANALYZE.format(table=Identifier(row.table_name)), prepare=False)

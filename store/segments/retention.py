@@ -1,8 +1,9 @@
 """Retention: drops segments whose time is over, the oldest first, and no message that a row still needs.
 
-An entry points into its own segment or the one before. So the queues of a segment are dropped with the log of the
-segment before it, in this order: the other tables partitioned by segment, then the entries, and when no statement can
-read them any more, the log that only they needed. At no moment is there an entry without its message.
+The message of an entry lies in the entry's segment or in the segment before. So the queues of a segment are dropped
+together with the log of the segment before it, in this order: the other tables partitioned by segment, then the
+entries, and when no statement can read the entries any more, the log that only they needed. So an entry always has its
+message.
 """
 
 from itertools import takewhile
@@ -19,7 +20,7 @@ from store.segments.rows import ExpiringSegment
 
 
 class UnreleasedQueue(NamedTuple):
-    """The queue of a delay level with entries that are not released."""
+    """The queue of a delay level with entries that are not released yet."""
 
     queue_id: int
 
@@ -49,13 +50,13 @@ def limits(reserved_hours: float) -> dict[str, object]:
 
 
 async def drop_old(connection: Connection, reserved_hours: float) -> list[int]:
-    """Drops what has been closed for longer than `reserved_hours` and than its topics' own; returns the segments done.
+    """Drops segments that have been closed for longer than `reserved_hours` of the broker and of their topics.
 
-    A topic's `reserved_hours` lengthens the life of every segment that holds entries of it, and so of all later ones:
-    segments are dropped in order. It never shortens one. Where RETAIN_UNTIL_EXPORTED is set, a segment that no export
-    holds waits for one, as long as there is room.
+    Returns the ids of the dropped segments. A topic's `reserved_hours` can only lengthen the life of a segment with its
+    entries, and with it the life of all later segments, because segments are dropped in order. With
+    RETAIN_UNTIL_EXPORTED a segment that no export holds waits for an export, as long as there is room.
 
-    Raises psycopg's LockNotAvailable when a reader takes too long.
+    Raises psycopg's LockNotAvailable if a reader takes too long.
     """
     rows = await connections.execute(connection, FIND_EXPIRING_SEGMENTS, limits(reserved_hours))
     done: list[int] = []
@@ -74,13 +75,13 @@ async def drop_old(connection: Connection, reserved_hours: float) -> list[int]:
 
 
 async def leaving() -> int | None:
-    """The segment whose log is dropped next, with all older ones: bodies there that a row needs are appended again."""
+    """The segment whose log is dropped next. Messages up to it that a row needs must be appended again."""
     [row] = await connections.read(FIND_LEAVING_SEGMENT)
     return row.segment_id
 
 
 async def _drop_queues(connection: Connection, segment_id: int) -> bool:
-    """Drops all of a segment but its log, unless a delay level waits in it. The entries are last: they mark the end."""
+    """Drops all partitions of a segment except the log, the entries last, unless a delay level has entries in it."""
     parts = [part for part in await partitions.of_segment(connection, segment_id) if part.state != "missing"]
     going = sorted((part for part in parts if part.table_name != LOG), key=lambda part: part.table_name == ENTRIES)
     if not going:
@@ -99,7 +100,7 @@ async def _drop_queues(connection: Connection, segment_id: int) -> bool:
 
 
 async def _carry_positions(connection: Connection, segment_id: int) -> None:
-    """As a writer of the log: the rows are added to the open segment, which must stay open."""
+    """Adds rows to the open segment, which must stay open meanwhile, so it joins the writers of the log."""
     open_id, _ = await log.join(connection)
     try:
         await connections.execute(connection, CARRY_POSITIONS, {"segment_id": open_id, "from_segment_id": segment_id})
@@ -110,11 +111,11 @@ async def _carry_positions(connection: Connection, segment_id: int) -> None:
 
 
 async def _drop_log(connection: Connection, segment_id: int) -> bool:
-    """Drops a segment's log, unless a row still needs it. Nothing of the segment is left then."""
+    """Drops the log of a segment, its last partition, unless a row still needs the log."""
     if holders := await partitions.holders_of_log(connection, segment_id):
         logger.info("the log of a segment waits for rows that need it", segment=segment_id, tables=holders)
         return False
-    # A batch may have read a log position before the message was appended again: all such batches end first.
+    # A batch may have read a log position before the message was appended again, so wait for all batches under way.
     async with log.exclusive(connection):
         pass
     for partition in await partitions.of_segment(connection, segment_id):

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 
 class ExpiringSegment(NamedTuple):
-    """A closed segment with something left to drop; `before_id` is the closed segment before it.
+    """A closed segment that is not dropped completely. `before_id` is the closed segment before it.
 
-    `awaits_export`: retention waits for exports, and none holds it whole.
+    `awaits_export`: retention waits for exports, and no export holds the segment whole.
     """
 
     id: int

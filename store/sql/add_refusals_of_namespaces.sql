@@ -1,5 +1,5 @@
--- Add the requests that a process refused since it last did so to the rows of their namespaces, as add_refusals does to
--- those of keys.
+-- Add the number of requests that a process has refused since its last call to the rows of their namespaces; as
+-- add_refusals for keys.
 WITH counted AS (
     SELECT n.id, r.refused
     FROM unnest(%(id)s::bigint [], %(refused)s::bigint []) AS r (id, refused)

@@ -1,6 +1,6 @@
 -- Append messages to the open segment of the commit log, in the order given. The caller has joined the writers, so the
--- segment stays open until it commits. An id that the segment holds already fails the whole statement: the caller looked
--- for it before, so another process stored it in between, and the batch is done over.
+-- segment stays open until it commits. If the segment already holds one of the ids, the whole statement fails: the
+-- caller looked for the ids before, so another process has stored one in between, and the batch is repeated.
 INSERT INTO commit_log (
     segment_id, log_offset, stored_at, born_at, topic_id, queue_id, message_id, transaction_id, producer_group_id,
     tags, keys, sharding_key, traceparent, properties, body, body_form

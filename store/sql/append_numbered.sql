@@ -1,7 +1,8 @@
--- Append messages to the open segment, at the log offsets that the statement before took for them (register `mq.appended`, by
--- number); those without one are left out. Safe because that statement looked for the segment and the ids under the lock of
--- the log. An id that another process stored meanwhile fails the statement, and the batch is sent again. The columns are read
--- by number as in `begin_halves`: they have as many rows as a batch has operations, so that no walk to an element is long.
+-- Append messages to the open segment, at the log offsets that the statement before has taken (register `mq.appended`,
+-- by number). Messages without a log offset are left out. Safe because the statement before looked for the segment and
+-- the ids under the lock of the log. If another process has stored one of the ids meanwhile, the statement fails, and
+-- the batch is sent again. Columns are read by number as in `begin_halves`: they have one row for each operation of a
+-- batch, so finding an element is fast.
 INSERT INTO commit_log (
     segment_id, log_offset, stored_at, born_at, topic_id, queue_id, message_id, transaction_id, producer_group_id,
     tags, keys, sharding_key, traceparent, properties, body, body_form

@@ -1,4 +1,5 @@
--- Note that a process is alive, and forget those that were not for a day. One row per process, which changes no index.
+-- Note that a process is alive, and delete processes without a heartbeat for a day. One row per process; an update
+-- changes no index.
 WITH forgotten AS (
     DELETE FROM heartbeat
     WHERE beaten_at < now() - interval '1 day'

@@ -1,3 +1,3 @@
--- Make this database another cell, behind a fence: nothing of it is written under its earlier number from now on.
+-- Make this database another cell. Called during a fence, so no session writes with the earlier cell's id any more.
 UPDATE cell_identity
 SET cell_id = %(cell_id)s, epoch = epoch + 1, fenced_until = NULL

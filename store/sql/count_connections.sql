@@ -1,4 +1,4 @@
--- Count the sessions of this server by their application and state, with the greatest number that it takes.
+-- Count the sessions of this server by application and state, with the server's limit.
 SELECT
     coalesce(nullif(a.application_name, ''), 'unnamed') AS application, coalesce(a.state, 'background') AS state,
     count(*) AS connections, current_setting('max_connections')::integer AS max_connections

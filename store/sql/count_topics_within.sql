@@ -1,2 +1,3 @@
--- Count the topics of users whose names begin with a namespace; those of retries and dead letters begin otherwise.
+-- Count the topics whose names begin with a namespace. Topics of retries and dead letters begin otherwise and do not
+-- count.
 SELECT count(*) AS topics FROM topic WHERE starts_with(name, %(start)s)

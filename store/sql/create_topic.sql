@@ -1,6 +1,6 @@
--- Create a topic, or let it grow to so many queues; it never shrinks. One of the broker's own, which is given `r`, also gets
--- that where it has another permission. A new one lies in the cell and has the home of the topic `beside`, or lies in the
--- open cell. Two processes may do the same at once.
+-- Create a topic, or grow it to `queues` queues; it never shrinks. A topic of the broker's own, which is created with
+-- `r`, also gets this permission if it has another. A new topic gets the cell and the home of the topic `beside`, or
+-- else lies in the open cell. Two processes may do the same at once.
 INSERT INTO topic (name, queues, permission, cell_id, home)
 SELECT
     %(name)s, %(queues)s, %(permission)s,

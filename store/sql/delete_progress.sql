@@ -1,6 +1,6 @@
--- Delete progress of readers that are deleted, so many rows at most: no consumer reads their positions any more. Rows
--- are found by ctid, which is unique within a partition only: a row of another partition with the same ctid is deleted
--- too if it is theirs.
+-- Delete progress of deleted readers, at most `max_rows` rows: no consumer reads their positions any more. Rows are
+-- found by ctid, which is unique within a partition only: a row of another partition with the same ctid is also deleted
+-- if it belongs to one of these readers.
 DELETE FROM progress AS p
 WHERE
     p.reader_id = any(%(reader_ids)s::integer [])

@@ -1,8 +1,8 @@
--- End sessions of writers whose process has stopped in the middle of sending a transaction: such a session counts as active and
--- keeps its locks, and before PostgreSQL 17 no time-out of the server ends it. Safe because without its sync the transaction
--- cannot be committed: nothing of it was stored, and its process, if it goes on, finds the connection closed.
--- A session that works waits for no client; one between two transactions has no xact_start. Each message of the client sets
--- state_change.
+-- End sessions of writers whose process has stopped in the middle of sending a transaction. Such a session counts as
+-- active and keeps its locks, and before PostgreSQL 17 no time-out of the server ends it. Safe because a transaction
+-- without its sync cannot be committed: nothing was stored, and a process that continues finds its connection closed. A
+-- session that works does not wait for its client, and a session between two transactions has no xact_start. Each
+-- message of the client sets state_change.
 SELECT a.pid, pg_terminate_backend(a.pid) AS is_ended
 FROM pg_stat_activity AS a
 WHERE

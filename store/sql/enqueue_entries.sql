@@ -1,6 +1,7 @@
--- Extend queues by entries, each queue densely from its highest offset in the open segment. Safe because the caller holds
--- the locks of these queues and this statement's snapshot is newer than the locks: no other session can read the same highest
--- offset. A queue without an entry in this segment is left out: nothing of it is returned.
+-- Add entries to queues, in each queue without a hole from its highest offset in the open segment on. Safe because the
+-- caller holds the locks of these queues and this statement's snapshot is newer than the locks: no other session can
+-- read the same highest offset. A queue without an entry in this segment is left out, and none of its entries is
+-- returned.
 INSERT INTO consume_queue (
     segment_id, topic_id, queue_id, queue_offset, log_segment, log_offset, tags_code, reconsume_times, entered_at,
     real_topic_id, real_queue_id, real_tags_code, due_at

@@ -1,6 +1,6 @@
--- Enter stored messages at the offsets that the statement before computed under the locks of their queues, and handed on
--- in the register `mq.entries`: of each its topic, queue, offset, segment, log offset and code of tags, all in one row of
--- numbers. Read as one array, an entry takes 3.5 us; as a text for each 5.7.
+-- Enter stored messages at the queue offsets that the statement before has computed under the locks of their queues.
+-- The register `mq.entries` has six numbers for each entry, in one array: topic, queue, queue offset, segment, log
+-- offset, code of tags. Read as one array an entry takes 3.5 us, as a text for each entry 5.7 us.
 INSERT INTO consume_queue (
     segment_id, topic_id, queue_id, queue_offset, log_segment, log_offset, tags_code, reconsume_times, entered_at
 )

@@ -1,5 +1,5 @@
--- Begin a fence of this cell, or make one that stands longer: its epoch is another one from now on. The row's lock has two
--- of them follow each other.
+-- Begin a fence of this cell, or lengthen the fence; each time with a new epoch. Two calls at once wait for each other
+-- at the row.
 UPDATE cell_identity
 SET epoch = epoch + 1, fenced_until = clock_timestamp() + make_interval(secs => %(seconds)s)
 RETURNING epoch, clock_timestamp() AS fenced_at

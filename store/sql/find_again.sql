@@ -1,4 +1,4 @@
--- Find the new log positions of stored messages that were appended again to the open segment.
+-- Find the log positions in the open segment of stored messages that were appended again.
 SELECT old.segment_id AS log_segment, old.log_offset, again.log_offset AS new_offset
 FROM commit_log AS old
 CROSS JOIN LATERAL (

@@ -1,7 +1,8 @@
--- Find messages by a key, the newest first, from below a log offset on. The index on keys gives all messages of the key;
--- `max_looked_at` of them at most are read, in no order, so that a key of millions costs no more than one of thousands:
--- when that many were read, `looked_at` says so and nothing is found. A message that was appended again is found once, at
--- its newest log position; in one of the broker's own topics, by its entry there.
+-- Find messages by a key below a log offset, the newest first. The index on keys returns all messages with the key, of
+-- which at most `max_looked_at` are read, in no order, so that a key of millions of messages costs no more than a key
+-- of thousands. If that many were read, `looked_at` equals the limit and no message is returned. A message that was
+-- appended again is found once, at its newest log position; in a topic of the broker's own it is found by its entry
+-- there.
 WITH found AS MATERIALIZED (
     SELECT m.segment_id, m.log_offset, m.message_id, m.topic_id, m.stored_at, octet_length(m.body) AS size
     FROM commit_log AS m

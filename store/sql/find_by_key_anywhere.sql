@@ -1,7 +1,8 @@
--- Find messages by a key in all topics, or in one, the newest first, each with the name of its topic, unless that was deleted, and without its body.
--- The index on keys gives all messages of the key; `max_looked_at` of them at most are read, in no order, so that a key of
--- millions costs no more than one of thousands: when that many were read, `looked_at` says so and nothing is found. A message
--- that was appended again is found once, at its newest log position. Without a match: one row of NULLs.
+-- Find messages by a key in all topics, or in one topic, the newest first, without their bodies and with the name of
+-- the topic unless it was deleted. The index on keys returns all messages with the key, of which at most
+-- `max_looked_at` are read, in no order, so that a key of millions of messages costs no more than a key of thousands.
+-- If that many were read, `looked_at` equals the limit and no message is returned. A message that was appended again is
+-- found once, at its newest log position. Without a match there is one row with NULLs.
 WITH found AS MATERIALIZED (
     SELECT
         m.log_offset, m.message_id, m.topic_id, m.transaction_id, m.stored_at, m.tags, m.keys,

@@ -1,6 +1,6 @@
--- Find where a message lies in the log, by its id: once, and again in later segments if something needed it for longer than
--- its first segment. The newest first; each partition is probed by index, before anything is put in order.
--- The length of a body is read from its head: no body is read here.
+-- Find the log positions of a message by its id, the newest first: one, and more in later segments if a row needed the
+-- message for longer than its first segment. Each partition is probed by index before the rows are sorted. The length
+-- of a body is read from its head, so no body is read.
 WITH found AS MATERIALIZED (
     SELECT
         m.segment_id, m.log_offset, m.topic_id, m.queue_id, m.transaction_id, m.producer_group_id, m.stored_at,

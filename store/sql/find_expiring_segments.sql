@@ -1,6 +1,7 @@
--- Find the closed segments with something left to drop (their queues, or the log of the one before), the oldest first,
--- and whether their time is over: closed for longer than the retention, and than the reserved time of any topic with
--- entries in them. One awaits its export when none holds it whole: none to the folder that is named, or none at all.
+-- Find the closed segments that are not completely dropped (their queues, or the log of the segment before), the oldest
+-- first, and whether their time is over: they were closed for longer than the retention, and than the reserved time of
+-- each topic with entries in them. A segment awaits an export if no export holds it whole; only exports to `target`
+-- count, if it is given.
 SELECT
     s.id, before.id AS before_id,
     s.closed_at < now() - make_interval(secs => %(reserved_seconds)s)

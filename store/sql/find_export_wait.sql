@@ -1,5 +1,5 @@
--- Find how many closed segments no export holds whole, that retention has not begun to drop, and what it dropped without
--- one. An export counts when it went to the folder that is named, or to any where none is.
+-- Count the closed segments that no export holds whole and retention has not begun to drop, and the segments that were
+-- dropped without an export. Only exports to `target` count, if it is given.
 SELECT
     (
         SELECT count(*)

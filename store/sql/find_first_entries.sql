@@ -1,5 +1,5 @@
--- Find the first entry that each of these messages has in a topic, whichever of its copies in the log it points to. A
--- message without one is not visible there.
+-- Find the first entry of each of these messages in a topic, to whichever log position of the message it points. A
+-- message without an entry is not visible there.
 SELECT DISTINCT ON (m.message_id) m.message_id, e.queue_id, e.queue_offset, e.reconsume_times
 FROM commit_log AS m
 CROSS JOIN LATERAL (

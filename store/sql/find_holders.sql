@@ -1,4 +1,5 @@
--- Find the sessions for whose locks a session waits in the end: those that it waits for may wait themselves, in a line. Only reads.
+-- Find the sessions that hold the locks for which a session waits. If these wait for other sessions, the last ones of
+-- the line are found. Only reads.
 WITH RECURSIVE line (pid) AS (
     SELECT unnest(pg_blocking_pids(%(pid)s::integer))
     UNION

@@ -1,5 +1,5 @@
--- Find the tables, beside the append-only ones, whose rows name a log position: those with a column log_segment. A
--- table that is added later is found here too, and no log is dropped while a row of it needs that log.
+-- Find the tables, except the append-only ones, whose rows contain a log position: they have a column log_segment. A
+-- table that is added later is found too, so no log is dropped while a row of that table needs it.
 SELECT holder.relname AS table_name
 FROM pg_class AS holder
 INNER JOIN pg_attribute AS position ON holder.oid = position.attrelid

@@ -1,7 +1,7 @@
 -- Find the lag of readers in each queue of each topic that they have begun to read, and since when the next entry is
--- visible. A loose index scan goes from topic to topic along the key of progress; per queue it takes one probe for the
--- newest move, one for each bound and one for the next entry. A queue without a move appeared later, and is read from
--- its start.
+-- visible. A loose index scan goes from topic to topic along the key of progress. Each queue takes one probe for the
+-- newest move, one for each bound and one for the next entry. A queue without a move was added later, and is read from
+-- its first entry.
 WITH RECURSIVE topics_read AS (
     SELECT
         g.reader_id,

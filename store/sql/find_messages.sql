@@ -1,7 +1,7 @@
--- Find stored messages by their ids, in every segment that is kept, each with its first entry if it has one: what a
--- repeated send is answered with. Each id is probed by index in each partition, before anything is put in order: a plan
--- made while a partition was empty would walk the log in that order. A message that was appended again is found in each
--- place, the first one last: that is the one whose answer counts.
+-- Find stored messages by their ids in every segment that is kept, each with its first entry if it has one: the answer
+-- to a repeated send. Each id is probed by index in each partition before the rows are sorted; otherwise a plan that
+-- was made while a partition was empty would read the whole log in that order. A message that was appended again is
+-- found at each log position, the first position last, which is the one for the answer.
 WITH found AS MATERIALIZED (
     SELECT
         m.segment_id, m.log_offset, m.message_id, m.topic_id, m.queue_id, m.transaction_id, m.stored_at, m.body

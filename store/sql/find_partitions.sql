@@ -1,6 +1,6 @@
--- Find every table that is partitioned by segment, with its partition of one segment and where that stands: missing,
--- attached, detaching (a DETACH ... CONCURRENTLY was interrupted) or detached. The catalog knows what an interrupted step
--- has done, so each step goes on from here.
+-- Find every table that is partitioned by segment, with its partition of one segment and the partition's state:
+-- missing, attached, detaching (a DETACH ... CONCURRENTLY was interrupted) or detached. The catalog shows what an
+-- interrupted step has done, so each step continues from this state.
 SELECT
     parent.relname AS table_name,
     parent.relname || '_' || %(segment_id)s AS partition_name,

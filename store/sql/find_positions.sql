@@ -1,5 +1,5 @@
--- Find a reader's position in each queue: its newest move, by one index probe, with the bounds of the queue. Where
--- there is none, another probe finds whether the reader has begun to read the topic: then the queue is newer than that.
+-- Find a reader's position in each queue: its newest move, by one index probe, with the bounds of the queue. If there
+-- is no move, another probe finds whether the reader has begun to read the topic; then the queue was added later.
 SELECT
     q.topic_id, q.queue_id, newest.next_offset, newest.move, coalesce(f.min_offset, 0) AS min_offset,
     coalesce(

@@ -1,4 +1,4 @@
--- Find the readers that have progress, without the scheduler: a loose index scan goes from reader to reader along the
+-- Find the readers that have progress, without the scheduler. A loose index scan goes from reader to reader along the
 -- key.
 WITH RECURSIVE readers AS (
     (SELECT p.reader_id FROM progress AS p WHERE p.reader_id > 0 ORDER BY p.reader_id LIMIT 1)

@@ -1,4 +1,4 @@
--- Find a topic by its name, with the version of the map from topics to cells: both are of one snapshot.
+-- Find a topic by its name, with the version of the map from topics to cells, from the same snapshot.
 SELECT t.id, t.name, t.queues, t.permission, t.cell_id, m.version, t.sends_from
 FROM topic AS t
 CROSS JOIN cell_map AS m

@@ -1,5 +1,5 @@
--- Find the tables partitioned by segment whose statistics are older than the open segment. Autovacuum looks at
--- partitions only, never at the whole.
+-- Find the tables partitioned by segment whose statistics are older than the open segment. Autovacuum analyzes
+-- partitions only, never the partitioned table.
 SELECT parent.relname AS table_name
 FROM pg_partitioned_table AS partitioned
 INNER JOIN pg_class AS parent ON partitioned.partrelid = parent.oid

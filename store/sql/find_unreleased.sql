@@ -1,5 +1,5 @@
--- Find a delay level whose queue has entries in a segment that the scheduler has not released yet. It never goes back, so
--- none found once is none for ever.
+-- Find a delay level whose queue has entries in a segment that the scheduler has not released yet. The scheduler never
+-- goes back, so once no level is found, none is found later.
 SELECT q.queue_id
 FROM topic AS t
 CROSS JOIN LATERAL generate_series(0, t.queues - 1) AS q (queue_id)

@@ -1,6 +1,6 @@
--- Find whether consumers can see a message: whether any of its copies has an entry in a topic but the given ones, where
--- messages wait or are set aside. That may be a retry or a dead letter alone, once retention has dropped its first entry. The
--- name is asked of each entry by itself: as a join it would have the planner walk all entries.
+-- Find whether consumers can see a message: whether any of its log positions has an entry in a topic other than the
+-- given hidden ones. The entry may be only a retry or a dead letter, after retention has dropped the first entry. The
+-- topic is looked up for each entry by itself, because with a join the planner would read all entries.
 SELECT e.topic_id
 FROM commit_log AS m
 CROSS JOIN LATERAL (

@@ -1,3 +1,3 @@
--- Hold the lock of the copies alone until the end of the transaction: changes of the configuration wait, and those which are
--- under way end first.
+-- Hold the lock of the copies alone until the end of the transaction, after changes of the configuration that are under
+-- way have ended. New changes wait.
 SELECT pg_advisory_xact_lock(%(key)s)

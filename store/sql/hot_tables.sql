@@ -1,5 +1,5 @@
--- Read how the small tables fare in which rows come and go: their live and dead rows by PostgreSQL's statistics, and when they
--- were vacuumed last.
+-- Read the live and dead rows of the small tables whose rows are soon deleted, by PostgreSQL's statistics, and when the
+-- tables were last vacuumed.
 SELECT
     t.relname::text AS name, t.n_live_tup AS live, t.n_dead_tup AS dead,
     greatest(t.last_vacuum, t.last_autovacuum) AS vacuumed_at, pg_total_relation_size(t.relid) AS bytes

@@ -1,4 +1,5 @@
--- Read which cell this database is, whether it is fenced, and for too long, and what it had that has left it. One row.
+-- Read which cell this database is, whether it is fenced, whether the time of the fence is over, and which topics and
+-- queues have left. One row.
 SELECT
     cell_id, epoch, fenced_until IS NOT NULL AS is_fenced, coalesce(fenced_until < now(), false) AS is_over,
     departed, departed_queues

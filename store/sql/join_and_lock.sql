@@ -1,10 +1,10 @@
--- Join the writers of the log and lock every queue that this transaction extends: those of the parameters, and those that
--- the register `mq.ending` names as `topic:queue,…`. Locked in sorted order, so that no two transactions deadlock; the
--- offsets are read by later statements, whose snapshots see everything that earlier holders of the locks committed.
--- The log comes before the queues, as everywhere; without a queue it is locked by the outer call alone.
--- With `only_free` a queue that another session has locked is passed over instead of waited for. The register `mq.queues`
--- hands on which queues were locked, each as one number (`topic << 32 | queue`): no other one is extended. The segment is the open one of before the lock of the log:
--- later statements compare it once more.
+-- Join the writers of the log and lock every queue that this transaction extends: the queues of the parameters, and
+-- those in the register `mq.ending` as `topic:queue,…`. Queues are locked in sorted order, so that no two transactions
+-- deadlock. Later statements read the offsets, and their snapshots see everything that earlier holders of the locks
+-- have committed. The log is locked before the queues, as everywhere; without a queue only the outer call locks the
+-- log. With `only_free` a queue that another session has locked is skipped and not waited for. The register `mq.queues`
+-- passes on which queues were locked, each as one number (`topic << 32 | queue`); no other queue is extended. The
+-- segment was the open one before the lock of the log, so later statements compare it once more.
 SELECT
     (SELECT s.id FROM segment AS s WHERE s.state = 'open') AS segment_id,
     set_config(

@@ -1,3 +1,3 @@
--- Join the writers of the log until the end of the transaction. Writers share this lock; the roll and the export take it
--- alone, and then know that nothing is being appended.
+-- Join the writers of the log until the end of the transaction. Writers share this lock. The roll and the export hold
+-- the lock alone, so that no append is under way.
 SELECT pg_advisory_xact_lock_shared(%(key)s)

@@ -1,5 +1,5 @@
--- End a fence of this cell, by the run that made it; no row where there is none. A further epoch: what sessions of the fence
--- have learnt is old behind it.
+-- End a fence of this cell, by the run that made it; no row if there is no fence. The epoch is raised, so that sessions
+-- of the time of the fence read again what has left.
 UPDATE cell_identity
 SET epoch = epoch + 1, fenced_until = NULL
 WHERE fenced_until IS NOT NULL

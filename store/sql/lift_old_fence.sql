@@ -1,5 +1,5 @@
--- End a fence whose time is over, by any process; no row where there is none, or its run goes on. A further epoch: what
--- sessions of the fence have learnt is old behind it.
+-- End a fence whose time is over, by any process; no row if there is no fence or its run holds it. The epoch is raised,
+-- so that sessions of the time of the fence read again what has left.
 UPDATE cell_identity
 SET epoch = epoch + 1, fenced_until = NULL
 WHERE fenced_until < clock_timestamp()

@@ -1,4 +1,4 @@
--- List the cells of the installation. Their rows are the control's: those of another cell's database are of no use.
+-- List the cells of the installation. Only the rows at the control count, not those in the database of another cell.
 SELECT id, name, url, takes_topics, parent_id
 FROM cell
 ORDER BY id

@@ -1,7 +1,7 @@
--- List a topic's entries that became visible within a time, the newest first, starting behind a given entry. Where the
--- time begins and ends in each queue is found by halving its dense offsets, some twenty probes by index for a million
--- entries (an entry that retention just dropped counts as earlier); then the last few before that end are read
--- backwards by their key.
+-- List a topic's entries that became visible within a time, the newest first, starting after a given entry. Halving the
+-- range of offsets, which have no hole, finds where the time begins and ends in each queue, with some twenty index
+-- probes for a million entries; an entry that retention has just dropped counts as earlier. Then the last entries
+-- before the end are read backwards by their key.
 WITH RECURSIVE search AS (
     SELECT q.queue_id, edge.is_end, edge.at_time, q.low, q.high
     FROM unnest(%(queue_id)s::integer [], %(low)s::bigint [], %(high)s::bigint []) AS q (queue_id, low, high)

@@ -1,7 +1,7 @@
--- Find from which log offset on the messages of the last so many seconds are, per window, with the offset that comes next.
--- Offsets rise with time but for the moments that neighbouring transactions overlap, so halving the range finds the place
--- by some thirty index probes where an index on the time would cost every write. What a cell that was split off has of its
--- parent is the parent's.
+-- Find the first log offset of the last seconds, for each window, with the next log offset. Offsets rise with time,
+-- except where transactions overlap for a moment, so halving the range finds the offset with some thirty index probes;
+-- an index on the time would cost every write. In a cell that was split off, copies of the parent's messages do not
+-- count.
 WITH RECURSIVE windows AS (
     SELECT
         w.seconds, now() - make_interval(secs => w.seconds) AS since,

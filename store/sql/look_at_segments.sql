@@ -1,5 +1,5 @@
--- Read the open segment: how long it has been open by the database's clock, how many messages it holds at most (by the
--- first and last offset of its log, two index probes) and which next one is ready.
+-- Read the open segment: how long it has been open by the database's clock, how many messages it holds at most (from
+-- the first and last offset of its log, two index probes) and which next segment is ready.
 SELECT
     s.id,
     extract(EPOCH FROM clock_timestamp() - s.opened_at)::double precision / 3600 AS open_hours,

@@ -1,6 +1,7 @@
--- Read what the promises rest on: settings that keep a commit, those that this session was given, and whether it may write.
--- What the session has of the settings by these names, which the form of a result depends on.
--- The process behind the session: two sessions that show the same one share it by turns. Whether Citus is in the database.
+-- Read settings that the broker's promises depend on: those that make a commit durable, those of this session, and
+-- whether it may write. Also the settings with the given names, on which the form of a result depends; the server
+-- process of the session, which is the same for two sessions if a pooler shares it between them; and whether Citus is
+-- in the database.
 SELECT
     current_setting('fsync') AS fsync,
     current_setting('full_page_writes') AS full_page_writes,

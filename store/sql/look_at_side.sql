@@ -1,5 +1,5 @@
--- Read which server and which database this is, and whether the server follows another one. The numbers of a server's control
--- file are the same in its standbys.
+-- Read which server and database this is, and whether the server is a standby. A server and its standbys have the same
+-- numbers in their control file.
 SELECT
     c.system_identifier, pg_is_in_recovery() AS is_standby, current_database() AS database,
     has_function_privilege('pg_promote(boolean, integer)', 'execute') AS may_promote, i.cell_id, i.epoch, i.installation,

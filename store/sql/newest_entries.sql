@@ -1,5 +1,5 @@
--- Find the newest entries of a queue below an offset, the newest first, by two index probes each: the entry, and the head of
--- the message that it makes visible, which is null where retention has dropped that message's segment.
+-- Find the newest entries of a queue below an offset, the newest first, by two index probes each: one for the entry,
+-- one for the head of its message, which is null if retention has dropped the segment of the message.
 SELECT
     c.queue_offset, c.reconsume_times AS counted, c.entered_at, m.message_id, m.transaction_id, m.tags, m.keys, m.stored_at
 FROM (

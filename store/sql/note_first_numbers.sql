@@ -1,5 +1,5 @@
--- Note the first number of each sequence that this database gives itself, behind a fence: rows with lower ones are copies of
--- what another cell counts.
+-- Note the first number of each sequence that this database itself takes. Called during a fence. Rows with lower
+-- numbers are copies, which another cell counts.
 UPDATE cell_identity
 SET
     first_numbers = (

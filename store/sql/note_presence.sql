@@ -1,5 +1,5 @@
--- Note which groups ask this process, and forget those that did not for a day. One row per process, role and group,
--- which changes no index.
+-- Note which groups call this process, and delete groups without a call for a day. One row for each process, role and
+-- group; an update changes no index.
 WITH forgotten AS (
     DELETE FROM presence
     WHERE asked_at < now() - interval '1 day'

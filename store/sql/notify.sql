@@ -1,3 +1,3 @@
--- Notify the other processes: of messages that became visible, or of a changed configuration. Runs outside the writing
--- transaction, whose commit it would have take a lock of the whole database.
+-- Notify the other processes of messages that became visible, or of a changed configuration. Not in the writing
+-- transaction, because its commit would take a lock of the whole database.
 SELECT pg_notify(%(channel)s, %(payload)s)

@@ -1,5 +1,6 @@
--- Find what pins the oldest snapshots of this database: sessions, prepared transactions and replication slots. No dead row that
--- is newer than the oldest of them can be vacuumed. The age in transactions orders them; of a session its times are known.
+-- Find what pins the oldest snapshots of this database: sessions, prepared transactions and replication slots. No dead
+-- row that is newer than the oldest snapshot can be vacuumed. They are sorted by age in transactions; the age in
+-- seconds is only known of sessions.
 SELECT p.kind, p.name, p.state, p.transactions, p.seconds
 FROM (
     SELECT

@@ -1,5 +1,5 @@
--- Read the open segment and the database's time. A writer of the log has taken its shared lock in an earlier statement
--- (`join_writers`), so this snapshot is later than the lock: the segment stays open until the transaction ends.
+-- Read the open segment and the database's time. A writer has taken the shared lock of the log in an earlier statement
+-- (`join_writers`), so this snapshot is newer than the lock, and the segment stays open until the transaction ends.
 SELECT id, now() AS now
 FROM segment
 WHERE state = 'open'

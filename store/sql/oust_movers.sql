@@ -1,5 +1,5 @@
--- End the sessions in this database of runs that move topics, all but this one: the run that they belong to changes nothing any
--- more. Rows that are read are the server's own.
+-- End the sessions in this database of other runs that move topics, so that these runs change nothing any more. Reads
+-- only views of the server.
 SELECT a.pid, pg_terminate_backend(a.pid) AS is_asked
 FROM pg_stat_activity AS a
 WHERE

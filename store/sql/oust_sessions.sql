@@ -1,7 +1,7 @@
--- End the broker's sessions in this database, all or some of them, and name those that are still there; those of the run that
--- moves topics stay. A session that is about to begin is in no list of sessions yet, but holds a lock on the database: it is
--- named without an end, for it may have read the database's settings before they were changed. It lets go of the lock behind
--- its entry in the list. Rows that are read are the server's own.
+-- End the broker's sessions in this database, all or some, except those of the run that moves topics, and return the
+-- sessions that still exist. A session that is about to begin is not in the list of sessions yet, but holds a lock on
+-- the database. It is returned without being ended, because it may have read the database's settings before they were
+-- changed; it releases the lock after it is in the list. Reads only views of the server.
 SELECT a.pid, pg_terminate_backend(a.pid) AS is_asked
 FROM pg_stat_activity AS a
 WHERE

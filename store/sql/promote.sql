@@ -1,2 +1,2 @@
--- Have this standby take writes; it is asked for only, and `read_replay` says when it does.
+-- Ask this standby to become a primary, without waiting: `read_replay` shows when it has become one.
 SELECT pg_promote(false) AS is_asked

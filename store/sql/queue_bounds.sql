@@ -1,5 +1,5 @@
--- The bounds of any queues, in the order given: the lowest offset kept and the next one to be written, each by one index
--- probe, with the time of the newest entry.
+-- Read the bounds of queues, in the given order: the lowest offset that is kept and the next offset to be written, each
+-- by one index probe, and the time of the newest entry.
 SELECT
     q.topic_id, q.queue_id,
     coalesce(f.min_offset, 0) AS min_offset,

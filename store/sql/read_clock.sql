@@ -1,2 +1,2 @@
--- Read the clock of this server: sessions that begin from now on began later.
+-- Read the clock of this server. Sessions that begin after this have a later time of begin.
 SELECT clock_timestamp() AS now

@@ -1,4 +1,4 @@
--- Read how many standbys follow this server, how many bytes of WAL the one furthest behind has still to replay (nothing without a
+-- Read the number of this server's standbys, how many bytes of WAL the slowest has still to replay (NULL without a
 -- standby, and for a role that may not see them), and the number of the last message.
 SELECT
     count(*)::integer AS standbys,

@@ -1,6 +1,6 @@
--- Read the messages that the register `mq.handed` names as `segment log_offset,…`: those that the transaction before handed
--- out on this connection. Behind a pooler it may be another connection's: the reader compares the log positions, and reads by
--- them what it misses. Each message is probed by index on its own, as in read_entries.
+-- Read the messages in the register `mq.handed`, as `segment log_offset,…`, which the transaction before has handed out
+-- on this connection. Behind a pooler the register may belong to another client: the caller compares the log positions,
+-- and reads missing messages by their positions. Each message is probed by index on its own, as in read_entries.
 SELECT m.*
 FROM (
     SELECT string_to_array(given.position, ' ')::bigint [] AS n

@@ -1,7 +1,8 @@
--- Read what a filter needs of the entries of several queues, each queue from its own offset on, in order: no bodies,
--- which may be large, and most of which a filter passes over. Each message is probed by index on its own, as in
--- read_entries. The queues come in the order given, and their entries until those before an entry have `max_bytes` of
--- properties: of the others only the length is known, which needs no look at what lies out of line.
+-- Read the fields of entries that a filter needs, for several queues, each queue from its own offset on, in order.
+-- Bodies are not read, because they may be large and a filter skips most of them. Each message is probed by index on
+-- its own, as in read_entries. Queues come in the given order, and their entries until the entries before have
+-- `max_bytes` of properties. Of further entries only the length of the properties is read, which does not fetch large
+-- values.
 SELECT
     h.entry_topic_id, h.entry_queue_id, h.queue_offset, h.tags_code, h.reconsume_times,
     h.segment_id, h.log_offset, h.origin_topic_id, h.sharding_key, h.tags, h.properties, h.body_bytes

@@ -1,4 +1,4 @@
--- Read what each segment takes on disk, indexes and large values included: the sum of its partitions.
+-- Read the bytes that each segment takes on disk: the sum of its partitions, with indexes and large values.
 SELECT
     s.id, s.state, s.opened_at, s.closed_at, sum(pg_total_relation_size(part.oid))::bigint AS bytes,
     max(pg_total_relation_size(part.oid)) FILTER (WHERE parent.relname = 'commit_log')::bigint AS log_bytes

@@ -1,17 +1,17 @@
--- Append messages to the open segment and enter each in its queue, or in that of its delay level, at the next offset; one
--- whose `queue` is 0 waits by a timer and is entered nowhere.
--- Left out are: messages whose queue is not locked here (register `mq.queues`) or has no entry in the segment yet, all of
--- a request that `skip_stored` has found, those whose time of delivery is over or too far ahead, and all when the segment is
--- no longer the open one. The messages of one request go to one queue, so that all of them are stored or none. Safe because this snapshot is newer than the locks: no other
--- transaction reads the same highest offset. An id that another process stored meanwhile fails the statement, and the batch
--- is sent again.
--- The queues of the entries come once: `queue` is the number of a message's queue among them. `rank` is the number of the
--- message among those of its queue, counted from the highest offset on, but for the messages of earlier requests that are
--- left out (register `mq.skipped`, by request). So nothing is sorted by message, and no row is kept twice.
--- A delayed message is entered with its time of delivery in ms, rounded up: it may be late by a part of a millisecond.
--- The register `mq.timers` hands on which of those with a timer are stored: `number:log_offset,…`.
--- A column in which no message has a value comes as an empty array, of which each row is NULL: so do the delay and the queue
--- of the message itself when nothing is delayed, and the number of the request when nothing is repeatable.
+-- Append messages to the open segment and enter each in its queue, or in the queue of its delay level, at the next
+-- offset. A message whose `queue` is 0 waits for a timer and gets no entry. Left out are: messages whose queue is not
+-- locked here (register `mq.queues`) or has no entry in the segment yet; all messages of a request that `skip_stored`
+-- has found; messages whose time of delivery is over or too far ahead; and all messages if the segment is no longer the
+-- open one. The messages of one request have one queue, so either all or none of them are stored. Safe because this
+-- snapshot is newer than the locks: no other transaction reads the same highest offset. If another process has stored
+-- one of the ids meanwhile, the statement fails, and the batch is sent again. The array of queues has each queue once,
+-- and `queue` is the number of a message's queue in it. `rank` is the number of the message among the messages of its
+-- queue, counted from the highest offset on; messages of earlier requests that are left out (register `mq.skipped`, by
+-- request) are subtracted. So nothing is sorted by message, and no row is kept twice. A delayed message is entered with
+-- its time of delivery in ms, rounded up, so it may be late by a part of a millisecond. The register `mq.timers` passes
+-- on which messages with a timer are stored: `number:log_offset,…`. A column without any value is an empty array, of
+-- which each row is NULL: for instance the delay and the message's own queue if no message is delayed, and the number
+-- of the request if no message is repeatable.
 WITH tail AS MATERIALIZED (
     SELECT array_agg(coalesce(newest.queue_offset, -1) ORDER BY q.number) AS offsets
     FROM unnest(%(entry_topic_id)b::integer [], %(entry_queue_id)b::integer []) WITH ORDINALITY

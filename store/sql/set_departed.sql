@@ -1,4 +1,4 @@
--- Note the topics, and the queues of the broker's own topics, that this database had and that are another cell's. Done behind
--- a fence only: no session of before it lives on.
+-- Note the topics, and the queues of the broker's own topics, that have left this database for another cell. Only
+-- during a fence, so that no earlier session continues without knowing them.
 UPDATE cell_identity
 SET departed = %(topics)s::integer [], departed_queues = %(queues)s::bigint []

@@ -1,4 +1,4 @@
--- Read what all segments take on disk together, indexes and large values included.
+-- Read the bytes that all segments together take on disk, with indexes and large values.
 SELECT coalesce(sum(pg_total_relation_size(part.oid)), 0)::bigint AS bytes
 FROM pg_partitioned_table AS partitioned
 INNER JOIN pg_class AS parent ON partitioned.partrelid = parent.oid

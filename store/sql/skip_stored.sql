@@ -1,6 +1,7 @@
--- Name the requests of which one of the `repeatable` ids is stored, for the register `mq.skipped`: of each request -1, or the
--- number of messages that are left out before it in its queue. Safe under the locks of the queues alone: an id that another
--- process stores behind this snapshot fails the statement that appends, and the batch is sent again.
+-- Find the requests of which one of the `repeatable` ids is stored, for the register `mq.skipped`: for such a request
+-- -1, for other requests the number of messages that are left out before it in its queue. Safe with the locks of the
+-- queues alone: if another process stores an id after this snapshot, the statement that appends fails, and the batch is
+-- sent again.
 SELECT
     set_config(
         'mq.skipped',

@@ -1,4 +1,4 @@
--- Lock those of a reader's queues that are free, until the transaction ends, without waiting. Their positions are read
--- by a later statement, whose snapshot then sees every move that was committed before.
+-- Lock the free ones of a reader's queues until the transaction ends, without waiting. A later statement reads their
+-- positions, and its snapshot sees every move that was committed before.
 SELECT k.key, pg_try_advisory_xact_lock(k.key) AS taken
 FROM unnest(%(keys)s::bigint []) AS k (key)

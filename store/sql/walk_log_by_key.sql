@@ -1,7 +1,6 @@
--- Find messages by a key that very many have: the log is read backwards by its own key from below an offset on,
--- `max_looked_at` messages at most, and what matches among these is given, each row with the lowest offset that was
--- looked at (`go_on_below`, null at the end). Nothing that matches: one row with that alone. The conditions are those of
--- find_by_key.
+-- Find messages by a key that very many messages have. The log is read backwards by its own key from below an offset,
+-- at most `max_looked_at` messages. Each matching row has the lowest offset that was read (`go_on_below`, null at the
+-- end); without a match there is one row with only this offset. The conditions are those of find_by_key.
 WITH looked_at AS MATERIALIZED (
     SELECT m.segment_id, m.log_offset, m.message_id, m.topic_id, m.stored_at, m.keys, octet_length(m.body) AS size
     FROM commit_log AS m

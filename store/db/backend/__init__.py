@@ -1,1 +1,1 @@
-"""Django's PostgreSQL, with the patience of a request: the engine of the settings. Django looks for `base` here."""
+"""The database engine of the settings: Django's PostgreSQL with the patience of a request. Django imports `base`."""

@@ -10,7 +10,7 @@ from store.db.patience import Unanswered
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Django's; a request that has waited in vain gets no other connection: it would wait for that, too."""
+    """Django's wrapper. A request that has waited in vain gets no new connection, for which it would wait too."""
 
     def get_new_connection(self, conn_params: Any) -> Any:
         """As Django's; raises Unanswered."""
