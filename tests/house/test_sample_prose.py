@@ -1,10 +1,10 @@
-"""Promises of tools/sample_prose.py: a seed names a sample, so two readers can speak about the same sentences."""
+"""Promises of tools/house/sample_prose.py: a seed names a sample, so two readers can speak about the same sentences."""
 
 import ast
 
 import pytest
 
-from tools import sample_prose
+from tools.house import sample_prose
 
 
 def test_the_same_seed_prints_the_same_sample_of_60_explanations_30_sentences_and_20_refusals(

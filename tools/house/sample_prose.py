@@ -1,4 +1,4 @@
-"""Prints docstrings, comments, sentences of pages and refusals that a seed chooses at random, to judge the prose by."""
+"""Prints docstrings, comments, sentences of pages and refusals at random, so that readers can rate the prose."""
 
 import argparse
 import ast
@@ -10,7 +10,7 @@ import tokenize
 from collections.abc import Iterable, Iterator
 
 from mqbroker.embedded.commands import ROOT
-from tools.figures import GENERATED, PRODUCT
+from tools.house.figures import GENERATED, PRODUCT
 
 COUNTS = {"docstrings and comments": 60, "sentences of pages": 30, "refusals": 20}
 PAGES = ("README.md", "CONTRIBUTING.md", "client/README.md", "docs/**/*.md")
@@ -27,7 +27,7 @@ Passage = tuple[str, int, str]
 
 
 def main(words: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m tools.sample_prose", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.house.sample_prose", description=__doc__)
     parser.add_argument("--seed", type=int, required=True, help="the same seed prints the same sample of a checkout")
     for kind, sampled in sample(parser.parse_args(words).seed).items():
         print(f"# {len(sampled)} {kind}")
