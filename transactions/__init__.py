@@ -1,1 +1,1 @@
-"""The producer's side: half messages, the ends that decide them and the checks that ask about them."""
+"""The producer's side: half messages, the ends that decide them, the checks that ask producers, and outboxes."""

@@ -1,4 +1,4 @@
-"""Discards: undecided halves are set aside after their last check, until an operator resumes or resolves them."""
+"""Discards: after their last check, undecided half messages wait until an operator resumes or decides them."""
 
 import asyncio
 import uuid
@@ -30,7 +30,7 @@ from transactions.rows import DiscardedHalf, ResumedHalf
 
 
 class TransactionId(NamedTuple):
-    """A transaction that is to be discarded or rolled back."""
+    """The id of a transaction to be discarded or rolled back."""
 
     transaction_id: UUID
 
@@ -41,22 +41,22 @@ FIND_LEFTOVERS = Statement(__file__, "find_leftovers", TransactionId)
 FIND_OUTDATED = Statement(__file__, "find_outdated", TransactionId)
 RESUME_HALVES = Statement(__file__, "resume_halves", ResumedHalf)
 
-# Of one run.
+# The most transactions of one run; the next run continues.
 MAX_DISCARDED_AT_ONCE = 1000
 MAX_ROLLED_BACK_AT_ONCE = 500
-# Of the operation that rolls back a leftover.
+# The remark of the operation that rolls back a leftover.
 REMARK = "discarded, and not decided before its segment was dropped"
 
 
 async def run(late_seconds: float = 0) -> int:
-    """Discards the halves that have had TRANSACTION_CHECK_MAX checks; returns their number."""
+    """Discards half messages that have had TRANSACTION_CHECK_MAX checks. Returns their number."""
     parameters = {"late_seconds": late_seconds, "max_halves": MAX_DISCARDED_AT_ONCE}
     rows = await connections.read(FIND_EXHAUSTED, parameters)
     return await _discard(rows, f"no decision after {schedule.most_checks()} checks")
 
 
 async def run_outdated() -> int:
-    """Discards the halves that are older than the retention; returns their number."""
+    """Discards half messages that are older than the retention. Returns their number."""
     parameters = {"reserved_hours": settings.RESERVED_HOURS, "max_halves": MAX_DISCARDED_AT_ONCE}
     rows = await connections.read(FIND_OUTDATED, parameters)
     return await _discard(rows, f"no decision within the retention of {settings.RESERVED_HOURS} hours")
@@ -97,7 +97,7 @@ class Discard(Operation[int]):
 
 
 def _publications(half: DiscardedHalf, topic_id: int) -> list[Publication]:
-    """The entries of a discarded half; each counts the checks of its transaction."""
+    """The entries of a discarded half message. Each has the number of checks of its transaction."""
     return [
         Publication(
             message_id=message_id,
@@ -115,8 +115,8 @@ def _publications(half: DiscardedHalf, topic_id: int) -> list[Publication]:
 async def resume(transaction_id: uuid.UUID, reason: str | None, note: Note | None = None) -> Awaited:
     """Makes a discarded transaction pending again, with 0 checks.
 
-    Raises TransactionNotFound when no discarded transaction has this id, TransactionEnded when it was discarded and is
-    decided, TransactionDiscarded when it is older than the retention: no check may keep it longer.
+    Raises TransactionNotFound if no discarded transaction has this id, TransactionEnded if the discarded transaction is
+    decided, TransactionDiscarded if it is older than the retention, since checks must not keep its message longer.
     """
     try:
         return await writer.run(Resume(transaction_id, reason), note)
@@ -126,7 +126,7 @@ async def resume(transaction_id: uuid.UUID, reason: str | None, note: Note | Non
 
 
 class Resume(OfTransaction[Awaited]):
-    """A resume is one update and its operation."""
+    """Resumes a discarded transaction, by one update, and records the operation."""
 
     __slots__ = ("reason",)
 
@@ -151,10 +151,10 @@ class Resume(OfTransaction[Awaited]):
 
 
 async def _refusal(batch: Batch, transaction_id: uuid.UUID) -> Refusal:
-    """The refusal of a resume that found nothing. Raises Overtaken where that was discarded since."""
+    """The refusal of a resume that found no row. Raises Overtaken if the transaction was discarded since."""
     found = await batch.read(FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
     if not found:
-        # Another cell may have it.
+        # Another cell may have the transaction.
         return TransactionNotFound(states.not_discarded(transaction_id).detail)
     if found[0].state == "PREPARED":
         return states.not_discarded(transaction_id)
@@ -170,10 +170,10 @@ async def _refusal(batch: Batch, transaction_id: uuid.UUID) -> Refusal:
 
 
 async def resolve(transaction_id: uuid.UUID, state: str, reason: str, note: Note | None = None) -> Ended:
-    """Decides a discarded transaction for good: an operator's COMMIT or ROLLBACK, with the reason.
+    """Decides a discarded transaction: an operator's COMMIT or ROLLBACK, with the reason.
 
-    Answers as an end. Raises TransactionNotFound when it is not discarded and never was, TransactionEnded when it was
-    decided otherwise.
+    Answers as an end. Raises TransactionNotFound if the transaction was never discarded, TransactionEnded if it was
+    decided the other way.
     """
     end = End(transaction_id, state, "operator", remark=reason, discarded=True)
     try:
@@ -194,17 +194,17 @@ async def _require_once_discarded(transaction_id: uuid.UUID) -> None:
 async def resolve_any(transaction_id: uuid.UUID, state: str, reason: str, note: Note | None = None) -> Ended:
     """Decides a pending or discarded transaction as an operator, with the reason.
 
-    Answers as an end. Raises TransactionNotFound, or TransactionEnded when it was decided the other way.
+    Answers as an end. Raises TransactionNotFound, or TransactionEnded if it was decided the other way.
     """
     end = End(transaction_id, state, "operator", remark=reason, discarded=None)
     return await writer.run(end, note)
 
 
 async def roll_back_leftovers() -> int:
-    """Rolls back the discarded halves whose log is dropped next; returns their number.
+    """Rolls back discarded half messages in the segment whose log is dropped next. Returns their number.
 
-    The log stays while one of them is left. The roll-back is an operation like any other, so that a late end is refused
-    with the state of its transaction.
+    The log is kept until all of them are rolled back. Each rollback is recorded as an operation, so that the refusal of
+    a late end can name the state of the transaction.
     """
     leaving_id = await retention.leaving()
     ended = 0
@@ -217,7 +217,7 @@ async def roll_back_leftovers() -> int:
 
 
 async def _roll_back(transaction_id: uuid.UUID) -> bool:
-    """Whether this call decided; False when an operator was faster."""
+    """Rolls a transaction back. Returns False if an operator decided it first."""
     try:
         await writer.run(End(transaction_id, "ROLLBACK", "limit", remark=REMARK, discarded=True))
     except Refusal as refusal:

@@ -1,4 +1,4 @@
-"""Endpoints: where a producer group is asked about its halves, their registration, and which may be called now."""
+"""Endpoints: the URLs at which producer groups are asked, their registration, and which may be called now."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -20,13 +20,13 @@ from webhooks.callees import ROTATION_HOURS, Callee, Health
 
 
 class CircuitState(NamedTuple):
-    """The state that an endpoint's circuit has after a call."""
+    """The state of an endpoint's circuit after a call."""
 
     state: str
 
 
 class Probe(NamedTuple):
-    """The circuit of an endpoint whose one probe was claimed."""
+    """The circuit of an endpoint whose only probe was claimed."""
 
     state: str
     failures: int
@@ -62,19 +62,19 @@ FIELDS = fields.of(
     registration.TIMEOUT,
     registration.CONCURRENCY,
 )
-# What changes how an endpoint is called, not where.
+# The fields that change how an endpoint is called, but not its URL.
 PACE = fields.named(FIELDS, "max_batch", "timeout_seconds", "concurrency")
 
 health = Health(CLAIM_PROBE, UPDATE_CIRCUIT)
 
 
 async def of_url(group: ProducerGroupRow | None, group_name: str, url: str) -> int:
-    """The id of the group's endpoint at this URL; a group that does not exist yet (None) has none.
+    """The id of the group's endpoint at this URL. A group that does not exist yet is None.
 
-    Raises MessageIllegal when the group has registered no such endpoint.
+    Raises MessageIllegal if the group has no endpoint at this URL.
     """
     rows: Sequence[EndpointId] = ()
-    # PostgreSQL takes no NUL in a text, and no endpoint has one.
+    # PostgreSQL refuses a NUL in a text, and no endpoint's URL has one.
     if group is not None and "\x00" not in url:
         rows = await connections.read_control(FIND_ENDPOINT, {"group_id": group.id, "url": url})
     if not rows:
@@ -93,15 +93,12 @@ async def callable_endpoints(group_id: int) -> Sequence[Callee]:
 
 
 def page(group: ProducerGroup, after: int, count: int) -> Sequence[Endpoint]:
-    """The group's endpoints in the order of their registration, the first `count` behind the id `after`."""
+    """The group's endpoints in the order of their registration: the first `count` after the id `after`."""
     return endpoint_health.show(list(group.endpoints.filter(id__gt=after).order_by("id")[:count]))
 
 
 def find(group: ProducerGroup, endpoint_id: int) -> Endpoint:
-    """The group's endpoint of this id.
-
-    Raises EndpointNotExist.
-    """
+    """The group's endpoint with this id. Raises EndpointNotExist."""
     endpoint = group.endpoints.filter(id=endpoint_id).first()
     if endpoint is None:
         raise EndpointNotExist(
@@ -112,11 +109,10 @@ def find(group: ProducerGroup, endpoint_id: int) -> Endpoint:
 
 
 def register(group: ProducerGroup, given: Mapping[str, Any]) -> tuple[Endpoint, bool]:
-    """Creates an endpoint, or changes the one that the group has at this `url` already: a producer may register at each
-    of its starts.
+    """Creates an endpoint, or changes the group's endpoint at this `url`. Returns it and whether it is new.
 
-    The flag is whether it was created. Raises MessageIllegal for a URL that may not be called, a secret that cannot
-    sign, or too many endpoints.
+    So a producer may register its endpoint at every start. Raises MessageIllegal for a URL that may not be called, a
+    secret that cannot sign, or too many endpoints.
     """
     existing = _at(group, given["url"])
     if existing is not None:
@@ -131,7 +127,7 @@ def register(group: ProducerGroup, given: Mapping[str, Any]) -> tuple[Endpoint, 
             copies.write(Endpoint, [endpoint.id])
             return endpoint, True
     except IntegrityError as problem:
-        # Since the read above another process registered the same URL, or deleted the group.
+        # After the read above, another process has registered the same URL or deleted the group.
         existing = _at(group, given["url"])
         if existing is None:
             raise GroupNotExist(f"The producer group {group.name} was just deleted.") from problem
@@ -143,10 +139,10 @@ def _at(group: ProducerGroup, url: str) -> Endpoint | None:
 
 
 def change(endpoint: Endpoint, given: Mapping[str, Any]) -> Endpoint:
-    """Changes the given fields, and closes the circuit: a change by an operator is the way out of `disabled`.
+    """Changes the given fields and closes the circuit, so that an operator can enable a disabled endpoint.
 
-    A `secret` replaces the one before as `rotate_secret` does. Raises MessageIllegal as `register` does, and when the
-    group has another endpoint at the new URL.
+    A `secret` replaces the earlier one, as `rotate_secret` does. Raises MessageIllegal as `register`, and if the group
+    has another endpoint at the new URL.
     """
     registration.validate({name: value for name, value in given.items() if value != getattr(endpoint, name)})
     changes = {**registration.changes(endpoint, given), "void_answers": 0, "void_since": None}
@@ -163,7 +159,7 @@ def change(endpoint: Endpoint, given: Mapping[str, Any]) -> Endpoint:
 
 
 def rotate_secret(endpoint: Endpoint, secret: str | None) -> Endpoint:
-    """Gives the endpoint a new secret, made when None is given. For ROTATION_HOURS the old one signs beside it.
+    """Gives the endpoint a new secret; None creates one. For ROTATION_HOURS calls are also signed with the old secret.
 
     Raises MessageIllegal for a secret that cannot sign.
     """
@@ -171,9 +167,9 @@ def rotate_secret(endpoint: Endpoint, secret: str | None) -> Endpoint:
 
 
 def signing_secrets(endpoint: Endpoint) -> Sequence[str]:
-    """The secrets that sign now: for ROTATION_HOURS after a rotation both of them, by the database's clock.
+    """The secrets that sign now: both for ROTATION_HOURS after a rotation, by the database's clock.
 
-    Raises SystemBusy when this process has no key for them.
+    Raises SystemBusy if this process has no key to open them.
     """
     if not endpoint.secret:
         raise SystemBusy(f"The secret of the endpoint {endpoint.url} cannot be read: see MQBROKER_SECRETS_KEYS.")
@@ -184,7 +180,7 @@ def signing_secrets(endpoint: Endpoint) -> Sequence[str]:
 
 
 def remove(endpoint: Endpoint) -> None:
-    """Deletes an endpoint; halves that named it are asked about at the group's others."""
+    """Deletes an endpoint. For half messages that named it, the group's other endpoints are asked."""
     with copies.change():
         endpoint_id = endpoint.id
         endpoint.delete()

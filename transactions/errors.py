@@ -4,17 +4,17 @@ from store.errors import Refusal
 
 
 class TransactionNotFound(Refusal):
-    """No transaction has this id, or its segment is gone."""
+    """No transaction has this id, or its segment was dropped."""
 
     code = "transaction_not_found"
 
 
 class NotDiscarded(TransactionNotFound):
-    """No discarded transaction has this id, whether or not another one has."""
+    """No discarded transaction has this id; a transaction in another state may have it."""
 
 
 class TransactionsRejected(Refusal):
-    """Half messages are refused by setting or for the group (RocketMQ's rejectTransactionMessage)."""
+    """A setting or the group refuses half messages (RocketMQ's rejectTransactionMessage)."""
 
     code = "transactions_rejected"
 
@@ -26,19 +26,19 @@ class ProducerGroupWrong(Refusal):
 
 
 class CommitLogOffsetWrong(Refusal):
-    """The offset is not that of the transaction's message."""
+    """The log offset in the request is not the one of the transaction's message."""
 
     code = "commit_log_offset_wrong"
 
 
 class TransactionEnded(Refusal):
-    """The transaction was decided the other way before."""
+    """The transaction is decided already, the other way."""
 
     code = "transaction_ended"
 
 
 class TransactionDiscarded(Refusal):
-    """The transaction was given up after its last check; only an operator decides it now."""
+    """The transaction was discarded after its last check. Only an operator can decide it now."""
 
     code = "transaction_discarded"
 

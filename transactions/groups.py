@@ -1,4 +1,4 @@
-"""Producer groups by name, cached for a moment by each process."""
+"""Producer groups by name, cached for seconds by each process."""
 
 import fnmatch
 from typing import NamedTuple
@@ -31,7 +31,7 @@ NAME_PRODUCER_GROUPS = Statement(__file__, "name_producer_groups", NamedGroup)
 
 
 class ProducerGroups(Groups[ProducerGroupRow]):
-    """What one process caches of producer groups."""
+    """The producer groups that one process has cached."""
 
     def __init__(self) -> None:
         super().__init__("producer", MAX_CHARACTERS, FIND_PRODUCER_GROUP, CREATE_PRODUCER_GROUP, ProducerGroup)
@@ -42,7 +42,7 @@ def _groups() -> ProducerGroups:
 
 
 def known(name: str) -> ProducerGroupRow | None:
-    """The group of this name, where this process has looked it up just before; else None."""
+    """The group of this name, if this process has it in its cache; else None."""
     return runtime.control(ProducerGroups).known(name)
 
 
@@ -52,30 +52,27 @@ async def find(name: str) -> ProducerGroupRow | None:
 
 
 async def existing(name: str) -> ProducerGroupRow:
-    """The group of this name.
-
-    Raises GroupNotExist when there is none.
-    """
+    """The group of this name. Raises GroupNotExist if there is none."""
     return await _groups().existing(name)
 
 
 def absent(name: str) -> GroupNotExist:
-    """The refusal of a name that no group has."""
+    """The refusal for a name that no group has."""
     return _groups().absent(name)
 
 
 def forget(name: str) -> None:
-    """Drops what this process caches of a group that was just changed here."""
+    """Drops a group from the caches, after this process has changed it."""
     _groups().forget(name)
 
 
 def validate_name(name: str) -> None:
-    """Raises MessageIllegal unless the name is one that a group may have."""
+    """Raises MessageIllegal unless a group may have this name."""
     _groups().validate_name(name, "producer_group")
 
 
 async def find_for_producing(name: str) -> ProducerGroupRow | None:
-    """The group that begins a transaction; None where `for_producing` will make it.
+    """The group that begins a transaction; None if `for_producing` will create it.
 
     Raises GroupNotExist or TransactionsRejected.
     """
@@ -89,9 +86,9 @@ async def find_for_producing(name: str) -> ProducerGroupRow | None:
 
 
 async def for_producing(name: str, owner: str | None = None) -> ProducerGroupRow:
-    """As `find_for_producing`, made at its first use: for the API key `owner` alone, or for each key.
+    """As `find_for_producing`, but creates a missing group: for the API key `owner` only, or with None for all keys.
 
-    Raises NoPermission, too, where another key was faster to make it.
+    Also raises NoPermission if a request with another key has created the group meanwhile.
     """
     group = await find_for_producing(name)
     if group is None:
@@ -102,15 +99,15 @@ async def for_producing(name: str, owner: str | None = None) -> ProducerGroupRow
 
 
 async def of_topic(topic: str) -> ProducerGroupRow:
-    """The group with the name of a topic that exists; made at its first use, for each key that may produce there.
+    """The group with the name of an existing topic; a missing group is created for all keys that may produce there.
 
-    RocketMQ's newer clients name no producer group: all producers of a topic are one.
+    RocketMQ's newer clients name no producer group, so all producers of a topic are one group.
     """
     return await _groups().find(topic) or await _groups().make(topic, api_keys=None)
 
 
 def known_for_producing(name: str) -> ProducerGroupRow | None:
-    """The group that begins a transaction, where this process has looked it up just before; else None."""
+    """The group that begins a transaction, if this process has it in its cache; else None."""
     group = known(name)
     if group is None or setting("REJECT_TRANSACTION_MESSAGE") or group.reject_transaction_message:
         return None
@@ -118,16 +115,17 @@ def known_for_producing(name: str) -> ProducerGroupRow | None:
 
 
 def lets(group: ProducerGroupRow, caller: Caller) -> bool:
-    """Whether it is known that the caller may act for the group: the group is open to all keys or lists this one by its
-    name, or the caller manages it. `require_key` knows patterns, too.
+    """Whether the group is open to all keys, lists the caller's key by name, or is managed by the caller.
+
+    A key that only matches a pattern of the list gets False here; `require_key` also compares patterns.
     """
     return group.api_keys is None or caller.name in group.api_keys or caller.may_manage_names(group.name)
 
 
 async def require_key(name: str, key: str) -> None:
-    """Raises NoPermission when the group has a list of API keys, and this one, by its name, is not among them.
+    """Raises NoPermission if the group has a list of API keys and the name of this key is not in it.
 
-    An absent group and an illegal name pass: what the caller does next makes or refuses them.
+    A missing group and an invalid name pass, because the next step creates or refuses them.
     """
     group = await find(name)
     if group is not None:
@@ -150,10 +148,10 @@ async def name(group_id: int) -> str:
 
 
 async def names(ids: set[int]) -> dict[int, str]:
-    """The names of groups by their ids; one that was deleted is missing."""
+    """The names of groups by their ids; deleted groups are missing."""
     return {row.id: row.name for row in await connections.read_control(NAME_PRODUCER_GROUPS, {"ids": list(ids)})}
 
 
 def deleted_name(group_id: int) -> str:
-    """What stands for the name of a group that was deleted."""
+    """The text shown for the name of a deleted group."""
     return f"(deleted producer group {group_id})"

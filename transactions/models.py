@@ -1,4 +1,4 @@
-"""The tables of transactions: producer groups, what is undecided, how it was decided and what the checks brought."""
+"""The tables of transactions: producer groups and endpoints, half messages, operations, check attempts, totals."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -9,9 +9,9 @@ from store.db.sealing import SealedField
 
 
 class ProducerGroup(models.Model):
-    """Producers that can answer for each other's transactions.
+    """Producers that can end each other's transactions and answer checks about them.
 
-    `api_keys`: names of the API keys that may act for the group, or patterns of names with `*`; null: each that may
+    `api_keys`: names of the API keys that may act for the group, or patterns of names with `*`. Null: all keys that may
     produce to the topics of a transaction.
     """
 
@@ -52,14 +52,14 @@ class Endpoint(models.Model):
     last_failure = models.TextField(null=True)
     last_failure_at = models.DateTimeField(null=True)
     last_success_at = models.DateTimeField(null=True)
-    # Of calls that were answered 2xx. A void answer named none of the transactions that it was asked about.
+    # About calls that were answered 2xx. A void answer names none of the transactions in the call.
     last_answer = models.TextField(null=True)
     last_answer_at = models.DateTimeField(null=True)
     void_answers = models.IntegerField(default=0, db_default=0)
     void_since = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=Now())
 
-    # Its health, by the calls from there.
+    # The health of the endpoint, by calls from the cell of this row.
     of_each_cell = (
         *("state", "failures", "open_until", "last_failure", "last_failure_at", "last_success_at"),
         *("last_answer", "last_answer_at", "void_answers", "void_since"),
@@ -85,12 +85,12 @@ class HalfMessage(models.Model):
        ├──rollback──▶ no consumer ever sees it; the row is deleted likewise
        └──too many checks──▶ discarded (discarded_at), until an operator resumes or decides it
 
-    The columns from `topic_id` on are those of its message. Of several messages these are null, and the arrays run in
-    parallel, one element per message. A `tags_code` of null is 0; `delays` is null when no message is delayed.
+    The columns from `topic_id` on belong to its message. With several messages these columns are null, and the arrays
+    have an element for each. A `tags_code` of null means 0; `delays` is null if no message is delayed.
 
-    Until its first check is claimed, a half message with the usual immunity waits in a **line**, named by its immunity
-    in seconds: the order of storing is the order of checks, and one index serves both. Any change of the row moves it
-    to line 0. A discarded half message stays in this table: a race could find it in neither of two tables, or in both.
+    Until its first check is claimed, a half message with a usual immunity waits in a **line**, named by the immunity in
+    seconds: in a line the order of storing is the order of checks, and one index serves both. Any change of the row
+    moves it to line 0. A discarded half message stays here: of two tables a race could find it in none or in both.
     """
 
     transaction_id = models.UUIDField(primary_key=True)
@@ -100,7 +100,7 @@ class HalfMessage(models.Model):
     immunity_seconds = models.FloatField()
     next_check_at = models.DateTimeField()
     check_times = models.IntegerField(default=0)
-    # The last allowed check was asked: at the next due time the half is discarded.
+    # The last allowed check was asked. At the next due time the half message is discarded.
     exhausted = models.BooleanField(default=False)
     last_failure = models.TextField(null=True)
     discarded_at = models.DateTimeField(null=True)
@@ -111,7 +111,7 @@ class HalfMessage(models.Model):
     queue_ids = ArrayField(models.IntegerField(), null=True)
     tags_codes = ArrayField(models.BigIntegerField(), null=True)
     delays = models.JSONField(null=True)
-    # Of the key that began it; null for a key without `max_undecided`: its transactions stay out of the index.
+    # The key that began the transaction; null for a key without `max_undecided`, to keep the index small.
     api_key_id = models.BigIntegerField(null=True)
     topic_id = models.IntegerField(null=True)
     log_offset = models.BigIntegerField(null=True)
@@ -123,27 +123,27 @@ class HalfMessage(models.Model):
     class Meta:
         db_table = "half_message"
         indexes = (
-            # Checks claim a group's due halves, the longest due first; those in a line by the index of the lines.
+            # For checks: a group's due half messages, the longest due first. Lines have an index of their own.
             models.Index(
                 fields=("producer_group_id", "next_check_at"),
                 condition=models.Q(discarded_at__isnull=True, line=0),
                 name="half_message_due",
             ),
-            # Discards read the halves whose checks are used up; almost always empty.
+            # For discards: half messages whose checks are used up. Almost always empty.
             models.Index(
                 fields=("next_check_at",),
                 condition=models.Q(exhausted=True, discarded_at__isnull=True),
                 name="half_message_exhausted",
             ),
-            # The operator reads the discarded, the latest first.
+            # For operators: the discarded half messages, the latest first.
             models.Index(
                 fields=("discarded_at", "transaction_id"),
                 condition=models.Q(discarded_at__isnull=False),
                 name="half_message_discarded",
             ),
-            # The checks, the console and the limit per group read one group's halves, of each line the oldest first.
+            # For checks, the console and the limit of a group: its half messages, in each line the oldest first.
             models.Index(fields=("producer_group_id", "line", "stored_at"), name="half_message_line"),
-            # The limit per API key counts one key's pending halves.
+            # For the limit of an API key: the key's pending half messages.
             models.Index(
                 fields=("api_key_id",),
                 condition=models.Q(api_key_id__isnull=False, discarded_at__isnull=True),
@@ -156,8 +156,8 @@ class Operation(models.Model):
     """An end, UNKNOWN, discard or resume of a transaction. RocketMQ's op queue. Append-only; partitioned by segment.
 
     COMMIT and ROLLBACK decide, once per transaction; UNKNOWN, DISCARD and RESUME are history. The columns from
-    `topic_id` on, or the arrays of several messages, are those of the half message, with the queue offset of a commit
-    (null while delayed): a repeated end is answered from them.
+    `topic_id` on, or the arrays for several messages, are copied from the half message, with the queue offset of a
+    commit (null for a delayed message). A repeated end is answered from them.
     """
 
     pk = models.CompositePrimaryKey("operation_id", "segment_id")
@@ -193,7 +193,7 @@ class Operation(models.Model):
             ),
         )
         indexes = (
-            # The history of a transaction, besides its decision: most transactions have none.
+            # For the history of a transaction without its decision; most transactions have no such row.
             models.Index(
                 fields=("transaction_id",),
                 condition=~models.Q(decision__in=("COMMIT", "ROLLBACK")),
@@ -224,7 +224,7 @@ class CheckAttempt(models.Model):
 
 
 class TransactionTotal(models.Model):
-    """Transactions of a producer group with messages of a topic, by their end, as far as they are counted."""
+    """The number of transactions of a producer group with messages of a topic, by their end, as counted so far."""
 
     pk = models.CompositePrimaryKey("first_operation", "topic_id", "producer_group_id")
     first_operation = models.BigIntegerField()
@@ -239,7 +239,7 @@ class TransactionTotal(models.Model):
 
 
 class CountedOperations(models.Model):
-    """Operations below `next_id` are in the totals, those below `until_id` come next, when `settles_at` is reached."""
+    """Operations below `next_id` are in the totals; those below `until_id` are next, once `settles_at` is reached."""
 
     first_operation = models.BigIntegerField(primary_key=True)
     next_id = models.BigIntegerField()

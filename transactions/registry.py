@@ -19,14 +19,14 @@ from transactions.models import ProducerGroup
 
 
 class LimitedLockWait(NamedTuple):
-    """The lock timeout that the transaction has now."""
+    """The lock time-out that was set for the transaction."""
 
     lock_timeout: str
 
 
 LIMIT_LOCK_WAIT = Statement(__file__, "limit_lock_wait", LimitedLockWait)
 
-# Longer than any batch of the group commit takes as a rule.
+# Longer than a batch of the group commit usually takes.
 LOCK_TIMEOUT = "3s"
 MAX_UNDECIDED = 1_000_000_000
 MAX_KEYS = 100
@@ -60,7 +60,7 @@ FIELDS = fields.of(
 
 
 def page(after: str, count: int, matching: str = "", namespace: str | None = None) -> Sequence[ProducerGroup]:
-    """Producer groups by name: the first `count` behind `after` whose names contain `matching`, in any case."""
+    """Producer groups by name: the first `count` after `after` whose names contain `matching`, upper or lower case."""
     return list(
         ProducerGroup.objects.filter(namespaces.within(namespace), name__gt=after, name__icontains=matching).order_by(
             "name"
@@ -69,10 +69,7 @@ def page(after: str, count: int, matching: str = "", namespace: str | None = Non
 
 
 def find(name: str) -> ProducerGroup:
-    """The producer group of this name.
-
-    Raises MessageIllegal for what is no name, or GroupNotExist.
-    """
+    """The producer group of this name. Raises MessageIllegal for an invalid name, or GroupNotExist."""
     groups.validate_name(name)
     group = named(name)
     if group is None:
@@ -86,9 +83,9 @@ def named(name: str) -> ProducerGroup | None:
 
 
 def put(name: str, changes: Mapping[str, Any]) -> tuple[ProducerGroup, bool]:
-    """Creates the group, or changes the given fields of it, of FIELDS; the others stay as they are.
+    """Creates the group, or changes only the given fields (of FIELDS). Returns it and whether it is new.
 
-    The flag is whether the group was created. Raises MessageIllegal. A change holds in every process.
+    At the return every process uses the change. Raises MessageIllegal.
     """
     groups.validate_name(name)
     return registry.put_row(ProducerGroup, name, changes, {})
@@ -97,16 +94,16 @@ def put(name: str, changes: Mapping[str, Any]) -> tuple[ProducerGroup, bool]:
 def remove(name: str) -> None:
     """Deletes a group with its endpoints.
 
-    Its row is locked in each cell before its transactions are counted. A begin holds the same row (`hold_groups`), so
-    each begin is counted here, or does not find the group any more. Raises MessageIllegal for what is no name,
-    GroupNotExist, MessageIllegal while the group has undecided transactions, or SystemBusy while begins follow without
-    a pause.
+    The group's row is locked in each cell before its transactions are counted. A begin holds the same row
+    (`hold_groups`), so each begin either is counted here or does not find the group any more. Raises MessageIllegal for
+    an invalid name or while the group has undecided transactions, GroupNotExist, or SystemBusy if begins follow each
+    other without a pause.
     """
     group = find(name)
     _require_decided(group)
     with copies.change():
         if not _lock(group):
-            # Another request has just deleted it.
+            # Another request has just deleted the group.
             raise groups.absent(group.name)
         copies.in_others(lambda: _lock(group))
         _require_decided(group)
@@ -117,10 +114,10 @@ def remove(name: str) -> None:
 
 
 def remove_topic(topic: Topic) -> None:
-    """Deletes a topic. Raises MessageIllegal while transactions without a decision hold messages of it, and what
-    `store.registry.remove` refuses.
+    """Deletes a topic. Raises MessageIllegal while undecided transactions have messages of it.
 
-    Reads the half messages from end to end: no index leads from a topic to them, and none is worth its price.
+    Otherwise raises as `store.registry.remove`. Reads the whole table of half messages, because an index from topics to
+    half messages would cost more than this is worth.
     """
     undecided = sum(cells.each(lambda: stats.undecided_of_topic(topic.id)))
     if undecided:
@@ -132,7 +129,7 @@ def remove_topic(topic: Topic) -> None:
 
 
 def _require_decided(group: ProducerGroup) -> None:
-    """Raises MessageIllegal while the group has transactions without a decision, discarded ones among them."""
+    """Raises MessageIllegal while the group has undecided transactions, pending or discarded."""
     undecided = sum(cells.each(lambda: stats.undecided_of_group(group.id)))
     if undecided:
         raise MessageIllegal(
@@ -142,9 +139,9 @@ def _require_decided(group: ProducerGroup) -> None:
 
 
 def _lock(group: ProducerGroup) -> bool:
-    """Whether the cell that the work has entered, or else the control, has its row, which is locked then.
+    """Locks the group's row in the cell that the work has entered, or else at the control. Returns whether it exists.
 
-    Raises SystemBusy when it stays in use.
+    Raises SystemBusy if the row stays in use.
     """
     sync.read(LIMIT_LOCK_WAIT, {"lock_timeout": LOCK_TIMEOUT})
     try:

@@ -1,4 +1,4 @@
-"""The rows of the statements of transactions: one type per shape, its fields the columns in their order, by a test."""
+"""The types of rows that statements of transactions return. A test compares their fields with the columns."""
 
 from datetime import datetime
 from typing import Literal, NamedTuple
@@ -7,9 +7,9 @@ from uuid import UUID
 State = Literal["PREPARED", "COMMITTED", "ROLLED_BACK", "DISCARDED"]
 Decision = Literal["COMMIT", "ROLLBACK", "UNKNOWN", "DISCARD", "RESUME"]
 Decider = Literal["producer", "check", "operator", "limit"]
-# What a check was answered.
+# The answer to a check.
 CheckAnswer = Literal["COMMIT", "ROLLBACK", "UNKNOWN"]
-# A state as a producer gives it: RocketMQ's spellings are taken, too, and never answered.
+# A state in a producer's request. RocketMQ's spellings are accepted too, but not used in answers.
 GivenState = Literal["COMMIT", "ROLLBACK", "UNKNOWN", "COMMIT_MESSAGE", "ROLLBACK_MESSAGE", "UNKNOW"]
 STATE_OF: dict[GivenState, CheckAnswer] = {
     "COMMIT": "COMMIT",
@@ -35,25 +35,25 @@ class ProducerGroupRow(NamedTuple):
 
 
 class HeldGroup(NamedTuple):
-    """A producer group that exists, and cannot be deleted before the transaction ends."""
+    """An existing producer group, which cannot be deleted before the end of the database transaction."""
 
     id: int
 
 
 class EndpointId(NamedTuple):
-    """The endpoint that a group has at a URL."""
+    """The id of a group's endpoint at a URL."""
 
     id: int
 
 
-# Transactions. Lists run in parallel, one element per message.
+# Transactions. Lists have one element for each message, in the same order.
 
 
 class TransactionRow(NamedTuple):
     """A transaction: its half message while it is undecided, else the operation that decided it.
 
-    `endpoint_id`, `next_check_at` and `last_failure` are a half message's; `queue_offsets` are a commit's, each null
-    while its message is delayed; `decided_at` of a discarded one is the time of its discard.
+    Only a half message has `endpoint_id`, `next_check_at` and `last_failure`. Only a commit has `queue_offsets`, each
+    null while its message is delayed. `decided_at` of a discarded transaction is the time of the discard.
     """
 
     transaction_id: UUID
@@ -75,7 +75,7 @@ class TransactionRow(NamedTuple):
 
 
 class DiscardedHalf(NamedTuple):
-    """A half message that was discarded, with the reason why its last check decided nothing."""
+    """A discarded half message, with the reason why its last check decided nothing."""
 
     transaction_id: UUID
     producer_group_id: int
@@ -106,7 +106,7 @@ class ResumedHalf(NamedTuple):
 
 
 class OperationRow(NamedTuple):
-    """What was recorded of a transaction: COMMIT, ROLLBACK, UNKNOWN, DISCARD or RESUME, and by whom."""
+    """An operation of a transaction (COMMIT, ROLLBACK, UNKNOWN, DISCARD or RESUME), and by whom."""
 
     decision: Decision
     decided_by: Decider

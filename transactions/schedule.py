@@ -7,8 +7,9 @@
 | discarded | an interval after the last that counts | TRANSACTION_CHECK_MAX (15) | `find_exhausted` |
 | discarded | at the age of the retention | RESERVED_HOURS (72) | `find_outdated` |
 
-What counts is in `docs/check-back.md`. Rules and defaults are RocketMQ's (transactionTimeOut, transactionCheckInterval,
-transactionCheckMax, fileReservedTime), but that a check counts only once a producer was asked.
+Which checks count is in `docs/check-back.md`. Rules and defaults are RocketMQ's (transactionTimeOut,
+transactionCheckInterval, transactionCheckMax, fileReservedTime), except that a check counts only if a producer was
+asked.
 """
 
 import re
@@ -20,10 +21,10 @@ from store.errors import MessageIllegal
 from store.messages import Message
 from store.process.configuration import setting
 
-# The immunities that make a line, in seconds: the default timeout, and a short one. The statements name
-# them: each line is one index probe more for them.
+# The immunities that have a line, in seconds: the default timeout, and a short one. The statements contain these
+# numbers, and take one more index probe for each line.
 LINES = (1, 6)
-# For the claim and the call of the one check that fits in before a half message is too old.
+# Time for the claim and the call of the last check before a half message is too old.
 ONE_CHECK_SECONDS = 60
 # RocketMQ's users give the immunity as this property, in whole seconds.
 IMMUNITY = "CHECK_IMMUNITY_TIME_IN_SECONDS"
@@ -31,22 +32,22 @@ WHOLE_SECONDS = re.compile(r"[0-9]{1,12}")
 
 
 def interval_seconds() -> float:
-    """From one check of a half message to the next."""
+    """Seconds from one check of a half message to the next."""
     return float(settings.TRANSACTION_CHECK_INTERVAL_SECONDS)
 
 
 def most_checks() -> int:
-    """The checks that count after which a half message is discarded."""
+    """The number of counted checks after which a half message is discarded."""
     return int(settings.TRANSACTION_CHECK_MAX)
 
 
 def longest_seconds() -> int:
-    """After it a half message can still be asked about before its age discards it: once, with the interval after it."""
+    """The longest immunity, in seconds, after which one check and an interval fit in before the age of the discard."""
     return max(settings.RESERVED_HOURS * 3600 - int(interval_seconds() + ONE_CHECK_SECONDS), 0)
 
 
 def in_seconds(asked: float | None) -> float:
-    """Age in seconds at which the first check is due: the message's own immunity, and never below the timeout."""
+    """The age in seconds at which the first check is due: the message's own immunity, but at least the timeout."""
     least = float(setting("TRANSACTION_TIMEOUT_SECONDS"))
     if asked is None:
         return least
@@ -59,12 +60,12 @@ def in_seconds(asked: float | None) -> float:
 
 
 def line(seconds: float) -> int:
-    """The line in which a half message with this immunity waits for its first check: that immunity, or 0 for none."""
+    """The line in which a half message with this immunity waits for its first check; 0 means no line."""
     return int(seconds) if seconds in LINES else 0
 
 
 def taken(messages: Sequence[Message]) -> float | None:
-    """RocketMQ's property for the immunity, taken off the messages: the longest. What is no number is the default."""
+    """Removes RocketMQ's property for the immunity from messages. Returns the longest; invalid ones are ignored."""
     longest: float | None = None
     for message in messages:
         text = message.properties.pop(IMMUNITY, None) if message.properties else None

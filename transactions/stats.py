@@ -1,4 +1,4 @@
-"""Numbers of transactions: begun, decided, checked and undecided, in all and of the last minutes."""
+"""Numbers of transactions: begun, decided, checked and undecided, in all and in the last minutes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class SecondsUndecided(NamedTuple):
 
 
 class OperationsSince(NamedTuple):
-    """The range of operations of a window: from `since_id` up to, without it, `next_id`; `lowest` is the first kept."""
+    """The operations of a window: ids from `since_id` on, below `next_id`. `lowest` is the first id that is kept."""
 
     seconds: int
     since: datetime
@@ -34,13 +34,13 @@ class OperationsSince(NamedTuple):
 
 
 class OperationTotal(NamedTuple):
-    """How many operations were ever recorded."""
+    """The number of operations that were ever recorded."""
 
     operations: int
 
 
 class OperationCounts(NamedTuple):
-    """The decisions of a range of operations, and how many of their transactions were begun in the same time."""
+    """The decisions in a range of operations, and how many of the transactions were begun in the same time."""
 
     commits: int
     rollbacks: int
@@ -48,20 +48,20 @@ class OperationCounts(NamedTuple):
 
 
 class OutcomeCount(NamedTuple):
-    """How many checks had one outcome."""
+    """The number of checks with one outcome."""
 
     outcome: str
     checks: int
 
 
 class CheckCount(NamedTuple):
-    """How many checks were asked since a time, up to a limit."""
+    """The number of checks since a time, up to a limit."""
 
     checks: int
 
 
 class HalvesCount(NamedTuple):
-    """How many undecided transactions were begun since a time, up to a limit."""
+    """The number of undecided transactions that were begun since a time, up to a limit."""
 
     begun: int
 
@@ -77,17 +77,17 @@ HALF_TO_END = Statement(__file__, "half_to_end", SecondsUndecided)
 OPERATIONS_SINCE = Statement(__file__, "operations_since", OperationsSince)
 SAMPLE_OPERATIONS = Statement(__file__, "sample_operations", OperationCounts)
 
-# An exact count of a million rows takes 0.1 s and more; beyond it the number only says "very many".
+# The highest count: counting a million rows takes 0.1 s and more. A number at this limit means "at least".
 MAX_COUNTED = 1_000_000
-# Ranges of more operations are estimated: 100,000 take some 40 ms to count, an hour of a busy broker holds millions.
+# Ranges of more operations are estimated: counting 100,000 takes some 40 ms, and an hour of a busy broker has millions.
 MAX_COUNTED_OPERATIONS = 100_000
-# The estimate of a share of one half is then off by 2 % in one case of twenty.
+# The size of the sample: the estimate of a share of one half is then off by more than 2 % in one case of twenty.
 SAMPLES = 2000
-# Checks of the last hour that are counted by their outcome.
+# The most checks of the last hour that are counted by outcome.
 MAX_COUNTED_CHECKS = 100_000
-# Decisions from which the quantiles of the undecided time are taken.
+# The most decisions for the quantiles of the undecided time.
 MAX_TIMED_OPERATIONS = 10_000
-# Pairs of a producer group and a state.
+# The most pairs of a producer group and a state.
 MAX_ROWS = 2000
 
 OUTCOMES = ("decided", "unknown", "unanswered", "handed_out", "unreached")
@@ -100,10 +100,10 @@ SUM_UNDECIDED = Statement(__file__, "sum_undecided", AllUndecided)
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What became of transactions in a stretch of time. `halves` are those begun in it, decided by now or not.
+    """The numbers of transactions in a stretch of time. `halves`: transactions that were begun in it, decided or not.
 
-    `estimated` when there were too many operations to count and a sample of them was read instead. Undecided halves and
-    checks are counted up to MAX_COUNTED.
+    `estimated`: there were too many operations to count, and a sample was read. Undecided half messages and checks are
+    counted up to MAX_COUNTED.
     """
 
     halves: int
@@ -115,14 +115,14 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The counts of all that is kept, and of each window by its seconds."""
+    """The counts of all operations that are kept, and of each window by its seconds."""
 
     kept: Counts
     within: dict[int, Counts]
 
 
 def decisions(windows: Sequence[int]) -> Decisions:
-    """What became of transactions within each window, in seconds until now."""
+    """The counts of transactions within each window, given in seconds until now."""
     ranges = sync.read(OPERATIONS_SINCE, {"seconds": list(windows)})
     return Decisions(
         kept=_counts(LONG_AGO, ranges[0].lowest, ranges[0].next_id),
@@ -152,12 +152,12 @@ def _ended(since: datetime, since_id: int, next_id: int) -> tuple[OperationCount
 
 
 def operations_ever() -> int:
-    """How many ends, UNKNOWNs, discards and resumes were ever recorded, with the gaps that failed writes left."""
+    """The number of operations ever recorded, including the gaps of failed writes."""
     return sync.read(COUNT_OPERATIONS_EVER)[0].operations
 
 
 def checks(seconds: int = 3600) -> dict[str, int]:
-    """The latest MAX_COUNTED_CHECKS checks of the last `seconds` by outcome. An `unreached` one reached no producer."""
+    """The latest MAX_COUNTED_CHECKS checks of the last `seconds` by outcome. `unreached`: no producer was reached."""
     since = timezone.now() - timedelta(seconds=seconds)
     asked = {"since_id": first_id_of(since), "max_count": MAX_COUNTED_CHECKS}
     counts = dict.fromkeys(OUTCOMES, 0)
@@ -168,13 +168,13 @@ def checks(seconds: int = 3600) -> dict[str, int]:
 
 
 def seconds_undecided() -> dict[str, float]:
-    """Quantiles of the seconds from half to end, of the last hour's latest decisions; none when there were none."""
+    """Quantiles of the seconds from half message to end, over the last hour's latest decisions, if there are any."""
     [row] = sync.read(HALF_TO_END, {"max_count": MAX_TIMED_OPERATIONS})
     return {} if row.seconds is None else dict(zip(QUANTILES, row.seconds, strict=True))
 
 
 def endpoints() -> Sequence[tuple[str, str, int]]:
-    """How many endpoints each producer group has, by their state. Each cell has its own health of them."""
+    """The number of endpoints of each producer group by state, in this cell: each cell has its own states."""
     rows = Endpoint.objects.using(databases.here()).order_by().values_list("group__name", "state")
     return list(rows.annotate(endpoints=Count("*")))
 
@@ -196,7 +196,7 @@ def by_topic(namespace: str | None = None) -> Sequence[HalfMessagesOfTopic]:
 
 
 def of_group(group_id: int) -> PendingOfGroup:
-    """The pending transactions of a producer group, without the discarded ones: those wait for an operator."""
+    """The number of pending transactions of a producer group, without discarded ones, which wait for an operator."""
     return pending_of([group_id], MAX_COUNTED)[group_id]
 
 
@@ -229,12 +229,12 @@ def undecided(max_count: int, namespace: str | None = None) -> AllUndecided:
 
 
 def undecided_of_group(group_id: int) -> int:
-    """The transactions of a group without a decision, discarded ones among them, counted up to MAX_COUNTED."""
+    """The number of undecided transactions of a group, pending or discarded, counted up to MAX_COUNTED."""
     return _count(HalfMessage.objects.filter(producer_group_id=group_id))
 
 
 def undecided_of_topic(topic_id: int) -> int:
-    """The transactions without a decision that have messages of a topic, counted up to MAX_COUNTED."""
+    """The number of undecided transactions with messages of a topic, counted up to MAX_COUNTED."""
     return _count(HalfMessage.objects.filter(Q(topic_id=topic_id) | Q(topic_ids__contains=[topic_id])))
 
 

@@ -11,13 +11,13 @@ from transactions.operations import totals
 
 @shared_task(name="transactions.check")
 def check() -> None:
-    """Asks producers about the halves that are due."""
+    """Asks producers about half messages that are due."""
     event_loop.run(cells.in_each(checker.run), limit_seconds=20)
 
 
 @shared_task(name="transactions.discard")
 def discard() -> None:
-    """Discards the halves whose checks are used up, or that are older than the retention; rolls back leftovers."""
+    """Discards half messages whose checks are used up or that are older than the retention; rolls back leftovers."""
     event_loop.run(cells.in_each(discards.run), limit_seconds=60)
     event_loop.run(cells.in_each(discards.run_outdated), limit_seconds=60)
     event_loop.run(cells.in_each(discards.roll_back_leftovers), limit_seconds=60)

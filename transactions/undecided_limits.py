@@ -1,7 +1,8 @@
 """Limits of undecided transactions: of a producer group, of an API key that has one, and of its namespace.
 
-Up to SMALL_COUNT the transactions are counted for each begin: begins one after another meet the limit exactly. A larger
-limit only guards the store, and its count is cached. Begins at the same time may pass either limit by their number.
+For a limit up to SMALL_COUNT, transactions are counted at each begin, so that begins one after another meet the limit
+exactly. A larger limit only protects the store, and its count is cached. Begins at the same time may exceed either
+limit by their number.
 """
 
 from typing import NamedTuple
@@ -19,7 +20,7 @@ from transactions.rows import ProducerGroupRow
 
 
 class UndecidedCount(NamedTuple):
-    """How many transactions of a group are pending, up to a limit."""
+    """The number of pending transactions of a group, up to a limit."""
 
     undecided: int
 
@@ -29,22 +30,22 @@ COUNT_UNDECIDED_OF_KEY = Statement(__file__, "count_undecided_of_key", Undecided
 COUNT_UNDECIDED_WITHIN = Statement(__file__, "count_undecided_within", UndecidedCount)
 
 SMALL_COUNT = 1000
-# For how long a count below a larger limit is cached: one up to SMALL_COUNT, and one above, which costs more and
-# changes less within seconds.
+# Seconds for which a count below a larger limit is cached: a count up to SMALL_COUNT, and a larger one, which costs
+# more and changes less within seconds.
 FEW_CACHED_SECONDS = 0.2
 MANY_CACHED_SECONDS = 2.0
 
-# The statement that counts, the id or the name that it counts for, and the limit.
+# The statement that counts, the id or name that it counts for, and the limit.
 Counted = tuple[Statement[UndecidedCount], int | str, int]
 
 
 class Counts:
-    """What one process knows of the numbers of undecided transactions in one cell: a limit holds in each."""
+    """The cached counts of undecided transactions in one cell. Each cell has its own count for a limit."""
 
     def __init__(self) -> None:
         self.home = runtime.here()
         self.cached: TtlCache[Counted, int] = TtlCache(_seconds_of, since_answer=True)
-        # Requests that need a small count at the same time share one read.
+        # Requests that need a small count at the same time share one read of the database.
         self.running: TtlCache[Counted, int] = TtlCache(0)
 
 
@@ -53,7 +54,7 @@ def _seconds_of(undecided: int) -> float:
 
 
 async def of_group(group: ProducerGroupRow) -> RateLimited | None:
-    """The refusal of one more undecided transaction of the group, or None when it may have one."""
+    """The refusal of one more undecided transaction of the group, or None if the group may have one more."""
     counted = _counted(group)
     if not await _is_reached(counted):
         return None
@@ -63,10 +64,9 @@ async def of_group(group: ProducerGroupRow) -> RateLimited | None:
 
 
 def is_known_below(group: ProducerGroupRow, topic: str) -> bool:
-    """Whether this process has just counted fewer undecided transactions of the group than its limit, in the cell of
-    the topic.
+    """Whether a cached count of the group's undecided transactions, in the cell of the topic, is below the limit.
 
-    False, too, for a limit up to SMALL_COUNT: it is counted for each begin.
+    Always False for a limit up to SMALL_COUNT, for which each begin counts.
     """
     cell = None
     if runtime.several:
@@ -79,7 +79,7 @@ def is_known_below(group: ProducerGroupRow, topic: str) -> bool:
 
 
 async def look_up(group_name: str, topic_name: str) -> None:
-    """Looks a producer group up, and how many undecided transactions it has beside the topic, so that both are known.
+    """Looks up a producer group and its number of undecided transactions in the topic's cell, so that both are cached.
 
     Raises SystemBusy.
     """
@@ -95,7 +95,7 @@ def _counted(group: ProducerGroupRow) -> Counted:
 
 
 async def of_key(allowance: Allowance | None) -> RateLimited | None:
-    """The refusal of one more undecided transaction of an API key or its namespace, or None when it may have one."""
+    """The refusal of one more undecided transaction of an API key or its namespace, or None if it may have one more."""
     if allowance is None:
         return None
     within = allowance.shared
@@ -115,7 +115,7 @@ async def _of(one: Allowance, statement: Statement[UndecidedCount], counted: int
 
 
 def counted_key(allowance: Allowance | None) -> int | None:
-    """The key that a transaction names: None for one without a limit of them, whose transactions need no counting."""
+    """The id of the API key to store with a transaction; None for a key without a limit, which needs no count."""
     return None if allowance is None or allowance.max_undecided is None else allowance.id
 
 
@@ -124,7 +124,7 @@ async def _is_reached(counted: Counted) -> bool:
     counts = runtime.part(Counts)
 
     async def count() -> int:
-        # It is counted again by whichever request finds the number old.
+        # The next request that finds the number too old counts again.
         with counts.home.entered():
             name = "name" if isinstance(id_, str) else "id"
             rows = await connections.read(statement, {name: id_, "max_count": limit})

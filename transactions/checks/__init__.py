@@ -1,1 +1,1 @@
-"""Check-back: asks producers about undecided halves, by webhook or by polling, and applies the answers."""
+"""Check-back: asks producers about undecided half messages, by webhook or polling, and applies the answers."""

@@ -1,4 +1,4 @@
-"""Calls of check-back: the halves of each, the endpoints to ask, and smaller calls where a server refuses the size."""
+"""Calls of check-back: divides half messages into calls, chooses endpoints, and makes a refused call smaller."""
 
 import asyncio
 from collections.abc import Sequence
@@ -21,17 +21,17 @@ from webhooks.caller import Caller
 from webhooks.endpoint_answers import Answer, sentence, way_out
 from webhooks.slots import Slots
 
-# Transactions of a call, encoded; a larger one goes by itself.
+# The most bytes of encoded transactions in one call. A larger transaction gets a call of its own.
 MAX_PAYLOAD_BYTES = 8 * 1024 * 1024
-# What the answer to one transaction may have beyond the limit of any answer.
+# The bytes that an answer may have for each transaction, besides the limit of any answer.
 ANSWER_BYTES = 512
-# Stands for a call that was not made.
+# The outcome of a call that was not made.
 UNREACHABLE = Answer(outcome="refused", asked=False, reason="No endpoint of the group may be called now.", latency_ms=0)
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Halves that are asked about in one call, with or without their bodies, and the endpoints to ask, in order."""
+    """The half messages of one call, with or without their bodies, and the endpoints to ask, in order."""
 
     order: Sequence[Callee]
     halves: Sequence[ClaimedHalf]
@@ -44,7 +44,7 @@ class Chunk:
         return questions.payload(group_name, encoded)
 
     def smaller(self) -> list["Chunk"]:
-        """The same in two calls, or for a single half without its bodies; none when it cannot be smaller."""
+        """The same half messages in two calls, or a single one without its bodies; empty if it cannot be smaller."""
         middle = len(self.halves) // 2
         if middle:
             return [
@@ -56,7 +56,7 @@ class Chunk:
 
 @dataclass(slots=True)
 class _OpenChunk:
-    """A chunk that still takes halves, while claimed halves are divided into chunks."""
+    """A chunk to which claimed half messages can still be added."""
 
     order: Sequence[Callee]
     halves: list[ClaimedHalf] = field(default_factory=list)
@@ -64,7 +64,7 @@ class _OpenChunk:
     size: int = 0
 
     def takes(self, question: Question) -> bool:
-        """Whether one more question fits; the first fits whatever its size is."""
+        """Whether one more question fits. The first question always fits, whatever its size."""
         fits = len(self.halves) < self.order[0].max_batch and self.size + len(question.whole) <= MAX_PAYLOAD_BYTES
         return fits or not self.halves
 
@@ -90,14 +90,14 @@ class Calls:
             self._caller = None
 
     async def ask(self, group_name: str, halves: Sequence[ClaimedHalf], candidates: Sequence[Callee]) -> None:
-        """Asks about claimed halves and writes the outcomes."""
+        """Asks about claimed half messages and writes the outcomes."""
         encoded = await questions.encoded(halves)
         found = [(half, encoded.pop(half.transaction_id)) for half in halves if half.transaction_id in encoded]
         chunks = self._chunks(found, candidates)
         await asyncio.gather(*(self._ask_chunk(group_name, chunk) for chunk in chunks))
 
     def _chunks(self, found: Sequence[tuple[ClaimedHalf, Question]], candidates: Sequence[Callee]) -> list[Chunk]:
-        """Divides halves by the endpoints to ask, and then by the number and the bytes of a call."""
+        """Divides half messages by the endpoints to ask, and then by the number and the bytes of a call."""
         made: list[_OpenChunk] = []
         last: dict[tuple[int, ...], _OpenChunk] = {}
         for half, question in found:
@@ -110,7 +110,7 @@ class Calls:
         return [Chunk(one.order, one.halves, one.questions) for one in made]
 
     def _order(self, half: ClaimedHalf, candidates: Sequence[Callee]) -> list[Callee]:
-        """The sender's own endpoint first, then the others in turn."""
+        """The endpoints in order: the one that the sender named first, then the others in turn."""
         own = [endpoint for endpoint in candidates if endpoint.id == half.endpoint_id]
         others = [endpoint for endpoint in candidates if endpoint.id != half.endpoint_id]
         turn = (half.check_times if own else next(self._turns) // max(candidates[0].max_batch, 1)) % len(candidates)
@@ -118,9 +118,9 @@ class Calls:
         return [*order[turn:], *order[:turn]]
 
     async def _ask_chunk(self, group_name: str, chunk: Chunk) -> None:
-        """Makes a call, and writes the outcome of each of its halves.
+        """Makes a call, and writes the outcome for each of its half messages.
 
-        A call that is too large for its endpoint is made again in smaller ones: no check is counted for it.
+        A call that is too large for its endpoint is repeated as smaller calls, without counting a check for it.
         """
         endpoint, answer = await self._ask_in_turn(group_name, chunk)
         smaller = chunk.smaller() if answer.payload_refused else []
@@ -132,7 +132,7 @@ class Calls:
         await self._answers.note(endpoint.id, answer, chunk.halves)
 
     async def _ask_in_turn(self, group_name: str, chunk: Chunk) -> tuple[Callee, Answer]:
-        """The answer of the first endpoint that was asked, or of the last one that was tried."""
+        """The outcome of the first endpoint that was reached, or else of the last endpoint that was tried."""
         endpoint, answer = chunk.order[0], UNREACHABLE
         payload = await namespaces.shown_to(group_name, chunk.payload(group_name))
         for endpoint in chunk.order:
@@ -163,7 +163,7 @@ class Calls:
 
 
 def _alive(answer: Answer) -> Answer:
-    """What a refused size means for the endpoint's health: its server is there, and gets a smaller call at once."""
+    """The outcome for the endpoint's health if its server refused the size of a call: the server is alive."""
     return replace(answer, outcome="answered", status=200)
 
 

@@ -1,12 +1,11 @@
-"""Check-back: asks producers about the half messages that are due, by a task per producer group.
+"""Check-back: asks producers about half messages that are due, in one task for each producer group.
 
-1. The groups that have due halves and a callable endpoint get a task each, MAX_GROUPS at once: a slow or failing
-   endpoint delays the checks of its own group only.
-2. The task claims halves of its group, in a transaction of their own: no row is locked while an endpoint is awaited.
-   The claim is short and renewed while the calls last, so a worker that dies from here on delays the checks by
-   CLAIM_SECONDS, and loses nothing.
-3. It asks about them (`calls`), and the outcomes are written by group commit (`outcomes`).
-4. It goes on while more halves fall due before the next tick of beat.
+1. Each group with due half messages and a callable endpoint gets a task, MAX_GROUPS at once. So a slow or failing
+   endpoint delays only the checks of its own group.
+2. The task claims half messages of its group in a transaction of its own, so that no row is locked during a call. The
+   claim is short and is renewed during the calls: if the worker dies, its checks are late by CLAIM_SECONDS, not lost.
+3. The task asks about them (`calls`), and the group commit writes the outcomes (`outcomes`).
+4. The task continues while more half messages become due before the next tick of beat.
 """
 
 import asyncio
@@ -37,7 +36,7 @@ from webhooks.slots import Allowance
 
 
 class SecondsToNextCheck(NamedTuple):
-    """Seconds until a group's next check is due, negative when it is late; null when no half message is pending."""
+    """Seconds until a group's next check is due, negative if it is late; null if no half message is pending."""
 
     seconds: float | None
 
@@ -50,13 +49,13 @@ class NextCheck(NamedTuple):
 
 
 class RenewedClaim(NamedTuple):
-    """A half message whose claim was prolonged."""
+    """A half message whose claim was renewed."""
 
     claimed_until: datetime
 
 
 class GroupWithDueHalves(NamedTuple):
-    """A producer group whose checks are due, and that has an endpoint which may be called."""
+    """A producer group with due checks and an endpoint that may be called."""
 
     group_id: int
     name: str
@@ -70,43 +69,43 @@ CLAIM_HALVES = Statement(__file__, "claim_halves", ClaimedHalf)
 GROUPS_WITH_DUE_HALVES = Statement(__file__, "groups_with_due_halves", GroupWithDueHalves)
 SECONDS_TO_NEXT_CHECK = Statement(__file__, "seconds_to_next_check", SecondsToNextCheck)
 
-# Beat ticks every two seconds. A task waits for what falls due before the next tick, so that a check comes at its time:
-# by the ticks alone, an interval of 2 s was one of 4 s.
+# Beat ticks every two seconds. A task waits for half messages that become due before the next tick, so that a check
+# comes in time: with the ticks alone an interval of 2 s became 4 s.
 AHEAD_SECONDS = 2.0
-# Between two claims of a group whose halves fall due one by one: each claim then takes several.
+# The pause between two claims of a group whose half messages become due one by one, so that a claim takes several.
 PAUSE_SECONDS = 0.2
 MAX_GROUPS = 500
-# Of a group, while other groups wait for one of the MAX_GROUPS tasks.
+# The longest time of a group's task while other groups wait for one of the MAX_GROUPS tasks.
 TURN_SECONDS = 10.0
-# Claims of a group that are asked about at once: while the outcomes of one are written, the endpoint answers the next.
+# Claims of a group at once: while the outcomes of one are written, the endpoint answers the calls of the other.
 CLAIMS_AT_ONCE = 2
-# Halves of a claim.
+# The most half messages of a claim.
 MAX_CLAIM = 1000
-# Calls that each slot of an endpoint makes one after another within a claim: enough to keep it busy.
+# Calls that each slot of an endpoint makes one after another for a claim: enough to keep the endpoint busy.
 ROUNDS = 3
-# A worker's death delays what it claimed by this, and until a tick or a poll finds it: 15 s at most. Two renewals may
-# fail before other processes ask as well.
+# If a worker dies, the checks that it claimed are late by this time, and until a tick or a poll finds them: 15 s at
+# most. Two renewals may fail before other processes ask too.
 CLAIM_SECONDS = 9.0
 RENEWAL_SECONDS = 3.0
-# Bodies and properties of a claim, the first half's however large; and of all claims that this process asks about at
-# once. Encoded they are a third more as a rule, and six times as much when they are text of control characters.
+# The most bytes of bodies and properties in a claim (the first half message is always claimed), and in all claims of
+# this process at once. Encoded they usually have a third more bytes, as text of control characters six times as many.
 MAX_CLAIM_BYTES = 8 * 1024 * 1024
 MAX_BYTES_AT_ONCE = 32 * 1024 * 1024
-# A claim waits this long for the bodies of other claims; then its halves wait for its end.
+# How long a claim waits until other claims free their bytes; then its half messages wait for the end of the claim.
 BYTES_WAIT_SECONDS = 10.0
 
 
 async def make_due(transaction_id: uuid.UUID, note: Note | None = None) -> Awaited:
-    """Makes a pending transaction due for a check now: the next tick asks, or a poll of its producer.
+    """Makes a pending transaction due for a check now: the next tick of beat or the producer's next poll finds it.
 
-    It starts no checks itself: those of every group would run in the web process that one transaction was named to.
-    Raises TransactionNotFound, TransactionDiscarded or TransactionEnded when it is not pending.
+    Starts no check itself, because that would start the due checks of all groups in this web process. Raises
+    TransactionNotFound, TransactionDiscarded or TransactionEnded if the transaction is not pending.
     """
     return await writer.run(QuestionNow(transaction_id), note)
 
 
 class QuestionNow(OfTransaction[Awaited]):
-    """A half is made due for a check by one update."""
+    """Makes a half message due for a check, by one update."""
 
     __slots__ = ()
 
@@ -123,23 +122,23 @@ class QuestionNow(OfTransaction[Awaited]):
 
 
 async def seconds_to_next(group_id: int) -> float | None:
-    """Seconds until a group's next check is due, negative when it is late; None without a pending half."""
+    """Seconds until a group's next check is due, negative if it is late; None without a pending half message."""
     [row] = await connections.read(SECONDS_TO_NEXT_CHECK, {"group_id": group_id})
     return row.seconds
 
 
 @dataclass(slots=True)
 class Group:
-    """A producer group whose halves are due."""
+    """A producer group with due half messages."""
 
     id: int
     name: str
-    #: When its task began, by the event loop's clock.
+    #: When the task began, by the event loop's clock.
     began: float
 
 
 class Checker:
-    """The checks of one process: at most one task per producer group."""
+    """The checks of one process: at most one task for each producer group."""
 
     def __init__(self, max_groups: int = MAX_GROUPS) -> None:
         self._asking: dict[int, asyncio.Task[None]] = {}
@@ -155,9 +154,9 @@ class Checker:
         return set(self._asking)
 
     async def run(self, late_seconds: float = -AHEAD_SECONDS) -> None:
-        """Starts a task for each group that has no task and a half message that is late by `late_seconds`.
+        """Starts a task for each group without a task and with a half message that is late by `late_seconds`.
 
-        Negative seconds are ahead of the due time: the task then waits for it.
+        Negative seconds mean a half message that becomes due within this time; the task then waits for it.
         """
         free = self._max_groups - len(self._asking)
         rows = await self._due_groups(late_seconds, free) if free else ()
@@ -169,7 +168,7 @@ class Checker:
                 self._asking[group.id] = asyncio.create_task(self._run_task(group), name=f"check {group.name}")
 
     async def close(self) -> None:
-        """Ends the tasks; halves that they claimed are asked about again when the claim ends."""
+        """Ends the tasks. Half messages that they claimed are checked again after the end of the claim."""
         for task in list(self._asking.values()):
             task.cancel()
         await asyncio.gather(*self._asking.values(), return_exceptions=True)
@@ -177,7 +176,7 @@ class Checker:
         await self._calls.close()
 
     async def _due_groups(self, late_seconds: float, max_groups: int) -> Sequence[GroupWithDueHalves]:
-        """The groups behind the one that was started last: going round, every group has its turn."""
+        """The due groups after the one that was started last, in a circle, so that every group has its turn."""
         return await connections.read(
             GROUPS_WITH_DUE_HALVES,
             {
@@ -195,7 +194,7 @@ class Checker:
             self._asking.pop(group.id, None)
 
     async def _ask_group(self, group: Group) -> None:
-        """Claims and asks until nothing is due before the next tick, or no endpoint can be called."""
+        """Claims and asks until no half message is due before the next tick, or no endpoint can be called."""
         loop = asyncio.get_running_loop()
         next_tick = loop.time() + AHEAD_SECONDS
         while await self._ask_what_is_due(group):
@@ -208,11 +207,11 @@ class Checker:
             await asyncio.sleep(max(seconds, PAUSE_SECONDS))
 
     async def _ask_what_is_due(self, group: Group) -> bool:
-        """Whether everything that is due was asked about."""
+        """Asks about half messages that are due. Returns whether none is left."""
         return all(await asyncio.gather(*(self._ask_claims(group) for _ in range(CLAIMS_AT_ONCE))))
 
     async def _ask_claims(self, group: Group) -> bool:
-        """Makes one claim after another; whether nothing that is due is left."""
+        """Makes one claim after another. Returns whether no due half message is left."""
         most = MAX_CLAIM
         try:
             while candidates := await endpoints.callable_endpoints(group.id):
@@ -221,7 +220,8 @@ class Checker:
                     return True
                 if self._turn_is_over(group):
                     return False
-                # A claim takes few large halves: the next one locks at most twice as many to find out their sizes.
+                # A claim takes few large half messages, so the next one locks at most twice as many to read their
+                # sizes.
                 most = min(2 * asked, MAX_CLAIM)
         except Refusal as refusal:
             logger.warning("checks stopped", group=group.name, reason=refusal.detail)
@@ -237,7 +237,7 @@ class Checker:
         return self._crowded and asyncio.get_running_loop().time() > group.began + TURN_SECONDS
 
     async def _ask_claim(self, group: Group, candidates: Sequence[Callee], most: int) -> int:
-        """Claims halves, `most` of them at most, and asks about them; returns their number."""
+        """Claims at most `most` half messages and asks about them. Returns their number."""
         halves = await connections.read(
             CLAIM_HALVES,
             {
@@ -260,7 +260,7 @@ class Checker:
 
 
 async def _renew(halves: Sequence[ClaimedHalf]) -> None:
-    """Prolongs a claim until it is cancelled, or nothing of it is left."""
+    """Renews a claim until this task is cancelled, or all its half messages have an outcome."""
     ids, until = [half.transaction_id for half in halves], halves[0].claimed_until
     while True:
         await asyncio.sleep(RENEWAL_SECONDS)

@@ -1,4 +1,4 @@
-"""What is due for a check, of the producer groups whose producers a process can ask."""
+"""Finds which producer groups have due checks, among the groups whose producers a process can ask."""
 
 import contextlib
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from store.process import runtime
 
 
 class GroupToAsk(NamedTuple):
-    """A producer group, and whether it has checks that are due."""
+    """A producer group, and whether it has due checks."""
 
     name: str
     is_due: bool
@@ -19,14 +19,14 @@ class GroupToAsk(NamedTuple):
 
 FIND_DUE_GROUPS = Statement(__file__, "find_due_groups", GroupToAsk)
 
-# Names of one statement: a process may be able to ask the producers of thousands of topics.
+# The most names in one statement: a process may be able to ask the producers of thousands of topics.
 MAX_NAMES = 500
 
 
 async def among(names: Sequence[str]) -> dict[str, bool]:
-    """The producer groups of these names, and whether each has halves due for a check in any cell that is not away.
+    """The producer groups with these names, and whether each has due checks in any cell that is not away.
 
-    A group whose checks are paused has none. Names that no group has are left out.
+    A group whose checks are paused has no due checks. Names without a group are left out.
     """
     found: dict[str, bool] = {}
     for cell in runtime.cells():

@@ -1,7 +1,7 @@
-"""What endpoints answer: the last answer of each, and the answers in a row that decided nothing, noted for operators.
+"""Notes for operators how endpoints answer: the last answer of each, and the number of void answers in a row.
 
-An endpoint that answers 200 with anything but results is alive, so its circuit stays closed, while every check of its
-group is in vain.
+An endpoint that answers 200 without results is alive, so its circuit stays closed, although no check of its group
+decides anything.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ from webhooks.endpoint_answers import Answer
 
 NOTE_ANSWERS = Statement(__file__, "note_answers", EndpointId)
 
-# Answers like the one before are written once in so many seconds.
+# An answer like the one before is written at most once in this time.
 NOTED_SECONDS = 10.0
 
 
 @dataclass(slots=True)
 class Noted:
-    """What was last written of an endpoint, and the void answers since."""
+    """The answer of an endpoint that was last written, when, and the void answers since."""
 
     understood: bool
     at: float
@@ -38,7 +38,7 @@ class NotedAnswers:
         self._noted: dict[int, Noted] = {}
 
     async def note(self, endpoint_id: int, answer: Answer, halves: Sequence[ClaimedHalf]) -> None:
-        """Notes a call that was answered 2xx; other answers are failures, which the circuit keeps."""
+        """Notes a call that was answered 2xx. Other answers are failures, which the circuit counts."""
         if not (answer.asked and answer.ok):
             return
         found = questions.read(answer.body) if answer.status == 200 else {}
@@ -47,7 +47,7 @@ class NotedAnswers:
             await self._write(endpoint_id, _text(answer, results), bool(results))
 
     def _is_due(self, endpoint_id: int, understood: bool) -> bool:
-        """Whether the answer is written: it is unlike the one before, or that was NOTED_SECONDS ago."""
+        """Whether to write the answer: it differs from the last written one, or that was written NOTED_SECONDS ago."""
         now = asyncio.get_running_loop().time()
         before = self._noted.get(endpoint_id)
         is_due = before is None or before.understood != understood or now - before.at >= NOTED_SECONDS
@@ -63,7 +63,7 @@ class NotedAnswers:
 
 
 def _text(answer: Answer, results: list[Result]) -> str:
-    """The answer in words: its states, or its beginning where it names none of the transactions."""
+    """The answer in words: its states, or its beginning if it names none of the transactions."""
     if results:
         return f"{answer.status}, {', '.join(dict.fromkeys(result.state for result in results))}"
     return questions.void(answer) if answer.ok else f"{answer.reason} {questions.kept(answer.body)}".strip()

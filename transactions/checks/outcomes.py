@@ -1,4 +1,4 @@
-"""Outcomes of checks: a decision or a later check, written by group commit."""
+"""Outcomes of checks: a decision, or the time of the next check; written by group commit."""
 
 import uuid
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ RETURN_CHECKS = Statement(__file__, "return_checks")
 class Attempt:
     """One check of one transaction: the endpoint, and its answer.
 
-    `counted` is whether the question was asked: an attempt that reached no endpoint does not count. `answer` is None
-    then, and also when the check was handed out to a poll, whose answer comes as an end.
+    `counted`: whether a producer was asked; an attempt that reached no endpoint does not count. `answer` is None for
+    such an attempt, and for a check that was handed to a poll, whose answer comes as an end.
     """
 
     transaction_id: uuid.UUID
@@ -35,11 +35,11 @@ class Attempt:
     status: int | None
     latency_ms: int
     reason: str | None
-    # Until the next check, when this one decides nothing.
+    # Seconds until the next check, if this one decides nothing.
     wait_seconds: float
 
     def row(self) -> dict[str, object]:
-        """For INSERT_CHECK_ATTEMPTS."""
+        """The parameters of INSERT_CHECK_ATTEMPTS."""
         return {
             "attempt_id": new_id(),
             "transaction_id": self.transaction_id,
@@ -54,7 +54,7 @@ class Attempt:
 
 
 async def apply(attempt: Attempt) -> None:
-    """Writes the outcome of one attempt. That of a transaction which is decided by now changes only its history."""
+    """Writes the outcome of one attempt. If the transaction is decided already, only its history changes."""
     if attempt.answer in ("COMMIT", "ROLLBACK"):
         decision = End(
             transaction_id=attempt.transaction_id,
@@ -66,7 +66,7 @@ async def apply(attempt: Attempt) -> None:
         try:
             await writer.run(decision)
         except Refusal as refusal:
-            # The transaction was decided otherwise while the check was under way: the first decision stands.
+            # The transaction was decided during the check, and the first decision stands.
             if refusal.code not in ("transaction_ended", "transaction_discarded", "transaction_not_found"):
                 raise
     else:
@@ -74,7 +74,7 @@ async def apply(attempt: Attempt) -> None:
 
 
 class Postponement(Operation[bool]):
-    """A check that decided nothing. Those of a batch are one update and one insert."""
+    """A check that decided nothing. All such checks of a batch are one update and one insert."""
 
     __slots__ = ("attempt",)
     URGENT = True
@@ -91,7 +91,7 @@ class Postponement(Operation[bool]):
 
 
 class Return(Operation[bool]):
-    """Checks that were handed out and reached no producer are taken back; the attempts say why."""
+    """Takes back checks that were handed out to a poll and did not reach the producer; the attempts have the reason."""
 
     __slots__ = ("attempts",)
 
@@ -110,7 +110,7 @@ class Return(Operation[bool]):
 
 
 async def postpone(batch: Batch, attempts: Sequence[Attempt]) -> None:
-    """Writes attempts that decided nothing: the asked ones are counted, and each half's next check is set."""
+    """Writes attempts that decided nothing: counts those that asked a producer, and sets the next checks."""
     if not attempts:
         return
     await batch.read(

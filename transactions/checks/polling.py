@@ -1,4 +1,4 @@
-"""Polled checks: a producer that cannot be called fetches the half messages whose check is due."""
+"""Polled checks: a producer without an endpoint asks the broker for half messages whose check is due."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ from transactions.checks.rows import ClaimedHalf
 
 
 class TopicName(NamedTuple):
-    """A topic, to be compared with what a key may produce to."""
+    """The name of a topic, to be compared with the scopes of a key."""
 
     id: int
     name: str
@@ -42,18 +42,19 @@ LIST_TOPIC_NAMES = Statement(__file__, "list_topic_names", TopicName)
 MAX_TOPICS = 100_000
 MAX_TRANSACTIONS = 100
 DEFAULT_TRANSACTIONS = 32
-# Bodies and properties of one answer; the first transaction is handed out however large it is.
+# The most bytes of bodies and properties in one answer. The first transaction is handed out whatever its size.
 MAX_BYTES = 8 * 1024 * 1024
-# A half that is stored during the wait, or made due by an operator, is found after this time at the latest.
+# A half message that is stored during the wait, or made due by an operator, is found after at most this time.
 LONGEST_PAUSE_SECONDS = 1.0
-# A half that is due and was not handed out is claimed elsewhere, is paused, or has a topic outside the key's scopes.
+# The pause before the next try, if a due half message was not handed out: another process has claimed it, its checks
+# are paused, or its topic is outside the key's scopes.
 SHORTEST_PAUSE_SECONDS = 0.2
 
-# Why an attempt decided nothing. A check that is returned is due again at once.
+# The reasons why an attempt decided nothing. A check that is taken back is due again at once.
 HANDED_OUT = "Handed out to a polling producer."
 RETURNED = "The polling producer hung up before its answer: the check that was handed out does not count."
 
-# Whether a key allows the checks of a topic, by the topic's name.
+# Whether a key may get the checks of a topic, by the topic's name.
 IsAllowed = Callable[[str], bool]
 
 
@@ -66,16 +67,15 @@ class ReceiveChecks(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, om
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What a poll was handed: the transactions to check, each with its document."""
+    """The result of a poll: the transactions to check, each with its document."""
 
     documents: dict[uuid.UUID, Document]
     cell: int = CONTROL
 
     async def given_back(self, gone: asyncio.Future[object]) -> bool:
-        """Takes the checks back if the producer's connection is `gone`: it was not asked, so they are not counted.
+        """Takes the checks back if the producer's connection is `gone`, and does not count them. Raises SystemBusy.
 
-        Called right before the answer is written. One that the connection loses after that is counted.
-        Raises SystemBusy.
+        Called just before the answer is written. A check counts if the connection is lost after that.
         """
         if not gone.done() or not self.documents:
             return False
@@ -91,20 +91,21 @@ async def receive(
     gone: asyncio.Future[Any] | None = None,
     allowed: Callable[[], Awaitable[IsAllowed | None]] | None = None,
 ) -> Received:
-    """The documents of the group's transactions whose check is due; handing one out is a check asked.
+    """The documents of the group's transactions whose check is due. Each one that is returned counts as checked.
 
-    Waits up to `wait_seconds` for the first one, and ends when the producer is `gone`: its checks would be counted for
-    nothing. Transactions of topics that are not `allowed` are left out; None allows all. It is read before each
-    claim, and raises the refusal of a key that was revoked or narrowed during the wait. The bodies count in `hold`.
-    Raises GroupNotExist, MessageIllegal, or SystemBusy while too many answers are in flight: no check is counted then.
+    Waits up to `wait_seconds` for the first transaction, and ends when the producer is `gone`, which would not see the
+    checks. Transactions with topics that are not `allowed` are left out; None allows all topics. `allowed` is called
+    before each claim, and raises the refusal of a key that was revoked or narrowed during the wait. The bodies count in
+    `hold`. Raises GroupNotExist, MessageIllegal, or SystemBusy while too many bytes of answers are in flight; then no
+    check is counted.
     """
     _validate(request)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + request.wait_seconds
     received: Received | None = None
-    due_in = 0.0  # A poll that begins claims what is due; one that waits only when there is something.
+    due_in = 0.0  # A new poll tries to claim at once. A waiting poll tries only if a check is due.
     while gone is None or not gone.done():
-        group = await groups.existing(group_name)  # Read each time: its checks may be paused during the wait.
+        group = await groups.existing(group_name)  # each time: checks may be paused during the wait
         if due_in <= 0 and not group.checks_paused:
             topic_ids = None if allowed is None else await _topics(await allowed())
             await hold.room()
@@ -119,9 +120,9 @@ async def receive(
 
 
 async def _received(group_id: int, most: int, topic_ids: list[int] | None, hold: Hold) -> Received | None:
-    """What is due in one of the cells, asked one after another from a different one each time; None without any.
+    """The due checks of one cell; None if no cell has some. The cells are asked in turn, each time from another one on.
 
-    Raises SystemBusy where all of them are away.
+    Raises SystemBusy if all cells are away.
     """
     max_bytes = min(MAX_BYTES, hold.page())
     cells, away = runtime.cells(), 0
@@ -145,7 +146,7 @@ async def _received(group_id: int, most: int, topic_ids: list[int] | None, hold:
 
 
 def _located(document: Document, cell: Runtime) -> Document:
-    """With the cell that it lies in, where there are several."""
+    """The document with the transaction's cell, if there are several cells."""
     return {**document, "cell": cell.name} if runtime.several else document
 
 
@@ -157,9 +158,9 @@ async def _topics(may_produce: IsAllowed | None) -> list[int] | None:
 
 
 class NextChecks:
-    """When the next check of each group is due, by the event loop's clock: one look-up serves all polls of the group.
+    """When the next check of each group is due, by the event loop's clock. All polls of a group share one look-up.
 
-    300 polls that waited asked the database 600 times a second, beside the senders.
+    Without this, 300 waiting polls asked the database 600 times a second.
     """
 
     def __init__(self) -> None:
@@ -167,7 +168,7 @@ class NextChecks:
 
 
 async def _seconds_to_next(group_id: int) -> float:
-    """Seconds until the group's next check is due, negative when it is late; infinite without a pending half."""
+    """Seconds until the group's next check is due, negative if it is late; infinite without a pending half message."""
     if not runtime.several:
         return await _seconds_to_next_here(group_id)
     due_in = math.inf
@@ -201,7 +202,7 @@ def _validate(request: ReceiveChecks) -> None:
 
 
 class Handout(Operation[Sequence[ClaimedHalf]]):
-    """The answer to a poll: halves are claimed and their checks counted in one write; without `topic_ids` of all."""
+    """Claims half messages for a poll and counts their checks in one transaction; only of `topic_ids`, if given."""
 
     __slots__ = ("group_id", "max_bytes", "max_transactions", "topic_ids")
     LANE = "polls"

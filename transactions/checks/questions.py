@@ -1,4 +1,4 @@
-"""Questions: the document of a check about half messages, and how its answer is read."""
+"""Questions: the document of a check, and how an endpoint's answer is read."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -17,27 +17,28 @@ from transactions.rows import STATE_OF, GivenState
 from webhooks.endpoint_answers import Answer
 from webhooks.results import NoResults, results_of
 
-# Bytes of an answer that the history keeps when it decides nothing.
+# The most bytes of a void answer that the history keeps.
 MAX_KEPT_ANSWER = 200
-# What an answer with 2xx that decides nothing lacks.
+# What is missing in an answer with 2xx that decides nothing.
 WITHOUT_STATE = ' without this transaction\'s state: {"results": [{"transaction_id": "…", "state": "COMMIT"}]} has one.'
 OTHER_STATUS = ": a state is read from an answer with the status 200."
 BODIES = ("body", "body_base64")
 
-# A transaction in a check, as `AskedTransaction` of the schema: the stored message's document, and what the check adds.
+# A transaction in a check, `AskedTransaction` in the schema: the document of the stored message, and fields of the
+# check.
 Document = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The document of one transaction, encoded, and the same without its bodies."""
+    """The encoded document of one transaction, with its bodies and without."""
 
     whole: bytes
     brief: bytes
 
 
 class Result(msgspec.Struct):
-    """One transaction's state in an answer; other fields are ignored."""
+    """The state of one transaction in an answer; other fields are ignored."""
 
     transaction_id: uuid.UUID
     state: GivenState
@@ -45,7 +46,7 @@ class Result(msgspec.Struct):
 
 
 async def transactions(halves: Sequence[ClaimedHalf]) -> dict[uuid.UUID, Document]:
-    """The documents of transactions: each is that of its first message, with all of them when it has several."""
+    """The documents of transactions: that of the first message, with a list of all messages if there are several."""
     positions = [(half.log_segment, offset) for half in halves for offset in half.log_offsets]
     rows = await connections.read(log.READ_MESSAGES, log.at(positions))
     names = await topic_names.of_ids({row.topic_id for row in rows})
@@ -54,7 +55,7 @@ async def transactions(halves: Sequence[ClaimedHalf]) -> dict[uuid.UUID, Documen
 
 
 def _document(row: messages.MessageRow, topic: str) -> Document:
-    """A message as it is stored, with the queue that a commit makes it visible in."""
+    """The document of a stored message, with the queue in which a commit makes it visible."""
     fields = msgspec.structs.asdict(messages.stored(row, topic)).items()
     return {**{name: value for name, value in fields if value is not msgspec.UNSET}, "queue_id": row.queue_id}
 
@@ -75,13 +76,13 @@ def _transaction(half: ClaimedHalf, stored: Mapping[int, Document]) -> Document:
 
 
 async def encoded(halves: Sequence[ClaimedHalf]) -> dict[uuid.UUID, Question]:
-    """The questions about these transactions, as a check-back sends them."""
+    """The questions about these transactions, encoded for a check-back."""
     found = await transactions(halves)
     return {id_: Question(encode(found[id_]), encode(_without_bodies(found.pop(id_)))) for id_ in list(found)}
 
 
 def _without_bodies(document: Mapping[str, object]) -> Document:
-    """`body_omitted` replaces the body of the transaction's first message, and of each of several."""
+    """The document with `body_omitted` in place of the body of each message."""
     brief = {name: value for name, value in document.items() if name not in BODIES}
     brief["body_omitted"] = True
     several = brief.get("messages")
@@ -91,20 +92,20 @@ def _without_bodies(document: Mapping[str, object]) -> Document:
 
 
 def payload(group_name: str, encoded_transactions: Sequence[bytes]) -> bytes:
-    """The body of a check-back about encoded transactions."""
+    """The body of a call with encoded questions."""
     raws = [msgspec.Raw(one) for one in encoded_transactions]
     return msgspec.json.encode({"type": "transaction.check", "producer_group": group_name, "transactions": raws})
 
 
 def read(body: bytes) -> dict[uuid.UUID, Result]:
-    """The states that an answer names; a transaction that is missing here is not decided."""
+    """The states by transaction in an answer. A transaction that is missing is not decided."""
     try:
         results = results_of(body, Result)
     except NoResults:
         return {}
     found: dict[uuid.UUID, Result] = {}
     for result in results:
-        # Two different states for one transaction decide nothing.
+        # A transaction with two different states is not decided.
         if result.transaction_id in found and STATE_OF[found[result.transaction_id].state] != STATE_OF[result.state]:
             found[result.transaction_id] = Result(result.transaction_id, "UNKNOWN", "two different states")
         else:
@@ -113,11 +114,11 @@ def read(body: bytes) -> dict[uuid.UUID, Result]:
 
 
 def void(answer: Answer) -> str:
-    """Why an answer with 2xx decided nothing, and what would: for the history, with the beginning of the answer."""
+    """Why an answer with 2xx decided nothing, and what would: a text for the history, with the answer's beginning."""
     wanted = WITHOUT_STATE if answer.status == 200 else OTHER_STATUS
     return f"{answer.reason.removesuffix('.')}{wanted} {kept(answer.body)}".strip()
 
 
 def kept(body: bytes) -> str:
-    """The beginning of an answer, readable, for the history."""
+    """The beginning of an answer as readable text, for the history."""
     return legible(body[:MAX_KEPT_ANSWER].decode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""The rows that the statements of checks return: one type per shape, its fields the columns in their order."""
+"""The types of rows that statements of checks return. Their fields are the columns in their order."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from uuid import UUID
 
 
 class ClaimedHalf(NamedTuple):
-    """A half message that no other process asks about until the claim ends; `claimed_bytes` are the whole claim's."""
+    """A half message that only this process asks about until the claim ends. `claimed_bytes`: of the whole claim."""
 
     transaction_id: UUID
     endpoint_id: int | None

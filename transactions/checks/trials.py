@@ -1,4 +1,4 @@
-"""Trials: checks about no transaction, which show whether an endpoint's answers would be understood."""
+"""Trials: checks about no transaction, which show whether the broker can read an endpoint's answers."""
 
 import asyncio
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from webhooks.results import NoResults, results_of
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The result of a trial. `ok`: the answer of a check would be understood; `outcome` is that of the call."""
+    """The result of a trial. `ok`: the answer of a check could be read. `outcome`: the outcome of the call."""
 
     ok: bool
     outcome: Outcome
@@ -32,9 +32,9 @@ class Trial:
 
 
 def ask(endpoint: Endpoint) -> Trial:
-    """Sends a signed check about no transaction. Changes neither the endpoint's health nor any history.
+    """Sends a signed check about no transaction. Does not change the endpoint's health or any history.
 
-    Blocks for the endpoint's `timeout_seconds` at most: call it outside the event loop.
+    Blocks for at most the endpoint's `timeout_seconds`, so call it outside of the event loop.
     """
     now = Endpoint.objects.filter(id=endpoint.id).values_list(Now(), flat=True).first()
     answer = asyncio.run(_call(endpoint, _payload(endpoint.group.name), endpoints.signing_secrets(endpoint), now))
@@ -49,21 +49,21 @@ def ask(endpoint: Endpoint) -> Trial:
 
 
 def _payload(group_name: str) -> bytes:
-    """A check of no transaction, as the group's namespace reads it."""
+    """The body of a check about no transaction, with bare names for a group in a namespace."""
     payload = questions.payload(group_name, [])
     row = Namespace.objects.filter(name=namespaces.part_of(group_name)).first()
     return payload if row is None else namespaces.Namespace(row.name, is_bound=True).show_document(payload)
 
 
 async def _call(endpoint: Endpoint, payload: bytes, secrets: Sequence[str], now: datetime | None) -> Answer:
-    # A caller of its own: it lives in this thread's event loop, not in that of the data plane.
+    # A new caller, because this one runs in the event loop of this thread, not in the data plane's.
     async with Caller(settings.WEBHOOK_ALLOWED_NETWORKS) as caller:
         webhook_id, seconds = f"try_{new_id()}", endpoint.timeout_seconds
         return await caller.post(endpoint.url, payload, secrets, webhook_id, seconds, now=now)
 
 
 def _complaint(answer: Answer) -> str | None:
-    """Why a check's answer like this one would decide nothing, or None."""
+    """Why an answer like this one would decide nothing in a check; None if it would decide."""
     if answer.outcome != "answered":
         return answer.reason
     if (advice := way_out(answer)) is not None:

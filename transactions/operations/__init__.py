@@ -1,1 +1,1 @@
-"""What producers do with transactions: one class per operation, which holds all that is true of it."""
+"""The operations of producers on transactions: one class for each, which holds everything about the operation."""

@@ -34,12 +34,12 @@ INSERT_HALVES = Statement(__file__, "insert_halves")
 
 
 class Begin(Operation[Begun]):
-    """A transaction is begun: its messages are stored as half messages, within the limits of its group and key.
+    """Begins a transaction: stores its messages as half messages, within the limits of its group and key.
 
-    POST /v1/transactions, and `half` of a bulk. A transaction that was begun before is answered as it stands, with
-    `duplicate`. The field `check_immunity_seconds` goes before RocketMQ's property. A group that is made for it belongs
-    to the caller's key, unless that manages. Refused is what breaks a rule; nothing is stored then, and no group or
-    topic is made. Without a caller it is the broker's own.
+    POST /v1/transactions, and `half` of a bulk. For a transaction that was begun before, the answer is its state, with
+    `duplicate`. The field `check_immunity_seconds` goes before RocketMQ's property. A new group belongs to the caller's
+    key, unless the key may manage. A request that breaks a rule is refused; then nothing is stored, and no group or
+    topic is created. Without a caller the broker itself begins the transaction.
     """
 
     __slots__ = (
@@ -74,7 +74,7 @@ class Begin(Operation[Begun]):
         # Whether the client chose the transaction's id.
         self.may_repeat = given.transaction_id is not None
         self.transaction_id = given.transaction_id or new_id()
-        # Once it is complete:
+        # Set by `complete` or `ready`:
         self.accepted: Sequence[Accepted]
         # The one message of a plain transaction.
         self.message: Accepted
@@ -82,11 +82,11 @@ class Begin(Operation[Begun]):
         self.endpoint_id: int | None = None
         self.immunity_seconds = 0.0
         self.api_key_id: int | None = None
-        # What it is answered when it was not begun before.
+        # The refusal by a limit, unless the transaction was begun before.
         self.limit: RateLimited | None = None
 
     def ready(self) -> bool:
-        """Whether it is one message, not delayed, not large, its group and topic known, and its key without limits."""
+        """Whether it has one message, not delayed and not large, a known group and topic, and a key without limits."""
         given, caller = self.given, self.caller
         if caller is not None:
             for topic in given.named_topics if given.messages else (given.topic,):
@@ -135,7 +135,7 @@ class Begin(Operation[Begun]):
         self._prepare(accepted)
 
     async def renew(self, refusal: Refusal) -> bool:
-        """This process may remember a group or a topic that was just deleted, made again, or moved."""
+        """Looks up group and topics again, which may be deleted, new or moved. Returns whether they have changed."""
         if not isinstance(refusal, GroupNotExist | MessageIdReused | TopicMoved):
             return False
         before = self._written_to
@@ -147,7 +147,7 @@ class Begin(Operation[Begun]):
 
     @property
     def _written_to(self) -> tuple[int | None, ...]:
-        """Its cell by the version of the map, and the ids of its group and of the topic of each message."""
+        """The cell, the version of the map, and the ids of the group and of each message's topic."""
         return self.cell, self.version, self.group_id, *(one.topic.id for one in self.accepted)
 
     def written_topics(self) -> Mapping[int, str]:
@@ -170,7 +170,7 @@ class Begin(Operation[Begun]):
         contents = [one.content for one in accepted] if len(accepted) > 1 else (message.content,)
         self.ids = (key, *[content.message_id.bytes for content in contents])
         self.size = size = accept.size_of(contents)
-        # It is one message without a delay, as almost all are, that fits into a batch and is in no limit.
+        # One message without a delay, as almost all are, that fits into a batch and needs no count for a limit.
         is_one = self.limit is None and len(accepted) == 1 and size < MAX_BATCH_BYTES
         self.is_plain = is_one and delays.of_message(message.message) is None
 

@@ -1,4 +1,4 @@
-"""End: the one decision that a transaction gets, whether its producer, a check, an operator or a limit gives it."""
+"""End: the only decision about a transaction, by its producer, a check, an operator or a limit."""
 
 import uuid
 from collections import Counter
@@ -35,11 +35,11 @@ INSERT_CHECK_ATTEMPTS = Statement(__file__, "insert_check_attempts")
 
 MAX_REMARK = 1000
 NAMED_TOPIC = "That of one of its messages. Over several cells, its cell alone is asked for the transaction then."
-UNKNOWN_GROUP = -1  # no group has this id, so that an end of it finds no half message
+UNKNOWN_GROUP = -1  # no group has this id, so an end with this id finds no half message
 
 
 class EndTransaction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The call that ends a transaction. UNKNOWN says that the producer cannot tell yet. RocketMQ's states are taken."""
+    """The call that ends a transaction. UNKNOWN: the producer cannot tell yet. RocketMQ's states are accepted."""
 
     producer_group: str
     state: GivenState
@@ -52,10 +52,10 @@ class EndTransaction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, o
 class End(OfTransaction[Ended]):
     """Ends a transaction; the first decision wins. POST /v1/transactions/{id}/end, and `end` of a bulk.
 
-    `decided_by` is producer, check, operator or limit. `group_id` is None where the decision is the broker's own. The
-    same decision again has the same answer. Raises, in this order, TransactionNotFound, ProducerGroupWrong,
-    CommitLogOffsetWrong, TransactionDiscarded or TransactionEnded. Ends go before sends, so that under load the backlog
-    drains.
+    `decided_by` is producer, check, operator or limit. `group_id` is None for a decision of the broker itself. The same
+    decision again gets the same answer. Raises, in this order, TransactionNotFound, ProducerGroupWrong,
+    CommitLogOffsetWrong, TransactionDiscarded or TransactionEnded. Ends are written before sends, so that under load
+    the backlog drains.
     """
 
     __slots__ = (
@@ -89,11 +89,11 @@ class End(OfTransaction[Ended]):
         self.decided_by = decided_by
         self.log_offset = log_offset
         self.remark = None if remark is None else legible(remark)[:MAX_REMARK]
-        # Whether it decides discarded transactions (True), pending ones, or either (None).
+        # Which transactions this end may decide: True only discarded ones, False only pending ones, None both.
         self.discarded = discarded
-        # The asked check that gave this decision, for INSERT_CHECK_ATTEMPTS.
+        # The check whose answer is this decision, as parameters of INSERT_CHECK_ATTEMPTS.
         self.attempt = attempt
-        # It is a decision about a pending transaction, as almost all are.
+        # Whether it is a decision about a pending transaction, as almost all are.
         self.is_plain = decision in STATE_AFTER and discarded is False and attempt is None
         self.queue = runtime.control(HalfQueues).take(self.key)
         self.group_id: int | None = None
@@ -102,7 +102,7 @@ class End(OfTransaction[Ended]):
 
     @classmethod
     def of_producer(cls, transaction_id: uuid.UUID, given: EndTransaction, caller: Caller | None = None) -> Self:
-        """The end that a producer calls for; without a caller it is the broker's own."""
+        """The end of a producer's request. Without a caller the broker itself decides."""
         decided_by = "check" if given.from_transaction_check else "producer"
         decision, log_offset = STATE_OF[given.state], given.commit_log_offset
         end = cls(transaction_id, decision, decided_by, log_offset=log_offset, remark=given.remark)
@@ -111,7 +111,7 @@ class End(OfTransaction[Ended]):
         return end
 
     def ready(self) -> bool:
-        """Whether this process knows that the caller may end it, and knows its group."""
+        """Whether this process knows the group and that the caller may end its transactions."""
         if runtime.several:
             self._choose_cell()
             if self.topic is not None and not self.is_only_in(topics.known(self.topic)):
@@ -129,16 +129,16 @@ class End(OfTransaction[Ended]):
     def _choose_cell(self) -> None:
         if self.queue is not None:
             self.cell = runtime.control(HalfQueues).take_cell(self.key)
-            # If it is not there any more, all are asked when it comes again: it is not remembered then.
+            # If the transaction has left this cell, a repeated end asks all cells, because its queue is forgotten.
             self.left_cells, self.away, self.known_version = [], None, UNKNOWN_VERSION
         elif self.group_name is not None or self.decided_by == "operator":
             super()._choose_cell()
-        # Else it is a check's or a limit's, and that of the cell that has found the transaction.
+        # An end by a check or a limit stays in the cell in which the transaction was found.
 
     def is_only_in(self, topic: topics.TopicFacts | None) -> bool:
         before, is_known = self.cell, super().is_only_in(topic)
         if self.cell != before:
-            # The queue that this process remembers is one of another cell, where it must not be locked.
+            # The queue that this process remembers belongs to another cell, so it must not be locked here.
             self.queue = None
         return is_known
 
@@ -152,11 +152,11 @@ class End(OfTransaction[Ended]):
         self.group_id = await _group_id(self.group_name)
 
     async def _authorise(self, caller: Caller, group_name: str) -> None:
-        """The group first: its refusal must not tell whether the transaction exists."""
+        """Checks the right for the group first, so that the refusal does not show whether the transaction exists."""
         caller.require_any("produce")
         if not caller.may_manage_names(group_name):
             await groups.require_key(group_name, caller.name)
-        # A key for all topics, as most are, costs no look-up.
+        # A key for all topics, as most keys are, needs no look-up.
         if not caller.may_everywhere("produce"):
             if self.topic is not None and not caller.may("produce", self.topic):
                 raise states.not_found(self.transaction_id, judging.ON_THE_WAY)
@@ -165,7 +165,7 @@ class End(OfTransaction[Ended]):
                 raise states.not_found(self.transaction_id, judging.ON_THE_WAY)
 
     async def renew(self, refusal: Refusal) -> bool:
-        """Another cell may have the transaction; or this process remembers a group that was deleted and made again."""
+        """As `OfTransaction.renew`; also True if the cached group was deleted and created again."""
         if await super().renew(refusal):
             return True
         if self.group_name is None or not isinstance(refusal, ProducerGroupWrong):
@@ -202,7 +202,7 @@ class End(OfTransaction[Ended]):
 
     @classmethod
     async def write(cls, batch: Batch, operations: Sequence[Self]) -> AsyncGenerator[None, None]:
-        """One delete decides them all, then their messages are published together."""
+        """One delete decides all transactions, then their messages are published together."""
         halves = await _delete(batch, [one for one in operations if one.decision in STATE_AFTER])
         for one in operations:
             if (half := halves.get(one.transaction_id)) is not None:

@@ -1,21 +1,22 @@
-"""The queues of the half messages that this process has begun last: their ends need no statement before the locks."""
+"""The queues of the newest half messages of this process, whose ends then need no statement before the locks."""
 
 from store.process.runtime import CONTROL
 
-# 16 MiB at most. An older half message is looked up by NAME_QUEUES, as one that another process has begun.
+# Half messages that are kept, 16 MiB at most. The queue of an older one, or of another process, is found by
+# NAME_QUEUES.
 MAX_REMEMBERED = 65_536
 
 
 class HalfQueues:
-    """A part of the runtime: from the ids of transactions to queues, as topic and number."""
+    """The queues (topic id, queue number) by the ids of transactions; a part of the runtime."""
 
     def __init__(self) -> None:
         self._queues: dict[bytes, tuple[int, int]] = {}
-        # Of those in another cell than the control.
+        # The cells of half messages that are not in the control.
         self._cells: dict[bytes, int] = {}
 
     def keep(self, transaction_id: bytes, queue: tuple[int, int], cell: int) -> None:
-        """Remembers the queue, as topic and number, of a half message that is stored in a cell."""
+        """Keeps the queue (topic id, queue number) of a half message that is stored in a cell."""
         if len(self._queues) >= MAX_REMEMBERED:
             oldest = next(iter(self._queues))
             del self._queues[oldest]
@@ -25,9 +26,9 @@ class HalfQueues:
             self._cells[transaction_id] = cell
 
     def take(self, transaction_id: bytes) -> tuple[int, int] | None:
-        """The queue of a half message that is to be ended, forgotten with this; None when it is not known here."""
+        """Removes and returns the queue of a half message; None if this process does not have it."""
         return self._queues.pop(transaction_id, None)
 
     def take_cell(self, transaction_id: bytes) -> int:
-        """The cell of a half message whose queue was known here, forgotten with this."""
+        """Removes and returns the cell of a half message whose queue this process had."""
         return self._cells.pop(transaction_id, CONTROL)

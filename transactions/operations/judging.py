@@ -1,4 +1,4 @@
-"""Judging: what an end that ended nothing is answered, and the rows of one that did."""
+"""The results of ends: the answer to an end that decided nothing, and the rows of an end that decided."""
 
 import uuid
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ ON_THE_WAY = "If its half message is still on the way, repeat the end after its 
 
 
 class DeletedHalf(NamedTuple):
-    """A half message that was deleted: that delete is the decision. `delays` is null when no message is delayed."""
+    """A half message that an end has deleted, which is the decision. `delays` is null if no message is delayed."""
 
     transaction_id: UUID
     producer_group_id: int
@@ -45,7 +45,7 @@ class DeletedHalf(NamedTuple):
 
 
 class Decision(Protocol):
-    """An end, as it is judged."""
+    """An end, as far as the rules for its answer need it."""
 
     transaction_id: uuid.UUID
     decision: str
@@ -60,9 +60,9 @@ class Decision(Protocol):
 
 
 async def answer(batch: Batch, left: Sequence[Decision]) -> None:
-    """Sets results and refusals of the ends that ended nothing. A new statement sees the decision.
+    """Sets the results and refusals of ends that decided nothing, after a new statement has read the decisions.
 
-    Raises Overtaken for a transaction that was begun, discarded or resumed behind the statement that looked for it.
+    Raises Overtaken for a transaction that was begun, discarded or resumed after the statement that looked for it.
     """
     if not left:
         return
@@ -81,7 +81,7 @@ async def answer(batch: Batch, left: Sequence[Decision]) -> None:
 
 
 def _answer_to(end: Decision, transaction: TransactionRow | None) -> Ended | Refusal:
-    """What an end that ended nothing is answered. The order of the rules is RocketMQ's."""
+    """The answer to an end that decided nothing. The order of the rules is RocketMQ's."""
     if transaction is None:
         return states.not_found(end.transaction_id, ON_THE_WAY)
     if end.group_id is not None and transaction.producer_group_id != end.group_id:
@@ -111,7 +111,7 @@ def _answer_state(end: Decision, transaction: TransactionRow) -> Ended | Refusal
 
 
 def publications(half: DeletedHalf) -> list[Publication]:
-    """How the messages of a committed transaction become visible."""
+    """The publications that make the messages of a committed transaction visible."""
     delays = half.delays or [None] * len(half.message_ids)
     return [
         Publication(
@@ -132,7 +132,7 @@ def operation(
     transaction: TransactionRow | DeletedHalf | DiscardedHalf | ResumedHalf,
     queue_offsets: list[int | None] | None,
 ) -> dict[str, object]:
-    """The row of an operation, for INSERT_OPERATIONS."""
+    """The row of an operation, as parameters of INSERT_OPERATIONS."""
     return {
         "transaction_id": end.transaction_id,
         "producer_group_id": transaction.producer_group_id,
@@ -151,7 +151,7 @@ def operation(
 
 
 async def _add_standings(batch: Batch, answers: list[Ended]) -> None:
-    """Adds to repeated answers how the messages that the commit delayed stand now."""
+    """Adds the current state of delayed messages to the answers to repeated ends."""
     delayed = [
         message
         for answer in answers
@@ -166,7 +166,7 @@ async def _add_standings(batch: Batch, answers: list[Ended]) -> None:
 
 
 def standing(state: State, transaction: TransactionRow | DeletedHalf, queue_offsets: list[int | None] | None) -> Ended:
-    """How a transaction stands: the answer to an end."""
+    """The state of a transaction, as the answer to an end."""
     offsets = queue_offsets or [None] * len(transaction.message_ids)
     messages = zip(transaction.message_ids, transaction.queue_ids, offsets, strict=True)
     return Ended(transaction.transaction_id, state, [EndedMessage(*message) for message in messages])

@@ -1,4 +1,4 @@
-"""Operations on a transaction that is named by its id: the cell that has begun it is asked first, then the others."""
+"""Operations on a transaction, given its id: the cell in the id is asked first, then the other cells."""
 
 import uuid
 from typing import TypeVar
@@ -17,7 +17,7 @@ from transactions.errors import NotDiscarded, TransactionNotFound
 
 Result = TypeVar("Result")
 
-# No map has this version.
+# A version that no map has.
 UNKNOWN_VERSION = -1
 MAP_CHANGED = "The map from topics to cells has changed while the transaction was looked for: try again in a second."
 
@@ -25,8 +25,8 @@ MAP_CHANGED = "The map from topics to cells has changed while the transaction wa
 class OfTransaction(Operation[Result]):
     """An operation on one transaction, which lies in one cell.
 
-    Its id names the cell where the broker made it; one that a caller chose names none. A cell that is away may have it:
-    its refusal is answered where no other cell has it, for nothing says then that there is no such transaction.
+    An id that the broker made names the cell; an id that a caller chose does not. If no cell has the transaction and a
+    cell is away, the answer is the refusal of that cell, because it may have the transaction.
     """
 
     __slots__ = ("away", "known_version", "left_cells", "topic", "transaction_id")
@@ -34,16 +34,16 @@ class OfTransaction(Operation[Result]):
     def __init__(self, transaction_id: uuid.UUID) -> None:
         super().__init__(transaction_id.bytes)
         self.transaction_id = transaction_id
-        # Once its cell is chosen: those that are asked where it does not have the transaction, the refusal of one that
-        # is away, and the version of the map as they were chosen.
+        # Set when the cell is chosen: the other cells to ask if this one does not have the transaction, the refusal of
+        # a cell that is away, and the version of the map at that time.
         self.left_cells: list[int]
         self.away: SystemBusy | None
         self.known_version: int
-        # That in whose cell alone it is looked for, where it is named.
+        # If set, the transaction is looked for only in the cell of this topic.
         self.topic: str | None = None
 
     def ready(self) -> bool:
-        """As every operation; its cell is chosen here."""
+        """As `Operation.ready`; also chooses the cell."""
         if runtime.several:
             self._choose_cell()
         return super().ready()
@@ -57,7 +57,7 @@ class OfTransaction(Operation[Result]):
         self.known_version = runtime.control(Known).version
 
     def is_only_in(self, topic: TopicFacts | None) -> bool:
-        """Has it looked for in the cell of a topic alone, where that is known; whether it is."""
+        """Chooses the cell of a topic as the only one to ask, if the topic is known. Returns whether it is."""
         if topic is not None:
             self.cell, self.version, self.left_cells, self.away = topic.cell_id, topic.version, [], None
         return topic is not None
@@ -66,10 +66,10 @@ class OfTransaction(Operation[Result]):
         return isinstance(problem, SystemBusy) and self.cell is not None and bool(self.left_cells)
 
     async def renew(self, refusal: Refusal) -> bool:
-        """Whether another cell is to be asked. Raises the refusal of one that is away and may have the transaction.
+        """Chooses the next cell to ask, if any. Raises the refusal of a cell that is away and may have the transaction.
 
-        So is that of its topic, where this process had an old one in mind. Raises TopicMoved where the map has changed
-        while one after another was asked.
+        The cell of `topic` is looked up again, because the topic may have moved. Raises TopicMoved if the map has
+        changed while the cells were asked.
         """
         if self.cell is None:
             return await self._has_been_split(refusal)
@@ -87,13 +87,13 @@ class OfTransaction(Operation[Result]):
         if self.topic is not None:
             return await self._has_moved(self.topic)
         if await routing.has_changed(self.known_version):
-            # It may have gone from a cell that was not asked yet to one that was.
+            # The transaction may have moved from a cell that was not asked yet to a cell that was.
             await cells.learn()
             raise TopicMoved(MAP_CHANGED)
         return False
 
     async def _has_been_split(self, refusal: Refusal) -> bool:
-        """Whether it was looked for in the only cell that this process knew, which was split meanwhile."""
+        """Whether it was looked for in the only known cell, and this cell has been split meanwhile."""
         if runtime.chosen() is not None or not runtime.current().departed.topics:
             return False
         await cells.learn()

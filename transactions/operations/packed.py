@@ -1,4 +1,4 @@
-"""Half messages and ends packed for the pipelined batch: the columns of their statements, and what these answer."""
+"""Half messages and ends in pipelined batches: the packed columns of the statements, and their answers."""
 
 import struct
 from collections.abc import Iterable, Sequence
@@ -16,21 +16,21 @@ from transactions import schedule
 
 
 class HalfOffsets(NamedTuple):
-    """When half messages are stored, and their log offsets by number as an array's text, NULL for what is left out."""
+    """When half messages were stored, and the text of an array of their log offsets, NULL for one that was left out."""
 
     stored_at: datetime
     appended: str
 
 
 class EntriesOfEnds(NamedTuple):
-    """Of each message that was ended: its end's turn, id, topic, queue and queue offset, packed."""
+    """For each message of a decided transaction, packed: the turn of its end, id, topic, queue and queue offset."""
 
     ended: bytes | None
     entries: str
 
 
 class NamedQueues(NamedTuple):
-    """The queues of the half messages that are to be committed."""
+    """The queues of half messages that are to be committed."""
 
     ending: str
 
@@ -41,12 +41,12 @@ END_FREE_HALVES = Statement(__file__, "end_free_halves", EntriesOfEnds)
 END_FREE_HALVES_OF_ONE = Statement(__file__, "end_free_halves_of_one", EntriesOfEnds)
 NAME_QUEUES = Statement(__file__, "name_queues", NamedQueues)
 
-# Of a message that was ended: the turn of its end, its id, topic, queue and queue offset.
+# The fields for a message of a decided transaction: the turn of its end, id, topic, queue and queue offset.
 ENDED = struct.Struct("!i16siiq")
 
 
 class PlainBegin(Protocol):
-    """A begin of one message, as it is packed. With `may_repeat` its client chose the transaction's id."""
+    """A begin of one message, to be packed. `may_repeat`: the client chose the transaction's id."""
 
     @property
     def key(self) -> bytes: ...
@@ -71,7 +71,7 @@ class PlainBegin(Protocol):
 
 
 class PlainEnd(Protocol):
-    """A decision, as it is packed, with the queue of its half message where this process knows it."""
+    """A decision, to be packed, with the queue of its half message if this process knows it."""
 
     @property
     def key(self) -> bytes: ...
@@ -128,7 +128,7 @@ def begun(results: Results) -> tuple[datetime, Sequence[int | None]]:
 
 
 def calls_of_ends(ends: Sequence[PlainEnd], segment_id: bytes) -> Iterable[Call]:
-    """The statements that end these transactions, under the locks: sorted by id, each with its turn, from 1 on."""
+    """The statements that end these transactions, under the locks: rows sorted by id, each with its turn from 1 on."""
     is_one = len(ends) == 1
     pack, end = (arrays.alone, END_FREE_HALVES_OF_ONE) if is_one else (arrays.together, END_FREE_HALVES)
     keys = [one.key for one in ends]
@@ -149,7 +149,7 @@ def calls_of_ends(ends: Sequence[PlainEnd], segment_id: bytes) -> Iterable[Call]
 
 
 def ended(results: Results) -> Iterable[tuple[int, bytes, int, int, int]]:
-    """Of each message that was ended the fields of ENDED; the queue offset of one that was rolled back is -1."""
+    """The fields of ENDED for each message of a decided transaction. After a rollback the queue offset is -1."""
     written = results[END_FREE_HALVES_OF_ONE if END_FREE_HALVES_OF_ONE in results else END_FREE_HALVES]
-    # Of one end that is left out there is no row.
+    # If the only end of a batch is left out, there is no row.
     return ENDED.iter_unpack((written.get_value(0, 0) or b"") if written.ntuples else b"")

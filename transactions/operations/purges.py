@@ -1,4 +1,4 @@
-"""Half messages of topics that leave a database."""
+"""The deletes of half messages of topics that leave a database."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from store.db.statements import Statement
 
 
 class HalvesOf(NamedTuple):
-    """Half messages of some topics; `torn` have messages of other topics, too, as the transaction `example`."""
+    """The number of half messages of some topics; `torn` of them, as `example`, have messages of other topics too."""
 
     halves: int
     torn: int
@@ -14,7 +14,7 @@ class HalvesOf(NamedTuple):
 
 
 class PurgedHalves(NamedTuple):
-    """How many half messages were deleted."""
+    """The number of half messages that were deleted."""
 
     purged: int
 

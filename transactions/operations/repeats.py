@@ -1,4 +1,4 @@
-"""Repeats: the answer to a transaction that was begun before, or the refusal of ids that were used otherwise."""
+"""Repeats: the answer for a transaction that was begun before, or the refusal of ids that were used otherwise."""
 
 import uuid
 from collections.abc import Mapping, Sequence, Set
@@ -16,7 +16,7 @@ from transactions.rows import State, TransactionRow
 
 
 class Repeat(NamedTuple):
-    """What a begin brings that may have been stored before. With `may_repeat` its client chose the transaction's id."""
+    """A begin whose messages may be stored already. `may_repeat`: the client chose the transaction's id."""
 
     transaction_id: uuid.UUID
     group_id: int
@@ -25,11 +25,11 @@ class Repeat(NamedTuple):
 
 
 async def answers(batch: Batch, begins: Sequence[Repeat]) -> dict[uuid.UUID, Begun | Refusal]:
-    """The outcomes of transactions that are known already, by their own id or by that of a message.
+    """The outcomes for transactions that are stored already, found by the transaction's id or the id of a message.
 
-    Each statement sees what was committed before it. The transactions come first: the messages of a transaction that is
-    found are there then, for they were committed with it. One that another process begins in between is found by its
-    messages.
+    Each statement sees everything that was committed before it. Transactions are read first, so that the messages of a
+    transaction that is found are visible to the second statement. A transaction that another process begins in between
+    is found by its messages.
     """
     known = await _transactions(batch, {one.transaction_id for one in begins if one.may_repeat or batch.again})
     stored = await batch.stored_before([message for one in begins for message in one.accepted])
@@ -55,14 +55,14 @@ async def _transactions(batch: Batch, ids: Set[uuid.UUID]) -> dict[uuid.UUID, Tr
 def _answer_again(
     begin: Repeat, stored: Mapping[uuid.UUID, StoredBefore], known: Mapping[uuid.UUID, TransactionRow]
 ) -> Begun | None:
-    """The answer to a transaction that was begun before; None for a new one. Raises MessageIdReused."""
+    """The answer for a transaction that was begun before; None for a new one. Raises MessageIdReused."""
     transaction = known.get(begin.transaction_id)
     for message in begin.accepted:
         row = stored.get(message.message_id)
         if row is None:
             continue
         if transaction is None and not begin.may_repeat:
-            # Without a transaction id of its own the request is known by its message.
+            # A request without a transaction id is recognised by its message.
             transaction = known.get(row.transaction_id) if row.transaction_id else None
         accept.validate_repeat(message, row, transactional=True)
         if transaction is None or row.transaction_id != transaction.transaction_id:
@@ -92,7 +92,7 @@ def _answer_repeat(begin: Repeat, stored: Mapping[uuid.UUID, StoredBefore], tran
 
 
 def another_transaction(transaction_id: uuid.UUID) -> MessageIdReused:
-    """The refusal of a transaction's id that another one has."""
+    """The refusal of a transaction id that another transaction has."""
     return MessageIdReused(f"The transaction_id {transaction_id} was used for another transaction: use a new id.")
 
 
@@ -103,7 +103,7 @@ def answer(
     state: State,
     next_check_at: datetime | None,
 ) -> Begun:
-    """The answer to a transaction as it stands."""
+    """The answer for a transaction in its current state."""
     begun = Begun(transaction_id, message_ids[0], list(message_ids), log_offsets[0], state, next_check_at)
     if runtime.several:
         begun.cell = runtime.here().name

@@ -1,7 +1,7 @@
-"""How many transactions were ever committed, rolled back and discarded, by topic and producer group.
+"""Totals: how many transactions were ever committed, rolled back and discarded, by topic and producer group.
 
-Counted behind the message path, from the operations: a task adds them to totals, which outlive the segments. A reader
-adds those that the task has not counted yet.
+A task counts operations outside of the message path and adds them to the totals, which are kept when segments are
+dropped. A reader of the totals adds operations that the task has not counted yet.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -12,23 +12,23 @@ from store.db import connections, sync
 from store.db.statements import Statement
 from store.naming import namespaces
 
-# 100,000 operations take some 100 ms to count.
+# The most operations of one statement; counting 100,000 takes some 100 ms.
 MAX_OPERATIONS = 100_000
-# The task's next run goes on behind them: 5 million in each.
+# The most statements of one run: 5 million operations. The next run continues.
 MAX_STEPS = 50
-# Pairs of a topic and a producer group.
+# The most pairs of a topic and a producer group that are read.
 MAX_ROWS = 2000
 ENDS = ("committed", "rolled_back", "discarded")
 
 
 class HasMore(NamedTuple):
-    """Whether operations behind those that were counted can be counted at once."""
+    """Whether more operations can be counted at once."""
 
     has_more: bool
 
 
 class TotalOf(NamedTuple):
-    """The ends of transactions of a producer group with messages of a topic; a repeated discard counts again."""
+    """The ends of transactions of a producer group with messages of a topic. Each discard of a transaction counts."""
 
     topic: str
     producer_group: str
@@ -42,7 +42,7 @@ LIST_TOTALS = Statement(__file__, "list_totals", TotalOf)
 
 
 async def count() -> None:
-    """Adds the operations that came since to the totals of this cell."""
+    """Adds new operations to the totals of this cell."""
     for _ in range(MAX_STEPS):
         moved = await connections.read(COUNT_TOTALS, {"max_operations": MAX_OPERATIONS})
         if not any(one.has_more for one in moved):
@@ -61,12 +61,12 @@ def ever(
 
 
 def of_topic(topic: str) -> Sequence[TotalOf]:
-    """The totals of a topic by producer group, of all cells, the most first."""
+    """The totals of a topic by producer group, over all cells, the largest first."""
     return _together(cells.ask(lambda: ever(topic=topic)).values())
 
 
 def of_group(producer_group: str) -> Sequence[TotalOf]:
-    """The totals of a producer group by topic, of all cells, the most first."""
+    """The totals of a producer group by topic, over all cells, the largest first."""
     return _together(cells.ask(lambda: ever(producer_group=producer_group)).values())
 
 

@@ -31,20 +31,19 @@ class BeginTransaction(Message, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def given(self) -> Sequence[Message]:
-        """Its messages, one at least."""
+        """The messages of the transaction, at least one."""
         return self.messages or (self,)
 
     @property
     def named_topics(self) -> set[str]:
-        """The names of the topics that it wants to write to."""
+        """The names of the topics of its messages."""
         return {message.topic for message in self.given}
 
 
 async def validate(request: BeginTransaction, allowance: Allowance | None) -> int | None:
-    """Validates a transaction before its group and its topics are made at their first use; returns the id of the
-    endpoint that it names.
+    """Validates a transaction before its group and topics are created. Returns the id of the endpoint that it names.
 
-    Raises the refusal that names what is wrong.
+    Raises the refusal that names the error.
     """
     group = await groups.find_for_producing(request.producer_group)
     given = messages_of(request)
@@ -56,7 +55,7 @@ async def validate(request: BeginTransaction, allowance: Allowance | None) -> in
         await topics.require_possible(message.topic, message.queue_id)
         await delays.require_possible(message)
     await _require_first(request)
-    # The first transaction of a group repeats none.
+    # The first transaction of a group cannot be a repeat.
     if group is None and (refusal := await undecided_limits.of_key(allowance)) is not None:
         raise refusal
     if request.check_url is None:
@@ -65,7 +64,7 @@ async def validate(request: BeginTransaction, allowance: Allowance | None) -> in
 
 
 async def accept_each(request: BeginTransaction, traceparent: str | None) -> Sequence[Accepted]:
-    """Accepts the messages of a valid transaction, and makes their topics. Raises what `accept.accept` raises."""
+    """Accepts the messages of a valid transaction, and creates missing topics. Raises as `accept.accept`."""
     beside = await _require_one_cell(request)
     accepted = [
         await accept.accept(
@@ -76,15 +75,15 @@ async def accept_each(request: BeginTransaction, traceparent: str | None) -> Seq
         )
         for number, message in enumerate(messages_of(request))
     ]
-    # Another process may have made one of the topics elsewhere meanwhile.
+    # Another process may have created one of the topics in another cell meanwhile.
     _require_same_cell([one.topic for one in accepted])
     return accepted
 
 
 async def _require_one_cell(request: BeginTransaction) -> str | None:
-    """The name of its first topic, for topics that it makes: they lie beside that one. None where there is one cell.
+    """The name of the first topic: new topics must lie in the same cell. None if there is only one cell.
 
-    Raises TransactionSpansCells for topics in two cells: one database decides a transaction.
+    Raises TransactionSpansCells for topics in two cells, because one database decides a transaction.
     """
     if not runtime.several:
         return None
@@ -105,7 +104,7 @@ def _require_same_cell(found: Sequence[TopicFacts]) -> None:
 
 
 async def _require_first(request: BeginTransaction) -> None:
-    """Raises MessageIdReused for the first use of a group or a topic that would be refused once they were made."""
+    """Raises MessageIdReused if an id of this first use of a group or topic is stored already."""
 
     async def is_first_use() -> bool:
         if await groups.find_for_producing(request.producer_group) is None:
@@ -130,7 +129,7 @@ async def _require_first(request: BeginTransaction) -> None:
 
 
 def messages_of(request: BeginTransaction) -> Sequence[Message]:
-    """The messages of a transaction. Raises MessageIllegal or BatchIllegal unless it has them in one of two ways."""
+    """The messages of a transaction. Raises MessageIllegal or BatchIllegal unless it has either one or a list."""
     if request.messages is None:
         return (request,)
     if any(getattr(request, name) not in (None, "") for name in Message.__struct_fields__):
@@ -143,7 +142,7 @@ def messages_of(request: BeginTransaction) -> Sequence[Message]:
 
 
 def derived_id_of(transaction_id: uuid.UUID | None, number: int) -> uuid.UUID | None:
-    """The id of a message that brings none but whose transaction does: the same again when the request is repeated."""
+    """The id for a message without one, if its transaction has an id: the same id when the request is repeated."""
     return None if transaction_id is None else derived_id(transaction_id, f"message {number}")
 
 

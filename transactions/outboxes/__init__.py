@@ -1,4 +1,4 @@
 """Outboxes: tables in databases of producers, whose rows the broker takes and stores as messages.
 
-A producer writes a row in its own transaction; what was committed is sent, once. `docs/sql.md` is the contract.
+A producer writes a row in its own transaction; each committed row is sent once. `docs/sql.md` is the contract.
 """

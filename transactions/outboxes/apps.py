@@ -4,6 +4,6 @@ from django.apps import AppConfig
 
 
 class OutboxesConfig(AppConfig):
-    """The SQL door: messages that producers insert into a table of their own."""
+    """Outboxes: messages that producers insert into a table of their own database."""
 
     name = "transactions.outboxes"

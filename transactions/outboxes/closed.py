@@ -1,4 +1,4 @@
-"""Topics that take no rows of an outbox now: the rows wait in their table, in their order, and others pass them."""
+"""Topics that take no rows of an outbox now: their rows wait in the table, in order; other rows do not wait."""
 
 import time
 from collections.abc import Mapping
@@ -10,27 +10,27 @@ LONGEST_SECONDS = 5.0
 
 
 class Closed:
-    """The topics of one outbox whose rows were refused for now, each until it is tried again, and why."""
+    """The topics of one outbox whose rows were refused for now, each with the reason and the time of the next try."""
 
     def __init__(self) -> None:
         self._until: dict[str, tuple[float, Refusal]] = {}
 
     def add(self, refusals: Mapping[str, Refusal]) -> None:
-        """Their rows were refused just now."""
+        """Notes topics whose rows were just refused."""
         for topic, refusal in refusals.items():
             seconds = refusal.retry_after_seconds if isinstance(refusal, RateLimited) else AGAIN_SECONDS
             self._until[topic] = time.monotonic() + min(seconds, LONGEST_SECONDS), refusal
 
     @property
     def topics(self) -> list[str]:
-        """Those whose rows are not tried again yet."""
+        """The topics whose rows are not tried again yet."""
         now = time.monotonic()
         self._until = {topic: entry for topic, entry in self._until.items() if entry[0] > now}
         return list(self._until)
 
     @property
     def reason(self) -> str | None:
-        """Why rows wait, where something else than a limit is the reason: that passes by itself."""
+        """Why rows wait, if the reason is not a limit; a limit passes by itself."""
         found = (refusal for _, refusal in self._until.values() if not isinstance(refusal, RateLimited))
         refusal = next(found, None)
         return None if refusal is None else f"Rows wait: {refusal.code}: {refusal.detail}"[:500]

@@ -1,7 +1,7 @@
-"""Drains outboxes: each web process has a task for each, and one of them at a time takes rows and stores them.
+"""Drains outboxes: each web process has a task for each outbox, and one process at a time takes and stores its rows.
 
-A source's transaction takes rows, waits until their messages are stored, and commits. Whatever ends it before leaves
-the rows where they were; their ids let the repetition store nothing twice.
+A transaction in the source takes rows, waits until their messages are stored, and commits. If it ends earlier for any
+reason, the rows stay in the table; because of their ids a repetition stores nothing twice.
 """
 
 import asyncio
@@ -35,15 +35,15 @@ logger = structlog.stdlib.get_logger(__name__)
 
 LIST_OUTBOXES = Statement(__file__, "list_outboxes", Listed)
 
-# After a step with so many rows the drain steps again by itself, and producers need not notify it.
+# After a step with this many rows the drain continues at once, and producers need not notify it.
 BUSY_ROWS = 50
-# While another process drains it.
+# The pause while another process drains the outbox.
 STANDBY_SECONDS = 0.5
 FAILED_SECONDS = 2.0
-# Of one step in all: above what a source allows a transaction.
+# The limit of one step, above the time that a source allows a transaction. After it the drain connects again.
 STEP_SECONDS = 60.0
 MAX_WAITING = 100_000
-# After so many rows new ones go to the other partition, and the disk of this one is given back.
+# After this many rows new rows go to the other partition, and the disk of the first partition is given back.
 SLOT_ROWS = 10_000
 
 
@@ -60,7 +60,7 @@ class Drain:
         self._looks = fitness.Looks()
 
     async def forever(self) -> None:
-        """Drains until it is cancelled; what fails is noted, and tried again."""
+        """Drains until it is cancelled. Failures are noted, and draining is tried again."""
         while True:
             try:
                 await self._connected()
@@ -69,7 +69,7 @@ class Drain:
                 logger.warning("an outbox cannot be drained", outbox=self.listed.name, reason=reason)
                 await self._progress.failed(reason)
             except Exception as problem:
-                # A fault of ours: it is shown where operators look, and the rows stay.
+                # A fault of the broker: operators see it, and the rows stay in the table.
                 logger.exception("draining an outbox failed", outbox=self.listed.name)
                 await self._progress.failed(f"a fault of the broker: {type(problem).__name__}, see its log")
             await asyncio.sleep(FAILED_SECONDS)
@@ -80,7 +80,7 @@ class Drain:
         listener = Listener(opened)
         listening = None
         try:
-            await fitness.require(source)  # before a note, which would say that all is well
+            await fitness.require(source)  # before a note that would report success
             self._looks = fitness.Looks()
             if source.notifies:
                 listening = runtime.current().task(listener.forever(), f"listener of the outbox {opened.name}")
@@ -100,9 +100,9 @@ class Drain:
             raise SourceUnreadable(f"The source has not come to an end of a turn within {STEP_SECONDS:g} s.") from None
 
     async def _step(self, source: Source, poll_seconds: float) -> float:
-        """Takes what is there; returns how long to wait for a notice before the next step."""
+        """Takes the next rows. Returns how long to wait for a notice before the next step."""
         if self._progress.look_is_due() and self._queueing.counts:
-            # Without the turn: it may be that no process gets that.
+            # Counted without the turn, because it may be that no process gets the turn.
             async with source.transaction():
                 [waits] = await source.read(LOOK_AT_OUTBOX, {"max_count": MAX_WAITING})
             self._progress.saw(waits.waiting, waits.oldest_at)
@@ -117,12 +117,12 @@ class Drain:
         await self._progress.note()
         await self._slots.drained(source, taken.rows)
         if taken.must_wait:
-            # Other outboxes hold all the bytes that this process may: theirs come first.
+            # Other outboxes hold all bytes that this process may hold: their rows come first.
             return STANDBY_SECONDS
         return 0.0 if taken.rows else poll_seconds
 
     async def _turn(self, source: Source) -> tuple[Turn, Taken]:
-        """What waited, and what was taken of it where this process has the turn."""
+        """The first waiting row, and the rows taken if this process has the turn."""
         taken = Taken()
         try:
             async with source.turn() as turn:
@@ -139,7 +139,7 @@ class Drain:
         return turn, taken
 
     async def _queue(self, source: Source, turn: Turn) -> None:
-        """Another session has the turn. Raises TurnTaken where it does nothing with it."""
+        """Notes that another session has the turn. Raises TurnTaken if that session does nothing with the turn."""
         seconds = self._queueing.wants(turn)
         if seconds >= IN_VAIN_SECONDS:
             async with source.transaction():
@@ -149,8 +149,9 @@ class Drain:
 
 
 class Slots:
-    """Which partition is to be given back. The table stays small beside a reader whose snapshot is old: that keeps rows
-    which were deleted, and no file that was truncated.
+    """When to give back the disk of a partition, so that the table stays small.
+
+    A reader with an old snapshot keeps deleted rows on disk, but not a truncated file.
     """
 
     def __init__(self) -> None:
@@ -158,7 +159,7 @@ class Slots:
         self._emptied: int | None = None
 
     async def drained(self, source: Source, rows: int) -> None:
-        """Counts rows, and turns to the other partition after SLOT_ROWS, or gives the emptied one back."""
+        """Counts drained rows. After SLOT_ROWS lets new rows go to the other partition, or truncates the empty one."""
         self._rows += rows
         if self._emptied is None and self._rows < SLOT_ROWS:
             return
@@ -174,13 +175,13 @@ class Slots:
 
 
 class Drains:
-    """The drains of this process, one for each outbox as it is registered now."""
+    """The drains of this process, one for each registered outbox."""
 
     def __init__(self) -> None:
         self._tasks: dict[int, tuple[Listed, asyncio.Task[None]]] = {}
 
     async def keep(self) -> None:
-        """Begins and ends drains as the registry says."""
+        """Starts and ends drains, so that each registered outbox has one."""
         found = {row.id: row for row in await connections.read_control(LIST_OUTBOXES)}
         for id_, (listed, task) in list(self._tasks.items()):
             if found.get(id_) != listed or task.done():

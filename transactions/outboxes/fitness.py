@@ -1,7 +1,7 @@
-"""Whether a source can be drained: what is missing of it, with the statement that mends it.
+"""Checks whether a source can be drained, and gives the statement that corrects each obstacle.
 
-A table that the role of the broker sees in part, or that producers do not write to, looks as an empty one does. So a
-source is looked over where its outbox is registered, and while nothing waits in it.
+A table that the broker's role sees only in part, or that producers do not write to, looks empty. So a source is checked
+when its outbox is registered, and while no row waits.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ logger = structlog.stdlib.get_logger(__name__)
 
 
 class Obstacle(NamedTuple):
-    """What keeps the broker from draining a source, and what mends it; or it `passes` by itself."""
+    """A reason why the broker cannot drain a source, and how to correct it. `passes`: it may pass by itself."""
 
     passes: bool
     obstacle: str
@@ -32,9 +32,9 @@ FIND_OBSTACLES = Statement(__file__, "find_obstacles", Obstacle)
 FIND_MISSING_STATE = Statement(__file__, "find_missing_state", Obstacle)
 
 TRIAL_SECONDS = 8.0
-# What breaks while nothing waits is shown within a minute.
+# How often an idle source is checked, so that an obstacle is shown within a minute.
 LOOK_SECONDS = 30.0
-# What libpq says itself, and a server that starts, ends or is full.
+# Errors that may pass: of libpq itself, and of a server that starts, stops or is full.
 AWAY = (
     "connection refused",
     "timeout expired",
@@ -56,14 +56,14 @@ AWAY = (
     "hot standby mode",
     "database is not accepting connections",
 )
-# Of errors with a code: the connection, the transaction's luck, resources, an operator, the system; a lock; a read-only
+# Classes of codes that may pass: connection, rolled-back transaction, resources, operator, system; a lock; a read-only
 # session.
 AWAY_CLASSES = ("08", "40", "53", "57", "58")
 AWAY_CODES = ("55P03", "25006")
 
 
 class SourceUnfit(MessageIllegal):
-    """A source that cannot be drained. `passes`: it may be drained later, without a change."""
+    """A source cannot be drained. `passes`: it may be possible later without a change."""
 
     def __init__(self, detail: str, *, passes: bool = False) -> None:
         super().__init__(detail)
@@ -71,7 +71,7 @@ class SourceUnfit(MessageIllegal):
 
 
 async def require(source: Source) -> None:
-    """Raises SourceUnfit, which names all that is missing, up to a few things, and what mends it."""
+    """Raises SourceUnfit with the first few obstacles and how to correct each."""
     async with source.transaction():
         found = await source.read(FIND_OBSTACLES, {"schema": source.schema}) or await source.read(FIND_MISSING_STATE)
     if found:
@@ -80,22 +80,22 @@ async def require(source: Source) -> None:
 
 
 class Looks:
-    """When a drain looks its source over: once it is connected, and then every LOOK_SECONDS while nothing waits."""
+    """When a drain checks its source: after connecting, and every LOOK_SECONDS while no row waits."""
 
     def __init__(self) -> None:
         self._at = time.monotonic()
 
     async def idle(self, source: Source) -> None:
-        """Nothing waits, as it seems. Raises SourceUnfit."""
+        """Called when no row seems to wait. Raises SourceUnfit."""
         if time.monotonic() - self._at >= LOOK_SECONDS:
             await require(source)
             self._at = time.monotonic()
 
 
 async def try_out(listed: Listed) -> str | None:
-    """Connects to a source and looks it over: None where it can be drained, or why it cannot be now.
+    """Connects to a source and checks it. Returns None if it can be drained, or why it cannot be drained now.
 
-    Raises MessageIllegal for what cannot be drained until an operator has mended it.
+    Raises MessageIllegal for a source that cannot be drained until an operator has corrected it.
     """
     place = places.read(listed.url)
     try:
@@ -113,14 +113,14 @@ async def try_out(listed: Listed) -> str | None:
             raise MessageIllegal(f"{place.named} cannot be drained: {said}") from None
         return said
     except Exception as problem:
-        # A server may answer what no client expects.
+        # A server may send an answer that no client expects.
         logger.exception("an outbox could not be tried out", outbox=listed.name)
         raise MessageIllegal(f"{place.named} gives no answers of a PostgreSQL ({type(problem).__name__}).") from None
     return None
 
 
 def passes(problem: BaseException) -> bool:
-    """Whether what went wrong with a source may be over later, without a change of it or of its outbox."""
+    """Whether a problem with a source may pass without a change of the source or of its outbox."""
     if isinstance(problem, SourceUnfit):
         return problem.passes
     if isinstance(problem, Refusal):

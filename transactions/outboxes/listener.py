@@ -1,4 +1,4 @@
-"""Hears the producers of an outbox, by a session of its own: a flood of the channel ends that session alone."""
+"""Listens for notices of an outbox's producers, in a session of its own: a flood of notices ends only this session."""
 
 import asyncio
 import contextlib
@@ -16,14 +16,15 @@ logger = structlog.stdlib.get_logger(__name__)
 CHANNEL = "mqbroker_outbox"
 LOOK_SECONDS = 30.0
 RECONNECT_SECONDS = 5.0
-# Finds what was committed between a look and the sleep; and where a proxy passes no notices.
+# The longest wait for a notice: finds rows that were committed just before the wait, and rows behind a proxy without
+# notices.
 POLL_SECONDS = 1.0
-# While nothing is heard: of transactions of two phases, and behind a flood.
+# The wait while the session does not listen: with two-phase transactions, and after a flood.
 UNHEARD_POLL_SECONDS = 0.25
 
 
 class Listener:
-    """Waits until a producer notifies. What it does not hear, the drain finds by itself."""
+    """Waits until a producer notifies. The drain finds rows without a notice by itself."""
 
     def __init__(self, listed: Listed) -> None:
         self._listed = listed
@@ -32,11 +33,11 @@ class Listener:
 
     @property
     def poll_seconds(self) -> float:
-        """How long a drain that has found nothing may wait for a notice."""
+        """How long a drain that has found no row may wait for a notice."""
         return POLL_SECONDS if self._hears else UNHEARD_POLL_SECONDS
 
     async def wait(self, seconds: float) -> None:
-        """Waits until a producer notifies, for so long at most. What came since the last wait counts, too."""
+        """Waits until a producer notifies, at most `seconds`. Returns at once if a notice came since the last wait."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._called.wait()
@@ -52,7 +53,7 @@ class Listener:
                 pause = DEAF_SECONDS
                 logger.warning("an outbox's channel is flooded, it is polled", outbox=self._listed.name)
             except (psycopg.Error, OSError, Refusal) as problem:
-                # The drain meets the same problem, and notes it.
+                # The drain has the same problem, and notes it.
                 logger.info("not listening to an outbox", outbox=self._listed.name, problem=type(problem).__name__)
             self._hears = False
             await asyncio.sleep(pause)
@@ -66,7 +67,7 @@ class Listener:
             while True:
                 async for _ in hearing.notices(LOOK_SECONDS):
                     self._called.set()
-                # A connection that has broken silently brings no notice either.
+                # Finds out whether the connection has broken silently.
                 await hearing.execute(b"SELECT 1")
         finally:
             await connection.close()

@@ -1,4 +1,4 @@
-"""Stores the rows of an outbox as messages: rows of one sharding key in their order, others side by side."""
+"""Stores the rows of an outbox as messages: rows of one sharding key in order, other rows at the same time."""
 
 import asyncio
 import dataclasses
@@ -22,18 +22,18 @@ from transactions.outboxes.rows import Refused, Row
 logger = structlog.stdlib.get_logger(__name__)
 
 Shape = TypeVar("Shape", bound=Message)
-# Rows without a key are stored in batches of this size, each of which goes to a queue of its own.
+# Rows without a sharding key are stored in batches of this size, each in the next queue.
 BATCH_ROWS = 64
-# The broker itself cannot store anything now, or may have.
+# Refusals that do not concern a row: the broker cannot store now, or does not know whether it has stored.
 BUSY = (SystemBusy, OutcomeUnknown)
-# What the content of a row makes a database raise: a character, a number, a size.
+# Errors of a database about the content of a row: a character, a number, a size.
 OF_CONTENT = (psycopg.DataError, psycopg.errors.ProgramLimitExceeded, psycopg.errors.InternalError_)
-# Of a reason: the rest would be the row itself.
+# The most characters of a reason; longer ones repeat the row itself.
 REASON_CHARACTERS = 500
 
 
 class Left(NamedTuple):
-    """The rows that are not stored: refused for good, or for now. Those wait, with the refusal of their topic."""
+    """The rows that were not stored: refused for good, or waiting, with the refusal of their topic."""
 
     refused: Sequence[Refused] = ()
     waiting: Sequence[Row] = ()
@@ -41,9 +41,9 @@ class Left(NamedTuple):
 
 
 async def store(rows: Sequence[Row], caller: Caller) -> Left:
-    """Stores the rows, each under its id, and returns the others. A row that is stored already is not stored again.
+    """Stores the rows, each under its id, and returns those that were not stored. A stored row is not stored again.
 
-    Raises SystemBusy or OutcomeUnknown where none is stored or refused for that reason.
+    Raises SystemBusy or OutcomeUnknown if no row can be stored or refused now.
     """
     found = await asyncio.gather(*(_store_chain(chain, caller) for chain in chains(rows)), return_exceptions=True)
     lefts: list[Left] = []
@@ -63,7 +63,7 @@ async def store(rows: Sequence[Row], caller: Caller) -> Left:
 
 
 def chains(rows: Sequence[Row]) -> Iterator[list[Row]]:
-    """The rows by topic and sharding key, in their order; those without a key in parts."""
+    """The rows by topic and sharding key, in order; rows without a key in parts."""
     by_key: dict[tuple[str | None, str | None], list[Row]] = {}
     for row in sorted(rows, key=lambda row: row.seq):
         by_key.setdefault((row.topic, row.sharding_key), []).append(row)
@@ -74,15 +74,15 @@ def chains(rows: Sequence[Row]) -> Iterator[list[Row]]:
 
 
 async def _store_chain(chain: Sequence[Row], caller: Caller) -> Left:
-    """Stores rows one behind the other: runs of what a batch may hold as batches. Those behind one that waits wait."""
+    """Stores rows in order, runs of plain rows as batches. Rows behind a waiting row wait too."""
     topic = chain[0].topic or ""
-    # A namespace's limits are those of all that is sent to its topics.
+    # Rows of outboxes count for the limits of their topic's namespace too.
     caller = dataclasses.replace(caller, allowance=await key_limits.of_topic(topic))
     refused: list[Refused] = []
     done = 0
     for run in runs(chain):
         problem = await _try_to_send(run, caller)
-        # One of several is refused: by themselves it is found which.
+        # One of several rows is refused: they are sent one by one to find it.
         parts = [run] if problem is None or _is_for_now(problem) or len(run) == 1 else [[row] for row in run]
         for part in parts:
             if part is not run:
@@ -100,7 +100,7 @@ def _is_for_now(problem: Exception) -> bool:
 
 
 def runs(chain: Sequence[Row]) -> Iterator[list[Row]]:
-    """The rows in parts, each of such as a batch may hold, or of one that it may not."""
+    """The rows in parts: each part is a run of plain rows, or a single row that is not plain."""
     run: list[Row] = []
     for row in chain:
         if is_plain(row):
@@ -115,15 +115,13 @@ def runs(chain: Sequence[Row]) -> Iterator[list[Row]]:
 
 
 def is_plain(row: Row) -> bool:
-    """Whether a batch may hold it: it is visible at once, and of no trace of its own."""
+    """Whether a row may be part of a batch: it is not delayed and has no trace of its own."""
     waits = row.delay_level, row.delay_seconds, row.deliver_at, row.traceparent
     return all(value is None for value in waits) and not topics.is_system(row.topic or "")
 
 
 async def _try_to_send(run: Sequence[Row], caller: Caller) -> Exception | None:
-    """Sends rows together, and returns the problem that is one of theirs, or of their topic. Raises any other: all rows
-    wait then.
-    """
+    """Sends rows together. Returns a problem of the rows or their topic; raises any other, for which all rows wait."""
     try:
         await writer.run(_send_of(run, caller))
     except Exception as problem:
@@ -134,7 +132,7 @@ async def _try_to_send(run: Sequence[Row], caller: Caller) -> Exception | None:
 
 
 def _send_of(run: Sequence[Row], caller: Caller) -> Send:
-    """Raises what reading a row raises, and NoPermission for a topic that is none of the outbox's."""
+    """The send of these rows. Raises as `message_of`, and NoPermission for a topic that the outbox may not use."""
     topic = run[0].topic or ""
     size = sum(len(text) for row in run for text in row if isinstance(text, str | bytes))
     if not caller.may("produce", topic):
@@ -147,14 +145,14 @@ def _send_of(run: Sequence[Row], caller: Caller) -> Send:
 
 
 def _is_of_rows(problem: Exception) -> bool:
-    """Whether a row is the reason, whatever it is: nothing behind it must wait for it. Else a database is away."""
+    """Whether the rows cause the problem, so that rows behind them must not wait. If not, a database is away."""
     if isinstance(problem, psycopg.Error):
         return isinstance(problem, OF_CONTENT)
     return not isinstance(problem, OSError | MemoryError)
 
 
 def reason_of(problem: Exception) -> str:
-    """Why a row is set apart."""
+    """The reason for which a row is set apart."""
     if isinstance(problem, Refusal):
         return f"{problem.code}: {problem.detail}"[:REASON_CHARACTERS]
     logger.warning("a row of an outbox is set apart", problem=type(problem).__name__)

@@ -1,4 +1,4 @@
-"""The table of outboxes: where each lies, what may be sent of it, and how draining it goes."""
+"""The table of outboxes: the source of each, the topics that it may use, and the state of its draining."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -6,20 +6,20 @@ from django.db.models.functions import Now
 
 from store.db.sealing import SealedField
 
-# The tables of a source, which docs/sql.md makes: no model has them.
+# The tables of a source, which users create by docs/sql.md; they have no model.
 IN_SOURCES = ("mqbroker_outbox", "mqbroker_outbox_refused", "mqbroker_outbox_state")
 
 
 class Outbox(models.Model):
-    """An outbox in a database of producers. `source_url` holds a password: answers and the audit show its other fields.
+    """An outbox in a database of producers. `source_url` has a password, which answers and the audit do not show.
 
-    Drained is a row whose message is stored, refused is one that was set apart. They are added by the process that did
-    it, every second at most: a crash may lose what it had not added.
+    `drained` counts rows whose message is stored, `refused` rows that were set apart. The process that drains adds them
+    at most every second, so a crash may lose the last numbers.
     """
 
     name = models.TextField(unique=True)
     source_url = SealedField()
-    # Of the URL. Several hosts stand between commas, each with its port where they have several ports.
+    # The place in the URL. Several hosts are separated by commas, each with its port if the ports differ.
     server = models.TextField()
     port = models.IntegerField(null=True)
     database = models.TextField(default="", db_default="")
@@ -44,7 +44,7 @@ class Outbox(models.Model):
 
     @property
     def place(self) -> str:
-        """Server, port and database, as one line names them."""
+        """Server, port and database in one line."""
         port = "" if self.port is None else f":{self.port}"
         return f"{self.server}{port}/{self.database}" if self.database else str(self.server)
 

@@ -1,4 +1,4 @@
-"""The place of a source: server, port, database and user, as libpq reads them of a URL, and the addresses to call."""
+"""The place of a source: server, port, database and user, as libpq reads them from a URL, and its addresses."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ SHORT_PASSWORD = 3
 PLACE = ("host", "port", "dbname", "user", "password")
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 SESSIONS = ("any", "read-write", "read-only", "primary", "standby", "prefer-standby")
-# By option what it may be; None: any text. Any other option would name files of this machine, or do what the URL says.
+# The valid values by option; None: any text. Other options could name files of this machine, or change its behaviour.
 OPTIONS: Mapping[str, Sequence[str] | None] = {
     "application_name": None,
     "channel_binding": ("disable", "prefer", "require"),
@@ -34,11 +34,11 @@ OPTIONS: Mapping[str, Sequence[str] | None] = {
 
 
 class SourceForbidden(MessageIllegal):
-    """The server of an outbox lies where the broker may not call."""
+    """The broker may not connect to the address of an outbox's server."""
 
 
 class Place(NamedTuple):
-    """Where a source is: its hosts with their ports, and in `given` what else libpq is given."""
+    """The place of a source: its hosts with ports, and in `given` the other parameters for libpq."""
 
     servers: tuple[tuple[str, int], ...]
     database: str
@@ -47,21 +47,21 @@ class Place(NamedTuple):
 
     @property
     def named(self) -> str:
-        """The place in a sentence or a line."""
+        """The place as text for a sentence or a line."""
         return f"{','.join(map(_with_port, self.servers))}/{self.database}"
 
     def said(self, problem: BaseException) -> str:
-        """What a driver says of a problem, in one line and without the password: a server may send it back."""
+        """A driver's message about a problem, in one line and without the password, which a server may send back."""
         said = " ".join(str(problem).split()) or type(problem).__name__
         password = self.given["password"]
-        # A shorter one is a part of words, and no secret.
+        # A shorter password would match parts of words, and is no secret.
         return (said.replace(password, "…") if len(password) > SHORT_PASSWORD else said)[:MAX_SAID]
 
     @property
     def shown(self) -> dict[str, Any]:
-        """Server, port, database and user as answers, the console and the audit show them.
+        """Server, port, database and user for answers, the console and the audit.
 
-        Several hosts stand between commas; each with its port, where they have several ports.
+        Several hosts are separated by commas, each with its port if the ports differ.
         """
         ports = {port for _, port in self.servers}
         if len(ports) == 1:
@@ -77,7 +77,7 @@ def _with_port(server: tuple[str, int]) -> str:
 
 
 def read(url: str) -> Place:
-    """The place that a URL names. Raises MessageIllegal, which holds no text of the URL but the name of an option."""
+    """The place in a URL. Raises MessageIllegal, whose text has no part of the URL except the name of an option."""
     if not url.isprintable() or " " in url:
         raise _illegal("holds a blank or a character of control: write it as %20, %0A, …")
     try:
@@ -91,7 +91,7 @@ def read(url: str) -> Place:
             raise _illegal(f"names no {meaning}: {server_url.FORM}")
     if not (found["dbname"] + found["user"]).isprintable():
         raise _illegal("names a database or a user with a character of control")
-    # The last two are the broker's own.
+    # The last two are set by the broker itself.
     left = ("host", "port", "connect_timeout", "application_name")
     given = {name: value for name, value in found.items() if name not in left}
     return Place(_servers(found["host"], found.get("port", "")), found["dbname"], found["user"], given)
@@ -132,24 +132,24 @@ def _illegal(complaint: str) -> MessageIllegal:
 
 
 def said_of(problem: BaseException, stored_url: str) -> str:
-    """What is said of a problem with the source of a URL as it is stored, without its password."""
+    """The message about a problem with a source, without the password, given its stored URL."""
     try:
         return read(sealing.opened(stored_url)).said(problem)
     except (Refusal, SecretUnreadable) as unreadable:
-        # A URL of an earlier version, whose text a driver may say.
+        # A URL that an earlier version has stored, whose text a driver may repeat.
         return str(unreadable)
 
 
 async def reachable(place: Place) -> str:
-    """The connection string of a place, as `conninfo`. A name server that hangs holds up none but other look-ups."""
+    """As `conninfo`, without blocking. A name server that hangs delays only other look-ups of names."""
     return await asyncio.get_running_loop().run_in_executor(runtime.control(Lookups), conninfo, place)
 
 
 def conninfo(place: Place) -> str:
-    """The connection string of a place: its hosts, each with the very address that is called and may be.
+    """The connection string of a place, with an allowed address for each host.
 
-    Blocks while names are looked up. Raises SourceForbidden where no address may be called, and OSError where no name
-    has one.
+    The address is fixed here, so that the driver looks up no other. Blocks while names are looked up. Raises
+    SourceForbidden if no address is allowed, and OSError if no name has an address.
     """
     found: list[tuple[str, str, int]] = []
     unknown: OSError | None = None

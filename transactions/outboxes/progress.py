@@ -1,4 +1,4 @@
-"""What a process has to note of an outbox, and what it does about it: the rows of a turn, a turn that is not free."""
+"""The progress of an outbox in one process: the numbers to be noted, the size of turns, and the wait for a turn."""
 
 import time
 from collections.abc import Sequence
@@ -17,37 +17,37 @@ logger = structlog.stdlib.get_logger(__name__)
 NOTE_OUTBOX = Statement(__file__, "note_outbox")
 
 MAX_ROWS = 500
-# Behind a turn that failed: on a slow machine some rows are sent before the next fault. A row that fails a turn by
-# itself is soon alone.
+# The size of turns after a failure: fewer rows at each failure, so that on a slow machine some rows are sent before the
+# next one, and a row that causes failures is soon alone.
 FEW_ROWS = 32
 FEWER = 8
 NOTE_SECONDS = 1.0
 LOOK_SECONDS = 5.0
-# Above the time in which a source ends the session of a process that is frozen in its turn.
+# More than the time after which a source ends the session of a process that is frozen in its turn.
 IN_VAIN_SECONDS = 30.0
 
 
 class TurnTaken(Refusal):
-    """Rows wait, and another session has the turn and does nothing with it."""
+    """Rows wait, but another session has the turn and does nothing with it."""
 
 
 class Size:
-    """How many rows a turn takes: all of them are sent, or none."""
+    """The number of rows of a turn: either all of them are sent or none."""
 
     def __init__(self) -> None:
         self.rows = MAX_ROWS
 
     def failed(self) -> None:
-        """A turn has failed: the next one takes fewer."""
+        """Notes that a turn has failed: the next turn takes fewer rows."""
         self.rows = min(FEW_ROWS, max(self.rows // FEWER, 1))
 
     def succeeded(self) -> None:
-        """A turn has not: the next one may take twice as many."""
+        """Notes that a turn has succeeded: the next turn may take twice as many rows."""
         self.rows = min(self.rows * 2, MAX_ROWS)
 
 
 class Queueing:
-    """For how long this process has wanted the turn in vain, while no process has taken the first row."""
+    """How long this process has waited for the turn while no process has taken the first row."""
 
     def __init__(self) -> None:
         self._first: tuple[int | None, int | None] | None = None
@@ -55,15 +55,15 @@ class Queueing:
 
     @property
     def counts(self) -> bool:
-        """Whether this process is to count what waits: while another drains, that one does."""
+        """Whether this process counts the waiting rows. While another process drains, that process counts them."""
         return self._first is None or time.monotonic() - self._since >= LOOK_SECONDS
 
     def got(self) -> None:
-        """It has had the turn, or needed none."""
+        """Notes that this process has had the turn, or no row waited."""
         self._first = None
 
     def wants(self, first: Turn) -> float:
-        """It has not got the turn; for how many seconds the same row has been the first."""
+        """Notes that this process did not get the turn. Returns for how many seconds the same row was the first."""
         place = first.slot, first.seq
         if place != self._first:
             self._first, self._since = place, time.monotonic()
@@ -71,7 +71,7 @@ class Queueing:
 
 
 def turn_taken(holders: Sequence[Holder], seconds: float) -> TurnTaken:
-    """The failure of an outbox whose turn is not free."""
+    """The refusal for an outbox whose turn another session keeps without using it."""
     by = " and ".join(f"pid {one.pid}{f' of the role {one.role}' if one.role else ''}" for one in holders)
     return TurnTaken(
         f"Rows wait, and no process of the broker has got the turn for {seconds:.0f} s: another session "
@@ -80,7 +80,7 @@ def turn_taken(holders: Sequence[Holder], seconds: float) -> TurnTaken:
 
 
 class Progress:
-    """What this process has to note of an outbox."""
+    """The numbers and failures of an outbox that this process writes into its row."""
 
     def __init__(self, listed: Listed, closed: Closed) -> None:
         self._closed = closed
@@ -90,27 +90,27 @@ class Progress:
         self._noted_at = self._looked_at = -LOOK_SECONDS
 
     def add(self, drained: int, refused: int) -> None:
-        """Counts rows that are committed."""
+        """Counts rows whose turn is committed."""
         self._drained += drained
         self._refused += refused
 
     def look_is_due(self) -> bool:
-        """Whether what waits is to be counted again."""
+        """Whether the waiting rows should be counted again."""
         return time.monotonic() - self._looked_at >= LOOK_SECONDS
 
     def saw(self, waiting: int, oldest_at: datetime | None) -> None:
-        """Keeps what waits, for the next note."""
+        """Keeps the number of waiting rows and the time of the oldest, for the next note."""
         self._looked_at = time.monotonic()
         self._waits = waiting, oldest_at
 
     async def note(self) -> None:
-        """Writes what there is to note, every NOTE_SECONDS at most."""
+        """Writes the numbers into the outbox's row, at most every NOTE_SECONDS."""
         is_news = self._drained or self._refused or self._waits
         if is_news and time.monotonic() - self._noted_at >= NOTE_SECONDS:
             await self._write(self._closed.reason)
 
     async def failed(self, reason: str) -> None:
-        """Writes why it cannot be drained. While the broker's database is away there is no place for it but the log."""
+        """Writes why the outbox cannot be drained; while the broker's database is away, only into the log."""
         try:
             await self._write(reason)
         except Refusal as refusal:

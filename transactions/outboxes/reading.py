@@ -1,4 +1,4 @@
-"""Reads a row of an outbox as a message, field by field: what cannot be read is named."""
+"""Reads a row of an outbox as a message, field by field. A refusal names the column that cannot be read."""
 
 import base64
 import math
@@ -19,7 +19,7 @@ Shape = TypeVar("Shape", bound=Message)
 
 
 class Field(NamedTuple):
-    """A field of a message, how it is read of its column's text, and what is valid."""
+    """A field of a message, the function that reads it from the text of its column, and what is valid."""
 
     name: str
     read: Callable[[str], Any]
@@ -40,7 +40,7 @@ def _seconds(text: str) -> float:
 
 
 _TIME = "a timestamptz of the years 1 to 9999"
-# By column; all but body_bytes and traceparent.
+# The fields by column, except body_bytes and traceparent.
 FIELDS = {
     "topic": Field("topic", str, "a text"),
     "body": Field("body", str, "a text"),
@@ -58,7 +58,7 @@ _COLUMNS = [(column, Row._fields.index(column), field) for column, field in FIEL
 
 
 def message_of(row: Row, shape: type[Shape]) -> Shape:
-    """A row as a message, before it is checked as what comes by HTTP is. Raises MessageIllegal, naming the column."""
+    """The message of a row; it is validated later, like a message by HTTP. Raises MessageIllegal with the column."""
     found: dict[str, Any] = {}
     for column, place, field in _COLUMNS:
         text = row[place]
@@ -77,7 +77,7 @@ def _read(column: str, field: Field, text: Any) -> Any:
 
 
 def traceparent_of(row: Row) -> str | None:
-    """Of its trace. Raises MessageIllegal."""
+    """The trace of a row. Raises MessageIllegal."""
     given = row.traceparent
     if given is not None and (len(given) > MAX_TRACEPARENT or CONTROL.search(given)):
         raise MessageIllegal(

@@ -1,4 +1,4 @@
-"""The registry of outboxes: made, changed, listed and taken away by operators."""
+"""The registry of outboxes: operators create, change, list and remove them."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from transactions.outboxes.rows import Listed
 MAX_OUTBOXES = 200
 MAX_TOPICS = 100
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,100}")
-# An identifier of PostgreSQL that needs no quotes: it is set as the search path.
+# An identifier of PostgreSQL that needs no quotes, because it is set as the search path.
 SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 TOPIC_PATTERN = r"^[%|a-zA-Z0-9_*-]{1,127}$"
 
@@ -44,7 +44,7 @@ class OutboxNotExist(Refusal):
 
 
 def page(after: str, count: int, matching: str = "") -> Sequence[Outbox]:
-    """Outboxes by name: the first `count` behind `after` whose names contain `matching`, in any case."""
+    """Outboxes by name: the first `count` after `after` whose names contain `matching`, upper or lower case."""
     return list(Outbox.objects.filter(name__gt=after, name__icontains=matching).order_by("name")[:count])
 
 
@@ -54,10 +54,7 @@ def named(name: str) -> Outbox | None:
 
 
 def find(name: str) -> Outbox:
-    """The outbox of this name.
-
-    Raises OutboxNotExist, or MessageIllegal for what is no name.
-    """
+    """The outbox of this name. Raises OutboxNotExist, or MessageIllegal for an invalid name."""
     validate_name(name)
     found = named(name)
     if found is None:
@@ -66,16 +63,16 @@ def find(name: str) -> Outbox:
 
 
 def validate_name(name: str) -> None:
-    """Raises MessageIllegal for what is no name."""
+    """Raises MessageIllegal for an invalid name."""
     if not NAME.fullmatch(name):
         raise MessageIllegal(f"{name[:60]!r}: the name of an outbox has 1 to 100 of the characters a-z A-Z 0-9 _ -.")
 
 
 def try_out(name: str, changes: Mapping[str, Any]) -> str | None:
-    """Tries the source of a change that names another one: why it cannot be drained now, None where it can.
+    """Checks the new source of a change. Returns why it cannot be drained now, or None if it can.
 
-    Waits for its server some seconds, and so stands before the transaction of the change. Raises MessageIllegal for a
-    change that breaks a rule, and for a source that cannot be drained until it is mended.
+    May wait some seconds for the server, so it is called before the transaction of the change. Raises MessageIllegal
+    for a change that breaks a rule, and for a source that cannot be drained until it is corrected.
     """
     validate(name, changes)
     if not {"source_url", "schema"} & changes.keys():
@@ -97,9 +94,10 @@ def validate(name: str, changes: Mapping[str, Any]) -> None:
 
 
 def put(name: str, changes: Mapping[str, Any], failure: str | None = None) -> tuple[Outbox, bool]:
-    """Makes the outbox, or changes what is given of it, with the failure of `try_out`; the flag is whether it was made.
+    """Creates the outbox, or changes the given fields, with the failure of `try_out`. Returns it and whether it is new.
 
-    Raises MessageIllegal, as where a new one has no URL or no topics. A change holds in every process within seconds.
+    Raises MessageIllegal, for example for a new outbox without URL or topics. Every process uses the change within
+    seconds.
     """
     validate(name, changes)
     changes = {**changes, "failure": failure, "failed_at": None if failure is None else Now()}
@@ -108,7 +106,7 @@ def put(name: str, changes: Mapping[str, Any], failure: str | None = None) -> tu
     try:
         return _put(name, changes)
     except IntegrityError:
-        # Another request has made it since it was looked up.
+        # Another request has created the outbox since it was looked up.
         return _put(name, changes)
 
 
@@ -131,5 +129,5 @@ def _put(name: str, changes: Mapping[str, Any]) -> tuple[Outbox, bool]:
 
 
 def remove(row: Outbox) -> None:
-    """Takes an outbox out of the registry. Its table stays as it is, with its rows."""
+    """Removes an outbox from the registry. Its table in the source stays, with its rows."""
     row.delete()

@@ -1,11 +1,11 @@
-"""The rows that statements in a source return, and what is read of them."""
+"""The types of rows that statements about outboxes return."""
 
 from datetime import datetime
 from typing import NamedTuple
 
 
 class Listed(NamedTuple):
-    """An outbox that is drained."""
+    """An outbox that the web processes drain."""
 
     id: int
     name: str
@@ -15,19 +15,19 @@ class Listed(NamedTuple):
 
 
 class Entered(NamedTuple):
-    """How much was set for a transaction."""
+    """The row of the statement that sets the settings of a transaction."""
 
     settings: int
 
 
 class Described(NamedTuple):
-    """Whether the producers of a source notify."""
+    """Whether the producers of a source send notices."""
 
     notifies: bool
 
 
 class Turn(NamedTuple):
-    """The first row that waits, if one does; whether producers notify, and whether this transaction has the turn."""
+    """The first waiting row, if any; whether producers send notices, and whether this transaction has the turn."""
 
     asleep: bool
     slot: int | None
@@ -36,7 +36,7 @@ class Turn(NamedTuple):
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to do."""
+        """Whether no row waits and nothing else is to be done."""
         return self.seq is None and self.asleep
 
 
@@ -48,7 +48,7 @@ class Holder(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """A row that waits, and how many bytes each of its fields has."""
+    """A waiting row, and the bytes of each of its fields."""
 
     slot: int
     seq: int
@@ -62,12 +62,12 @@ class Measured(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Of all of them."""
+        """The bytes of all fields."""
         return sum(self[2:])
 
     @property
     def largest(self) -> tuple[int, str]:
-        """The bytes and the name of the largest."""
+        """The bytes and the name of the largest field."""
         return max(zip(self[2:], self._fields[2:], strict=True))
 
 
@@ -92,7 +92,7 @@ class Row(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """A row that no message can be made of, and why."""
+    """A row that cannot become a message, and the reason."""
 
     slot: int
     seq: int
@@ -100,7 +100,7 @@ class Refused(NamedTuple):
 
 
 class Waits(NamedTuple):
-    """How many rows wait, and since when the first does."""
+    """The number of waiting rows, and the time of the oldest."""
 
     waiting: int
     oldest_at: datetime | None

@@ -1,4 +1,4 @@
-"""A source: the database of an outbox, met by a connection of the broker's own. Nothing that it sends is believed."""
+"""A connection to a source, the database of an outbox. The broker does not trust anything that a source sends."""
 
 import asyncio
 import contextlib
@@ -29,30 +29,30 @@ FALL_ASLEEP = Statement(__file__, "fall_asleep")
 TURN_SLOT = Statement(__file__, "turn_slot", Slot)
 CLEAR_SLOT = Statement(__file__, "clear_slot", Cleared)
 
-# To one address; and to all that a name or several hosts stand for.
+# The time to connect to one address, and to all addresses of the hosts.
 CONNECT_SECONDS = 5
 CONNECT_ALL_SECONDS = 20
-# Above the time-out of statements, which the source itself keeps while it is well.
+# More than the statement time-out, which a working source enforces itself.
 ANSWER_SECONDS = 15
-# Rows that libpq hands over together, from its version 17 on: what is too much is noticed behind so many.
+# Rows that libpq 17 and later returns together: too many rows are noticed after this number.
 CHUNK_ROWS = 50 if capabilities.has_stream_chunked() else 1
-# No transaction of the broker's is one of these by a setting of the role or the database.
+# Defaults of the role or the database that the broker's transactions override.
 BEGIN: LiteralString = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE NOT DEFERRABLE"
-# Time-outs that a role may have, by the version that made them: of a transaction, which waits for the broker's own
-# database; and of a session between two looks.
+# Time-outs that a role may have, by the first version with them: of a transaction, which here waits for the broker's
+# own database, and of an idle session, as between two steps.
 TRANSACTION_TIMEOUT_SINCE, NO_TRANSACTION_TIMEOUT = 170000, sql.SQL("SET LOCAL transaction_timeout = 0")
 IDLE_TIMEOUT_SINCE, NO_IDLE_TIMEOUT = 140000, sql.SQL("SET idle_session_timeout = 0")
 SAVEPOINT, UNDO = sql.SQL("SAVEPOINT taken"), sql.SQL("ROLLBACK TO taken")
-# Of these PostgreSQL knows no way to UTF-8: their texts are bytes without a meaning.
+# Encodings that PostgreSQL cannot convert to UTF-8, so their texts cannot be read.
 UNREADABLE = {"SQL_ASCII", "MULE_INTERNAL"}
 
 
 class SourceUnreadable(MessageIllegal):
-    """What a source is or sends cannot be worked with."""
+    """The broker cannot work with this source, or with the data that it sends."""
 
 
 class Source:
-    """A connection to a source. Each statement stands in a `transaction`, and none is waited for without an end."""
+    """A connection to a source. Each statement is in a `transaction`, and each wait has a limit."""
 
     def __init__(self, connection: PatientAsyncConnection, schema: str) -> None:
         self.connection = connection
@@ -78,13 +78,13 @@ class Source:
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
-        """A transaction in the schema of the outbox, in which nothing is as the role or the database has it."""
+        """A transaction in the schema of the outbox, with the broker's settings, not those of role or database."""
         async with self._entered(ENTER_SOURCE):
             yield
 
     @contextlib.asynccontextmanager
     async def turn(self) -> AsyncIterator[Turn]:
-        """A transaction; yields what waits, and whether this process may drain it. Raises SourceUnreadable."""
+        """A transaction that tries to take the turn; yields the `Turn`. Raises SourceUnreadable."""
         async with self._entered(TAKE_TURN, SAVEPOINT) as turns:
             if not turns:
                 raise SourceUnreadable(
@@ -95,18 +95,18 @@ class Source:
 
     @contextlib.asynccontextmanager
     async def undoing(self) -> AsyncIterator[None]:
-        """Of a turn: what the block does is undone when it raises, and the turn goes on."""
+        """A block within a turn whose writes are undone if it raises; the turn continues."""
         try:
             yield
         except Exception:
-            # Of a session that was lost: what broke it is the error that is raised.
+            # The session was lost, and its first error is raised.
             with contextlib.suppress(psycopg.Error):
                 await self._send(UNDO)
             raise
 
     @contextlib.asynccontextmanager
     async def _entered(self, first: Statement[RowType], *further: sql.SQL) -> AsyncIterator[list[RowType]]:
-        """A transaction whose first statements go in one message with its settings; yields the rows of `first`."""
+        """A transaction that sends its settings and `first` in one message; yields the rows of `first`."""
         found: Sequence[Any] = ()
         async with self.connection.cursor() as cursor:
             with patience.of(ANSWER_SECONDS):
@@ -127,7 +127,7 @@ class Source:
         await self._send(sql.SQL("COMMIT"))
 
     async def read(self, statement: Statement[RowType], given: Mapping[str, Any] | None = None) -> Sequence[RowType]:
-        """The rows of one statement, which says itself how many these are, and that they are small."""
+        """The rows of one statement that itself limits the number and size of its rows."""
         with patience.of(ANSWER_SECONDS):
             async with self.connection.cursor(row_factory=statement.rows, binary=True) as cursor:
                 await cursor.execute(statement.text.encode(), given or {})
@@ -136,22 +136,22 @@ class Source:
     async def read_counted(
         self, statement: Statement[RowType], given: Mapping[str, Any], max_rows: int, max_bytes: int
     ) -> Sequence[RowType]:
-        """The rows of a statement that a view, a rule or a trigger may answer with more than was asked for.
+        """The rows of a statement for which a view, rule or trigger may return more than requested.
 
-        They are counted as they arrive. Raises SourceUnreadable for too many or too large ones.
+        Rows are counted as they arrive. Raises SourceUnreadable if they are too many or too large.
         """
         cursor = self.connection.cursor(row_factory=statement.rows, binary=True)
         found: list[RowType] = []
         size = 0
         asked = cursor.stream(statement.text.encode(), given, size=CHUNK_ROWS)
         with patience.of(ANSWER_SECONDS):
-            # Its end gives the connection back.
+            # Closing the generator frees the connection.
             async with contextlib.aclosing(cast(AsyncGenerator[RowType], asked)) as rows:
                 async for row in rows:
                     found.append(row)
                     size += _size_of(row)
                     if len(found) > max_rows or size > max_bytes:
-                        # What is still to come is not read.
+                        # Further rows are not read.
                         self.connection.pgconn.finish()
                         raise SourceUnreadable(
                             f"{statement.name} gave more than {max_rows} rows or {max_bytes:,} bytes, as no table of "
@@ -160,12 +160,12 @@ class Source:
         return found
 
     def written(self, text: str) -> str:
-        """A text of ours as this database can keep it, whatever is quoted in it."""
+        """A text of the broker in a form that this database can store, whatever is quoted in it."""
         codec = "utf-8" if self.connection.info.parameter_status("server_encoding") == "UTF8" else "ascii"
         return text.encode(codec, "backslashreplace").decode(codec).replace("\x00", "\\x00")
 
     async def write(self, statement: Statement[NoRow], given: Mapping[str, Any] | None = None) -> int:
-        """Executes a statement without rows; the number of rows that it wrote."""
+        """Executes a statement that returns no rows. Returns the number of rows that it wrote."""
         with patience.of(ANSWER_SECONDS):
             cursor = await self.connection.execute(statement.sql(), given or {})
         return cursor.rowcount
@@ -186,9 +186,9 @@ def _size_of(row: Any) -> int:
 async def connect(url: str, application: str) -> PatientAsyncConnection:
     """A new connection in autocommit; the caller closes it.
 
-    Nothing goes as an option of the start, which a pooler refuses, and nothing comes of the environment: each
-    transaction sets what it needs. No statement is prepared, which a pooler would forget. Raises psycopg's
-    OperationalError, SourceUnreadable for an encoding without a way to UTF-8, and what `places` raises.
+    The start of the session has no options, which a pooler refuses, and the environment is not used: each transaction
+    sets its settings. No statement is prepared, because a pooler would drop it. Raises psycopg's OperationalError,
+    SourceUnreadable for an encoding that cannot be converted to UTF-8, and as `places`.
     """
     try:
         async with asyncio.timeout(CONNECT_ALL_SECONDS):

@@ -1,4 +1,4 @@
-"""One turn at an outbox: rows are measured, taken, stored and, where no message can be made of them, set apart."""
+"""One turn at an outbox: rows are measured, taken and stored; rows that cannot become messages are set apart."""
 
 import contextlib
 from collections.abc import Sequence
@@ -17,15 +17,15 @@ from transactions.outboxes.source import DELETE_ROWS, MEASURE_ROWS, SET_APART, T
 from webhooks.slots import Allowance
 
 MAX_BYTES = 4 * 1024 * 1024
-# Of all outboxes together in one process; a batch waits for its share.
+# The most bytes of all outboxes in one process; a batch waits for its share.
 MAX_HELD_BYTES = 16 * 1024 * 1024
 HOLD_SECONDS = 5.0
-# Of a row that was measured: what its id, its times and its number may have on top.
+# Bytes that a measured row may have besides its fields: id, times and number.
 MORE_BYTES = 1024
 
 
 class Taken(NamedTuple):
-    """The rows that a turn has taken, and how many of them were set apart; or that it has to wait."""
+    """The number of rows that a turn has taken and of those set apart; or that the turn has to wait."""
 
     rows: int = 0
     refused: int = 0
@@ -33,14 +33,17 @@ class Taken(NamedTuple):
 
 
 class Held:
-    """The bytes of rows that the drains of this process hold together."""
+    """The bytes of rows that all drains of this process hold."""
 
     def __init__(self) -> None:
         self.bytes = Allowance(MAX_HELD_BYTES)
 
 
 class _SomeLeft(Exception):
-    """Some rows were refused or wait, the others are stored: the source does its part by itself."""
+    """Some rows were refused or wait, the others are stored.
+
+    The turn's writes in the source are undone, then the stored rows are deleted.
+    """
 
     def __init__(self, rows: Sequence[Row], left: messages.Left) -> None:
         super().__init__()
@@ -48,28 +51,28 @@ class _SomeLeft(Exception):
 
     @property
     def stored(self) -> list[tuple[int, int]]:
-        """The places of those that are stored."""
+        """The places of the stored rows."""
         left = {one[:2] for one in (*self.left.refused, *self.left.waiting)}
         return sorted({row[:2] for row in self.rows} - left)
 
 
 class Batch:
-    """The rows of one turn, `max_rows` at most; within the source's transaction."""
+    """The rows of one turn, at most `max_rows`, in a transaction of the source."""
 
     def __init__(self, source: Source, listed: Listed, max_rows: int, closed: Closed) -> None:
         self._source = source
         self._closed = closed
-        # Of the first row that was measured.
+        # The bytes of the first measured row.
         self._place: tuple[int, int] | None = None
         self._caller = Caller(f"outbox {listed.name}", tuple(f"produce:{topic}" for topic in listed.topics))
         self._max_rows = max_rows
         self._max_row_bytes = settings.MAX_MESSAGE_BYTES + MAX_PROPERTIES_BYTES
 
     async def take(self, first: Turn) -> Taken:
-        """Takes the next rows, stores their messages, and sets apart what is refused.
+        """Takes the next rows, stores their messages, and sets refused rows apart.
 
-        What the content of a row raises in the source is one row's fault: with fewer rows it is found which. The first
-        one, alone, is set apart with that reason. Raises what is in the way of all of them.
+        If the content of a row makes the source raise, the turn is repeated with fewer rows to find that row; when it
+        is the only one, it is set apart with the reason. Raises problems that concern all rows.
         """
         while True:
             try:
@@ -110,7 +113,7 @@ class Batch:
         return Refused(row.slot, row.seq, f"message_too_large: {field} has {size:,} bytes, and {limit}.")
 
     def _fitting(self, measured: Sequence[Measured]) -> Sequence[Measured]:
-        """The first of those that are not too large, as many as have MAX_BYTES together, and at least one."""
+        """The first rows that are not too large: as many as have MAX_BYTES together, and at least one."""
         fitting: list[Measured] = []
         size = 0
         for row in measured:
@@ -120,7 +123,7 @@ class Batch:
         return fitting
 
     async def _store(self, measured: Sequence[Measured]) -> Taken:
-        """Raises _SomeLeft."""
+        """Stores the messages of rows. Raises _SomeLeft if some are not stored."""
         if not measured:
             return Taken()
         async with contextlib.AsyncExitStack() as stack:
@@ -148,5 +151,5 @@ class Batch:
 
 
 def _places(rows: Sequence[Any]) -> dict[str, list[int]]:
-    """Slots and numbers of rows."""
+    """The places of rows: their slots and numbers."""
     return {"slots": [row[0] for row in rows], "seqs": [row[1] for row in rows]}

@@ -1,1 +1,1 @@
-"""Transactions as they are read: the history of one, lists of them, and sums of the undecided ones."""
+"""Reads of transactions: the history of one transaction, lists, and sums of undecided transactions."""

@@ -1,4 +1,4 @@
-"""The health of endpoints as operators see it, of which each cell keeps its own, and whether a group is checked."""
+"""The health of endpoints for operators, over all cells, each of which has its own; and whether a group is checked."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,9 +16,10 @@ from store.notices.presence import Asking
 from store.process import runtime
 from transactions.models import Endpoint, ProducerGroup
 
-# Void answers in a row from which an endpoint counts as ailing: one may be a transaction that it does not know yet.
+# From this number of void answers in a row an endpoint counts as ailing. A single one may concern a transaction that
+# the endpoint does not know yet.
 VOID_ANSWERS = 3
-# In some cell; of these the ailing ones are looked for.
+# The most endpoints with ailing rows in some cell, among which the ailing ones are looked for.
 ILL = ~Q(state="healthy") | Q(void_answers__gte=VOID_ANSWERS)
 MAX_ILL = 1000
 WORST_FIRST = ("-void_answers", "-last_failure_at", "id")
@@ -28,9 +29,10 @@ Health = Mapping[str, Any]
 
 
 def read(narrowed: Q) -> dict[int, Health]:
-    """The health of endpoints, by their ids, with `group_id`; a cell that does not answer is left out.
+    """The health of endpoints by id, with `group_id`. Cells that do not answer are left out.
 
-    It is that of the cell where an endpoint is disabled, where its answers are void, or which has called it last.
+    If cells differ, the health is taken from a cell where the endpoint is disabled, or else where its answers are void,
+    or else from the cell that has called it last.
     """
     best: dict[int, Health] = {}
     with cells.leaving_out():
@@ -41,7 +43,7 @@ def read(narrowed: Q) -> dict[int, Health]:
 
 
 def show(endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
-    """The endpoints with their health in all cells; where there is one, they have been read with it."""
+    """The endpoints with their health over all cells. With one cell they have been read with it already."""
     found = read(Q(id__in=[endpoint.id for endpoint in endpoints])) if endpoints and runtime.several else {}
     for endpoint in endpoints:
         for name in Endpoint.of_each_cell if endpoint.id in found else ():
@@ -70,7 +72,7 @@ def ailing(count: int, namespace: str | None = None) -> Sequence[Endpoint]:
 
 
 def states(group_ids: Iterable[int]) -> Mapping[int, Mapping[str, int]]:
-    """How many endpoints each of these producer groups has, by their state; a group without endpoints is missing."""
+    """The number of endpoints of each of these producer groups by state. A group without endpoints is missing."""
     found: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for row in read(Q(group_id__in=list(group_ids))).values():
         found[row["group_id"]][row["state"]] += 1
@@ -95,18 +97,18 @@ def _weight(health: Health) -> tuple[bool, bool, datetime]:
 
 @dataclass(frozen=True, slots=True)
 class Checking:
-    """Whether the transactions of a group are checked: not while `paused`; `obstacle`: why no producer is asked."""
+    """Whether a group's transactions are checked. `paused`: they are not; `obstacle`: why no producer can be asked."""
 
     paused: bool
     obstacle: str | None
-    # No endpoint is registered, or an operator disabled them all: time alone changes nothing.
+    # Whether no endpoint is registered, or all are disabled: then only an operator can change this.
     unasked: bool = False
-    # When its producers last polled for checks; None where they did not for a day.
+    # When its producers last polled for checks; None if they did not for a day.
     asking: Asking | None = None
 
 
 def checking(group_names: Iterable[str]) -> dict[str, Checking]:
-    """Whether the transactions of each of these groups are checked; a group that was deleted is missing."""
+    """Whether the transactions of each of these groups are checked. Deleted groups are missing."""
     groups = list(ProducerGroup.objects.filter(name__in=set(group_names)))
     of_groups = states(group.id for group in groups)
     polls = presence.of_groups("producer", [group.name for group in groups])
@@ -115,7 +117,7 @@ def checking(group_names: Iterable[str]) -> dict[str, Checking]:
 
 
 def _checking(group: ProducerGroup, states: set[str], asking: Asking | None) -> Checking:
-    # A producer that polls is asked, whatever the state of its group's endpoints.
+    # A producer that polls gets checks whatever the state of its group's endpoints.
     polls = asking is not None and asking.connections > 0
     return Checking(
         group.checks_paused,

@@ -22,7 +22,8 @@ from transactions.rows import CheckAttemptRow, Decision, OperationRow, Transacti
 FIND_CHECK_ATTEMPTS = Statement(__file__, "find_check_attempts", CheckAttemptRow)
 FIND_OPERATIONS = Statement(__file__, "find_operations", OperationRow)
 
-# The checks of a half message are limited; a producer may answer UNKNOWN any number of times.
+# The most events of a history. The checks of a half message are limited, but a producer may send UNKNOWN any number of
+# times.
 MAX_EVENTS = 1000
 
 EVENTS: dict[Decision, Literal["end", "discard", "resume"]] = {
@@ -35,9 +36,9 @@ EVENTS: dict[Decision, Literal["end", "discard", "resume"]] = {
 
 
 async def of(transaction_id: uuid.UUID) -> TransactionHistory:
-    """A transaction as it stands, with its history in the order of time.
+    """The current state of a transaction, with its history in the order of time.
 
-    Raises TransactionNotFound when it was never stored, or its segment is gone.
+    Raises TransactionNotFound if it was never stored, or its segment was dropped.
     """
     transaction: TransactionRow | None = await states.find(transaction_id)
     if transaction is None:
@@ -64,10 +65,10 @@ async def of(transaction_id: uuid.UUID) -> TransactionHistory:
 
 @dataclass(frozen=True, slots=True)
 class TransactionRows:
-    """All that the tables keep of a transaction: its row, its operations and its checks, the first of each first.
+    """The rows of a transaction in all tables: its own, its operations and its checks, the oldest first.
 
-    `immunity_seconds` and `endpoint_url`, which the sender gave, are None once it is decided; `producer_group` is None
-    when it was deleted.
+    `immunity_seconds` and `endpoint_url`, which the sender chose, are None once the transaction is decided.
+    `producer_group` is None if the group was deleted.
     """
 
     transaction: TransactionRow
@@ -79,7 +80,7 @@ class TransactionRows:
 
 
 def kept(transaction_id: uuid.UUID) -> TransactionRows | None:
-    """What is kept of a transaction, or None when it was never stored, or its segment is gone."""
+    """The rows of a transaction; None if it was never stored, or its segment was dropped."""
     found = cells.ask(lambda: _kept_in_cell(transaction_id))
     return next((kept for kept in found.values() if kept is not None), None)
 
@@ -102,7 +103,7 @@ def _kept_in_cell(transaction_id: uuid.UUID) -> TransactionRows | None:
 
 
 def _of_half(transaction: TransactionRow) -> tuple[float | None, str | None]:
-    """The immunity in seconds and the URL of the endpoint that the sender named; None for what there is not."""
+    """The immunity in seconds and the URL of the endpoint that the sender chose; None for a missing one."""
     if transaction.state not in UNDECIDED:
         return None, None
     url = Endpoint.objects.filter(id=OuterRef("endpoint_id")).values("url")
@@ -112,14 +113,14 @@ def _of_half(transaction: TransactionRow) -> tuple[float | None, str | None]:
 
 
 async def operations_of(transaction_id: uuid.UUID) -> list[OperationRow]:
-    """The first MAX_EVENTS ends, UNKNOWNs, discards and resumes of a transaction, in the order of time."""
+    """The first MAX_EVENTS operations of a transaction, in the order of time."""
     limits = {"transaction_id": transaction_id, "max_events": MAX_EVENTS}
     async with states.holding(transaction_id):
         return list(await connections.read(FIND_OPERATIONS, limits))
 
 
 async def topics_of(transaction_id: uuid.UUID) -> set[str]:
-    """The names of the topics that a transaction writes to; none when there is no such transaction."""
+    """The names of the topics of a transaction's messages; empty if there is no transaction with this id."""
     transaction: TransactionRow | None = await states.find(transaction_id)
     return set() if transaction is None else set((await topic_names.of_ids(set(transaction.topic_ids))).values())
 

@@ -1,7 +1,8 @@
-"""RocketMQ's two topics of transactions as views of the rows that are kept: half messages, and the ends that took them.
+"""RocketMQ's two topics of transactions as views of tables: half messages, and the ends that decided them.
 
-Each has one queue, 0. The offset of a half message is its log offset, that of an end the id of its operation: both grow
-and have holes. Nothing is copied: a half message is read from the log, an end is made up from its operation.
+Each view has one queue, 0. The offset of a half message is its log offset, the offset of an end is the id of its
+operation; both grow and have holes. Nothing is copied: a half message is read from the log, and an end is built from
+its operation.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,16 +31,17 @@ HALF = names.HALF_MESSAGES
 OP = names.ENDS
 NAMES = (HALF, OP)
 MAX_MESSAGES = 1000
-# Rows that one request looks at: of a log in which few messages are half messages it finds few.
+# The most rows that one request reads. In a log with few half messages it finds few.
 MAX_LOOKED_AT = 20_000
-# RocketMQ's tag of an end: the half message is to be removed.
+# RocketMQ's tag of an end, which means that the half message is to be removed.
 REMOVED = "d"
 
 
 class HalfFound(NamedTuple):
     """A half message by its log position; `check_times` is None once its transaction is decided.
 
-    `go_on_at` is where the next request goes on. The rest is None in the one row of a reading without a half message.
+    `go_on_at`: where the next request continues. A reading without a half message has one row, with None in all other
+    fields.
     """
 
     go_on_at: int | None
@@ -50,7 +52,7 @@ class HalfFound(NamedTuple):
 
 
 class EndFound(NamedTuple):
-    """The decision of a transaction; `go_on_at` and None as in HalfFound."""
+    """The decision of a transaction. `go_on_at` and None as in HalfFound."""
 
     go_on_at: int | None
     operation_id: int | None
@@ -63,7 +65,7 @@ class EndFound(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """The lowest offset that is kept, and the one that comes next."""
+    """The lowest offset that is kept, and the next offset."""
 
     min_offset: int
     max_offset: int
@@ -77,7 +79,7 @@ class Placed(NamedTuple):
 
 
 class View(NamedTuple):
-    """The messages of a reading, and where the next one goes on; None where nothing is left."""
+    """The messages of a reading, and where the next reading continues; None at the end."""
 
     placed: Sequence[Placed]
     go_on_at: int | None
@@ -93,7 +95,7 @@ OP_TOPIC_BOUNDS = Statement(__file__, "op_topic_bounds", Bounds)
 
 
 def cell_of(name: str, named: str | None) -> int:
-    """The cell whose rows a view shows, as `holders.of_queues`."""
+    """The cell whose rows a view shows; as `holders.of_queues`."""
     return holders.of_queues(TopicFacts(0, name, 1, "r", CONTROL, 0), named)
 
 
@@ -104,10 +106,10 @@ async def bounds(name: str) -> Bounds:
 
 
 async def ahead(name: str, queue_id: int, offset: int, count: int, hold: Hold) -> tuple[View, Bounds]:
-    """The messages of a view from an offset on, `count` at most, and the bounds of its queue.
+    """The messages of a view from an offset on, at most `count`, and the bounds of its queue.
 
-    Fewer come where MAX_LOOKED_AT rows held no more. The bodies count in `hold`. Raises QueueIllegal, MessageIllegal,
-    OffsetOutOfRange or SystemBusy.
+    There are fewer messages if MAX_LOOKED_AT rows have no more. The bodies count in `hold`. Raises QueueIllegal,
+    MessageIllegal, OffsetOutOfRange or SystemBusy.
     """
     if queue_id:
         raise QueueIllegal(f"The topic {name} has no queue {queue_id}: its one queue is 0.")
@@ -126,7 +128,7 @@ async def ahead(name: str, queue_id: int, offset: int, count: int, hold: Hold) -
 
 
 async def back(name: str, below: int, since: datetime, until: datetime, count: int, hold: Hold) -> View:
-    """The messages of a view from below an offset back that were stored, or decided, within a time."""
+    """The messages of a view below an offset, the newest first, that were stored or decided within a time."""
     within = {"since": since, "until": until}
     limits = {"offset": below, "max_looked_at": MAX_LOOKED_AT, "max_rows": count, **within}
     if name == HALF:
@@ -135,7 +137,7 @@ async def back(name: str, below: int, since: datetime, until: datetime, count: i
 
 
 async def by_key(key: str, below: int, since: datetime, until: datetime, count: int, hold: Hold) -> View:
-    """The half messages with a key from below an offset back that were stored within a time; as `back`."""
+    """The half messages with a key below an offset, the newest first, that were stored within a time; as `back`."""
     limits = {"offset": below, "max_looked_at": MAX_LOOKED_AT, "max_rows": count, "since": since, "until": until}
     return await _halves(await connections.read(HALF_TOPIC_BY_KEY, {"key": key, **limits}), count, hold, 0)
 
@@ -163,7 +165,7 @@ async def _halves(rows: Sequence[HalfFound], count: int, hold: Hold, step: int) 
 def _of_half(
     half: messages.MessageRow, names: Mapping[int, str], producers: Mapping[int, str], check_times: int | None
 ) -> dict[str, str]:
-    """RocketMQ's properties of a half message; PGROUP unless its group was deleted."""
+    """RocketMQ's properties of a half message; without PGROUP if its group was deleted."""
     group = producers.get(half.producer_group_id or 0)
     return {
         "REAL_TOPIC": names[half.topic_id],
@@ -184,7 +186,7 @@ async def _ends(rows: Sequence[EndFound], count: int, step: int) -> View:
 
 
 def _placed_ends(rows: Iterable[EndFound], producers: Mapping[int, str]) -> Iterable[Placed]:
-    """Each end as RocketMQ writes it: tag `d`, and in the body the offset of its half message in the half topic."""
+    """The ends in RocketMQ's form: tag `d`, and in the body the offset of the half message in the half topic."""
     for row in rows:
         group = producers.get(row.producer_group_id)
         message = StoredMessage(

@@ -29,7 +29,8 @@ ENDS_BY_MINUTE = Statement(__file__, "ends_by_minute", MinuteOfEnds)
 class LastHour:
     """Commits and rollbacks of the hour before `until`, by the minute.
 
-    `since` is later than an hour before where there were more than MAX_COUNTED_OPERATIONS: only the latest are counted.
+    If there were more than MAX_COUNTED_OPERATIONS, only the latest are counted, and `since` is later than an hour
+    before.
     """
 
     since: datetime

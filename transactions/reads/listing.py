@@ -22,14 +22,14 @@ from transactions.results import TransactionSummary
 from transactions.rows import Decider, State, TransactionRow
 
 Row = TypeVar("Row")
-# A cursor.
+# The fields of a cursor.
 P = TypeVar("P")
 
 
 class ListedEnd(NamedTuple):
-    """A decided transaction of a list: the columns of TransactionRow behind the cursor of the next page.
+    """A decided transaction of a list: the columns of TransactionRow after the cursor of the next page.
 
-    `go_on_below` is null when no older operation is left. A list without a match is one row whose columns are null from
+    `go_on_below` is null if there is no older operation. A list without a match has one row, with null from
     `operation_id` on.
     """
 
@@ -60,18 +60,18 @@ UNDECIDED = ("PREPARED", "DISCARDED")
 DECISION_OF_STATE = {"COMMITTED": "COMMIT", "ROLLED_BACK": "ROLLBACK"}
 STATES = (*UNDECIDED, *DECISION_OF_STATE)
 
-# Operations that one page reads for its filter: 10,000 of them, backwards by their key, take some 15 ms.
+# The most operations that one page reads for its filter; 10,000, backwards by their key, take some 15 ms.
 MAX_LOOKED_AT = 10_000
 NO_SUCH_ID = -1
-# Ten years: an age beyond the year 1 is no time any more.
+# The largest age, ten years: a much larger age would be before the year 1, which is no valid time.
 MAX_AGE_SECONDS = 10 * 366 * 86400
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which transactions to list; None is no condition. The name of a missing group or topic matches none.
+    """Which transactions to list; None means no condition. The name of a missing group or topic matches none.
 
-    Those within a namespace are those of its producer groups.
+    A transaction is within a namespace if its producer group is.
     """
 
     state: str | None = None
@@ -82,7 +82,7 @@ class Wanted:
 
 
 class Cursor(NamedTuple):
-    """Where a page begins: among the undecided behind a begin time and id, or among the operations below an id."""
+    """Where a page begins: in undecided transactions after a time of begin and id, or in operations below an id."""
 
     stored_at: datetime | None = datetime.max.replace(tzinfo=UTC)
     transaction_id: uuid.UUID = uuid.UUID(int=2**128 - 1)
@@ -94,9 +94,9 @@ Page = merging.Page[TransactionSummary, P]
 
 
 def page(wanted: Wanted, after: Mapping[int, Cursor] | None, count: int) -> Page[Cursor]:
-    """`count` transactions at most, from the beginning or from behind a cursor in each cell.
+    """At most `count` transactions, from the beginning or after a cursor in each cell.
 
-    A page may hold fewer than were asked for, even none, although there are more: see MAX_LOOKED_AT.
+    A page may have fewer transactions than requested, even none, although more follow: see MAX_LOOKED_AT.
     """
     filters = parameters(wanted)
 
@@ -139,7 +139,7 @@ def _undecided(
 
 
 def up_to(count: int, rows: Sequence[Row], cursor: Callable[[Row], P]) -> Part[Row, P]:
-    """The first `count` of rows that were read one further, to see whether there are more."""
+    """The first `count` rows; one row more was read to see whether there are more."""
     shown = [(row, cursor(row)) for row in rows[:count]]
     return Part(shown, shown[-1][1] if len(rows) > count else None)
 
@@ -170,12 +170,12 @@ def _ended(
 
 
 def of_ids(ids: Sequence[uuid.UUID]) -> list[TransactionSummary]:
-    """These transactions, those that are still kept. Raises CellAway."""
+    """The transactions with these ids that are still kept. Raises CellAway."""
     asked = {"transaction_ids": list(ids)}
 
     def read() -> Sequence[TransactionRow]:
         rows = sync.read(FIND_TRANSACTIONS, asked)
-        # It is known once a connection has been opened: after the read.
+        # Known only after the read, which opens a connection.
         return runtime.here().departed.left_out(rows, topics_of)
 
     found = cells.each(read)
@@ -188,7 +188,7 @@ def summarized(page: merging.Page[TransactionRow, P]) -> Page[P]:
 
 
 def parameters(wanted: Wanted) -> dict[str, object]:
-    """The parameters of a filter. Names become ids first: the planner then estimates how many rows match."""
+    """The parameters of a filter, with ids in place of names, so that the planner can estimate the matching rows."""
     return {
         "group_ids": _groups_of(wanted),
         "topic_id": _topic_of(wanted.topic),

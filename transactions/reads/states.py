@@ -1,4 +1,4 @@
-"""States of transactions as they are found, and the refusals that name them."""
+"""The states of transactions, and the refusals that name a state."""
 
 import contextlib
 import uuid
@@ -17,28 +17,28 @@ FIND_TRANSACTIONS = Statement(__file__, "find_transactions", TransactionRow)
 
 
 async def find(transaction_id: uuid.UUID) -> TransactionRow | None:
-    """What is known of a transaction now, or None."""
+    """The row of a transaction, or None."""
     async with holding(transaction_id):
         rows = await connections.read(FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
     return rows[0] if rows else None
 
 
 def holding(transaction_id: uuid.UUID) -> contextlib.AbstractAsyncContextManager[None]:
-    """The work of the block is that of the cell which has a transaction; as `holders.of_id`."""
+    """A block that works for the cell which has a transaction; as `holders.of_id`."""
     return holders.of_id(transaction_id, FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
 
 
 def of_each(transaction_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, State]:
-    """The state of each of these transactions; one that is not kept is missing."""
+    """The state of each of these transactions. Transactions that are not kept are missing."""
     ids = list(transaction_ids)
     found = cells.ask(lambda: sync.read(FIND_TRANSACTIONS, {"transaction_ids": ids})) if ids else {}
     return {row.transaction_id: row.state for rows in found.values() for row in rows}
 
 
 def not_pending(transaction_id: uuid.UUID, transaction: TransactionRow | None) -> Refusal:
-    """The refusal of a check of a transaction that an earlier statement of its batch has found to be not pending.
+    """The refusal to check a transaction that, by an earlier statement of the batch, is not pending.
 
-    Raises Overtaken for one that has become pending since.
+    Raises Overtaken if the transaction has become pending since.
     """
     if transaction is None:
         return not_found(transaction_id)
@@ -50,13 +50,13 @@ def not_pending(transaction_id: uuid.UUID, transaction: TransactionRow | None) -
 
 
 def not_found(transaction_id: uuid.UUID, advice: str = "") -> TransactionNotFound:
-    """The refusal of an id that no transaction has."""
+    """The refusal for an id that no transaction has."""
     sentence = f"There is no transaction {transaction_id}: it was never stored, or its segment is gone."
     return TransactionNotFound(f"{sentence} {advice}".strip())
 
 
 def discarded(transaction: TransactionRow) -> TransactionDiscarded:
-    """The refusal of an end of a discarded transaction, which only an operator decides."""
+    """The refusal to end a discarded transaction, which only an operator can decide."""
     return TransactionDiscarded(
         f"Transaction {transaction.transaction_id} was discarded after {transaction.check_times} checks: "
         "an operator can resume or resolve it at /v1/discarded."
@@ -64,7 +64,7 @@ def discarded(transaction: TransactionRow) -> TransactionDiscarded:
 
 
 def not_discarded(transaction_id: uuid.UUID) -> NotDiscarded:
-    """The refusal of an operator's decision about a transaction that still is its producer's."""
+    """The refusal of an operator's decision about a transaction that is not discarded."""
     return NotDiscarded(
         f"There is no discarded transaction {transaction_id}: GET /v1/transactions/{transaction_id} shows its state."
     )

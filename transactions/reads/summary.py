@@ -1,4 +1,4 @@
-"""Sums of the undecided transactions: what each producer group has pending, and why checks brought no decision."""
+"""Sums of undecided transactions: how many each producer group has, and why checks brought no decision."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from transactions.reads.health import Checking
 
 
 class PendingGroup(NamedTuple):
-    """A producer group that has pending transactions: their number, up to a limit, and when the oldest was stored."""
+    """A producer group with pending transactions: their number, up to a limit, and when the oldest was stored."""
 
     group_id: int
     producer_group: str
@@ -24,7 +24,7 @@ class PendingGroup(NamedTuple):
 
 
 class ReasonOfHalves(NamedTuple):
-    """How many undecided transactions of a producer group have the same last failure of their checks."""
+    """The number of undecided transactions of a producer group whose last check failed for the same reason."""
 
     producer_group: str
     last_failure: str | None
@@ -36,18 +36,19 @@ SUM_DISCARDED = Statement(__file__, "sum_discarded", ReasonOfHalves)
 SUM_PENDING = Statement(__file__, "sum_pending", ReasonOfHalves)
 
 MAX_GROUPS = 500
-# Halves whose reasons are summed: of one group those that are due first, fewer of each where groups are many. With
-# 100,000 halves of 200 groups the sum takes 54 ms at 100 of each and 148 ms at 500, on 2 cores with a load of 7.
+# Half messages whose reasons are summed: of each group those that are due first; fewer of each if there are many
+# groups. With 100,000 half messages of 200 groups the sum takes 54 ms at 100 of each group and 148 ms at 500, on 2
+# cores with a load of 7.
 MAX_HALVES, LEAST_HALVES = 500, 20
 MAX_SUMMED = 20_000
-# Discarded halves whose reasons are summed, the latest.
+# The most discarded half messages whose reasons are summed, the latest ones.
 MAX_DISCARDED = 10_000
 MAX_ROWS = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """What a producer group has pending, counted up to a limit, and whether it is checked."""
+    """The pending transactions of a producer group, counted up to a limit, and whether the group is checked."""
 
     group_id: int
     producer_group: str
@@ -57,7 +58,7 @@ class Pending:
 
 
 def pending(max_count: int) -> list[Pending]:
-    """The producer groups with pending transactions, those with the most first; each is counted up to `max_count`."""
+    """The producer groups with pending transactions, those with the most first. Each is counted up to `max_count`."""
     found = cells.ask(lambda: sync.read(COUNT_PENDING, {"max_count": max_count, "max_groups": MAX_GROUPS}))
     rows = cells.together(found.values(), lambda row: row.group_id, _both, lambda row: row.pending)
     if not rows:
@@ -82,10 +83,10 @@ def _both(one: PendingGroup, other: PendingGroup) -> PendingGroup:
 
 
 def reasons(groups: int) -> dict[str, list[ReasonOfHalves]]:
-    """Why the transactions of each producer group are pending, where so many groups have any: the most frequent first.
+    """The reasons why the transactions of each producer group are pending, the most frequent first.
 
-    Summed are those that are due first, MAX_HALVES of a group at most; None is the reason of a half whose checks have
-    not failed.
+    `groups` is the number of groups with pending transactions. Only transactions that are due first are summed, at most
+    MAX_HALVES of a group. The reason is None for a half message without a failed check.
     """
     max_halves = max(LEAST_HALVES, min(MAX_HALVES, MAX_SUMMED // max(1, groups)))
     found: dict[str, list[ReasonOfHalves]] = defaultdict(list)
@@ -95,12 +96,12 @@ def reasons(groups: int) -> dict[str, list[ReasonOfHalves]]:
 
 
 def discarded() -> Sequence[ReasonOfHalves]:
-    """The latest MAX_DISCARDED discarded transactions by producer group and reason, the most first."""
+    """The latest MAX_DISCARDED discarded transactions, summed by producer group and reason, the largest first."""
     return _summed(SUM_DISCARDED, MAX_DISCARDED)
 
 
 def _summed(statement: Statement[ReasonOfHalves], max_halves: int) -> Sequence[ReasonOfHalves]:
-    """The reasons that the statement sums in each cell, each with all its halves."""
+    """The sums of the statement over all cells, by producer group and reason."""
     found = cells.ask(lambda: sync.read(statement, {"max_halves": max_halves, "max_rows": MAX_ROWS}))
     return cells.together(
         found.values(),

@@ -1,4 +1,4 @@
-"""Lists undecided transactions by what becomes of them: the pending by their next check, the discarded by that time."""
+"""Lists undecided transactions: pending ones by their next check, discarded ones by the time of the discard."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from transactions.rows import TransactionRow
 
 
 class HalfCount(NamedTuple):
-    """How many undecided transactions match, up to a limit."""
+    """The number of undecided transactions that match, up to a limit."""
 
     halves: int
 
@@ -27,7 +27,7 @@ LIST_DUE_HALVES = Statement(__file__, "list_due_halves", TransactionRow)
 
 
 class DiscardedCursor(NamedTuple):
-    """Where a page of the discarded begins: behind a time of discard and an id."""
+    """Where a page of discarded transactions begins: after a time of discard and an id."""
 
     discarded_at: datetime = datetime.max.replace(tzinfo=UTC)
     transaction_id: uuid.UUID = uuid.UUID(int=2**128 - 1)
@@ -40,7 +40,7 @@ def discarded(
     after: Mapping[int, DiscardedCursor] | None,
     count: int,
 ) -> Page[DiscardedCursor]:
-    """`count` discarded transactions at most, the latest first, discarded from `since` on and before `until`."""
+    """At most `count` transactions that were discarded from `since` on and before `until`, the latest first."""
     asked = {**listing.parameters(wanted), "since": since, "until": until}
 
     def read(cursor: DiscardedCursor, most: int) -> Part[TransactionRow, DiscardedCursor]:
@@ -57,7 +57,7 @@ def _discarded_cursor(row: TransactionRow) -> DiscardedCursor:
 
 
 class DueCursor(NamedTuple):
-    """Where a page of the pending by their next check begins: behind a time and an id."""
+    """Where a page of pending transactions begins: after the time of a next check and an id."""
 
     next_check_at: datetime = datetime.min.replace(tzinfo=UTC)
     transaction_id: uuid.UUID = uuid.UUID(int=0)
@@ -66,7 +66,7 @@ class DueCursor(NamedTuple):
 def due(
     wanted: Wanted, after: Mapping[int, DueCursor] | None, count: int, passed_over: Sequence[int] = ()
 ) -> Page[DueCursor]:
-    """`count` pending transactions at most, the longest due for a check first, without the groups of these ids."""
+    """At most `count` pending transactions, the longest due for a check first, without groups with these ids."""
     asked = {**listing.parameters(wanted), "passed_over": list(passed_over)}
 
     def read(cursor: DueCursor, most: int) -> Part[TransactionRow, DueCursor]:
@@ -85,7 +85,7 @@ def _due_cursor(row: TransactionRow) -> DueCursor:
 
 
 def count(wanted: Wanted, max_count: int) -> int:
-    """How many transactions are in the wanted state, PREPARED or DISCARDED, and match, counted up to `max_count`."""
+    """The number of transactions that match, in the wanted state PREPARED or DISCARDED, up to `max_count`."""
     limits = {"discarded": wanted.state == "DISCARDED", "max_count": max_count}
     asked = {**listing.parameters(wanted), **limits}
     return min(sum(cells.ask(lambda: sync.read(COUNT_LISTED, asked)[0].halves).values()), max_count)

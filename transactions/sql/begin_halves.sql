@@ -1,11 +1,12 @@
--- Keep messages as half messages, one each, and take their log offsets, at which the statement behind appends them: the
--- register `mq.appended`, by number, NULL for a message that is left out. Left out are messages whose transaction is known,
--- undecided or decided, messages that are stored, messages whose producer group is gone, or locked by a session that deletes
--- it, and all when the segment is no longer the open one. The groups are held as in `hold_groups`: none is deleted before
--- this transaction ends. The database's clock decides when the first check is due. An id that another process stored behind
--- this snapshot fails the statement that appends, and the batch is sent again.
--- The columns are arrays that are read by number. As functions in FROM each takes 3 us more to set up, and keeps its rows.
--- `new` is made in the order of the numbers and read in that order: without a join nothing sorts it.
+-- Insert half messages of one message each, and take their log offsets, at which the next statement appends the
+-- messages: the register `mq.appended` has them by number, NULL for a message that is left out. Left out are: messages
+-- whose transaction is known, undecided or decided; messages that are stored already; messages whose producer group is
+-- deleted, or locked by a session that deletes it; and all messages if the segment is no longer the open one. The
+-- groups are held as in `hold_groups`, so none is deleted before this transaction ends. The database's clock decides
+-- when the first check is due. If another process stores an id after this snapshot, the statement that appends fails,
+-- and the batch is sent again. The columns are arrays that are read by number: as a function in FROM each would take 3
+-- us more to set up, and would keep its rows. `new` is built and read in the order of the numbers, without a join that
+-- would sort it.
 WITH new AS MATERIALIZED (
     SELECT
         g.transaction_id, g.number,

@@ -1,5 +1,5 @@
--- Make a pending half due for a check at once, also one that has had as many checks as are allowed. IS TRUE keeps the
--- planner to the index of the ids, away from that of the due times.
+-- Make a pending half message due for a check now, even after all allowed checks. IS TRUE makes the planner use the
+-- index of the ids and not the index of the due times.
 UPDATE half_message
 SET next_check_at = now(), line = 0, exhausted = false
 WHERE transaction_id = %(transaction_id)s AND (discarded_at IS NULL) IS TRUE

@@ -1,5 +1,5 @@
--- Count the latest checks since a time by their outcome, up to a limit. Their ids are UUIDv7: the order of the key is that
--- of time.
+-- Count the latest checks since a time by outcome, up to a limit. Their ids are UUIDv7, so the order of the key is the
+-- order of time.
 SELECT latest.outcome, count(*) AS checks
 FROM (
     SELECT

@@ -1,8 +1,9 @@
--- Claim a group's halves that are due for a check, the longest due first, up to a number and to bytes of bodies and
--- properties; the first is claimed however large it is. Until the claim ends no other process asks about them. Rows that
--- another worker is claiming at the same time are skipped. No check is counted here: a worker that dies now has asked about
--- none of them. The ids are probed as an array: no plan can then go through all halves. With `topic_ids` only the halves
--- whose messages are all of these topics. The length of a body is read from its head: no body is read here.
+-- Claim a group's half messages that are due for a check, the longest due first, up to a number and to a size of bodies
+-- and properties; the first one is claimed whatever its size. Until the claim ends no other process asks about them.
+-- Rows that another worker claims at the same time are skipped. No check is counted here, because a worker that dies
+-- now has asked about none. The ids are probed as an array, so that no plan can scan all half messages. With
+-- `topic_ids` only half messages whose messages all have one of these topics are claimed. The length of a body is read
+-- from its head, so no body is read.
 WITH first AS MATERIALIZED (
     SELECT in_line.*
     FROM (VALUES (1), (6)) AS l (line)

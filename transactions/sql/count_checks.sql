@@ -1,5 +1,5 @@
--- Count the checks that were asked since a time, up to a limit. Their ids are UUIDv7: the time is in their first 48 bits,
--- so the key's own order finds them.
+-- Count the checks since a time, up to a limit. Their ids are UUIDv7 with the time in the first 48 bits, so they are
+-- found by the order of the key.
 SELECT count(*) AS checks
 FROM (
     SELECT 1

@@ -1,4 +1,4 @@
--- Count the half messages of some topics, and those that have messages of other topics, too. Reads only.
+-- Count the half messages of some topics, and how many also have messages of other topics. Only reads.
 SELECT
     count(*) AS halves,
     count(*) FILTER (WHERE NOT coalesce(h.topic_ids, ARRAY[h.topic_id]) <@ %(topics)s::integer []) AS torn,

@@ -1,5 +1,5 @@
--- Count the undecided transactions of one state that a list is filtered to, up to a limit: an exact count of a million rows
--- reads a million rows.
+-- Count the undecided transactions of one state that match the filter of a list, up to a limit, because an exact count
+-- of a million rows reads a million rows.
 SELECT count(*) AS halves
 FROM (
     SELECT 1

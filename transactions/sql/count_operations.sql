@@ -1,4 +1,4 @@
--- Count the decisions of a short range of operations, and those whose transaction was begun in the same time.
+-- Count the decisions in a short range of operations, and the decisions whose transaction was begun in the same time.
 SELECT
     count(*) FILTER (WHERE o.decision = 'COMMIT') AS commits,
     count(*) FILTER (WHERE o.decision = 'ROLLBACK') AS rollbacks,

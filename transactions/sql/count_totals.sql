@@ -1,8 +1,9 @@
--- Add the next operations to the totals, up to a limit, and forget the totals of deleted topics. An operation is counted
--- once: of two runs at once, the second finds that `next_id` has moved, and adds nothing. An operation gets its id from a
--- database transaction that has its own id by then, for it has deleted or changed the half message: when all those are over
--- that were open while operation `until_id - 1` was visible, no operation below `until_id` comes any more. The decision is
--- no condition: the index of the decisions would be walked for it.
+-- Add the next operations to the totals, up to a limit, and delete the totals of deleted topics. Each operation is
+-- counted once: of two runs at once, the second finds that `next_id` has moved, and adds nothing. A database
+-- transaction already has its own id when it takes the id of an operation, because it has deleted or changed the half
+-- message before. So when all transactions that were open while operation `until_id - 1` was visible have ended, no
+-- operation below `until_id` can appear later. The decision is not a condition of the query, because the planner would
+-- then read the whole index of decisions.
 WITH seen AS (
     SELECT
         own.first_operation, coalesce(c.next_id, own.first_operation) AS next_id,

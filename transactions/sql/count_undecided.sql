@@ -1,5 +1,5 @@
--- Count a group's pending transactions, up to a limit: beyond it the exact number does not matter. Discarded ones wait
--- for an operator, and must not keep their group from beginning others.
+-- Count a group's pending transactions, up to a limit, beyond which the exact number does not matter. Discarded
+-- transactions wait for an operator and do not count, so that the group can begin others.
 SELECT count(*) AS undecided
 FROM (
     SELECT 1

@@ -1,5 +1,5 @@
--- Count the pending transactions that an API key with a limit of them began, up to that limit, by the index of such
--- transactions. Discarded ones wait for an operator, and must not keep the key from beginning others.
+-- Count the pending transactions of an API key with a limit, up to the limit, by the index of these transactions.
+-- Discarded transactions wait for an operator and do not count, so that the key can begin others.
 SELECT count(*) AS undecided
 FROM (
     SELECT 1

@@ -1,5 +1,5 @@
--- Count the pending transactions of the producer groups within a namespace, up to a limit, group by group. Discarded ones
--- wait for an operator, and must not keep the namespace from beginning others.
+-- Count the pending transactions of the producer groups within a namespace, up to a limit, group by group. Discarded
+-- transactions wait for an operator and do not count, so that the namespace can begin others.
 SELECT count(*) AS undecided
 FROM (
     SELECT 1

@@ -1,17 +1,17 @@
--- End pending transactions of one message: this delete is the decision, and its operation is recorded with it. Left out, and
--- answered by the stepwise writer: rows that another session has locked (they are not waited for), rows of another group or
--- offset, discarded ones, those of several messages, and for a commit those with delays, those whose body lies too far back,
--- and those whose queue is not locked here (register `mq.queues`) or has no entry in the open segment yet; all, when the
--- segment is no longer the open one. The rows are probed by their ids as an array, and `discarded_at` is within a CASE: a
--- plan made while the table was empty would walk all of it, or the partial index of due checks.
--- The ids come sorted, so the number of a row among them is found by bisection (`width_bucket`), and rows are deleted in the
--- order of their ids, as `end_halves` locks them: no two batches wait for each other. `turn` is the number of the end in its
--- batch: queue offsets follow it.
--- A row without `xmax` was locked by no session when it was read, as almost all are, and is deleted without a lock of its
--- own before, which would be a record of the WAL. A session that locks one in the meantime is waited for, for the lock
--- time-out of a batch; the delete looks at the row that this session left, and ends it only if it is pending still.
--- The queue offsets are computed under the locks of the queues, which are older than this snapshot; the register
--- `mq.entries` hands them to the statement that enters them, six numbers for each.
+-- End pending transactions of one message: this delete is the decision, and its operation is recorded with it. Left
+-- out, and answered by the stepwise writer, are: rows that another session has locked, without waiting for them; rows
+-- of another group or log offset; discarded transactions; transactions of several messages; for a commit, messages with
+-- a delay, messages whose segment is too old for an entry, and messages whose queue is not locked here (register
+-- `mq.queues`) or has no entry in the open segment yet; and all rows if the segment is no longer the open one. The rows
+-- are probed by their ids as an array, and `discarded_at` stands in a CASE: otherwise a plan that was made while the
+-- table was empty would read the whole table or the partial index of due checks. The ids are sorted, so the number of a
+-- row is found by bisection (`width_bucket`), and rows are deleted in the order of their ids, in which `end_halves`
+-- locks them: no two batches deadlock. `turn` is the number of the end in its batch, in whose order the queue offsets
+-- are given. A row without `xmax` was not locked by any session when it was read, as almost all are. Such a row is
+-- deleted without being locked first, which would cost a record of the WAL. If a session locks the row meanwhile, the
+-- delete waits, up to the lock time-out of a batch, then reads the row again, and ends the transaction only if it is
+-- still pending. The queue offsets are computed under the locks of the queues, which are older than this snapshot. The
+-- register `mq.entries` passes them on to the statement that enters the messages, six numbers for each.
 WITH tail AS MATERIALIZED (
     SELECT
         l.queues,

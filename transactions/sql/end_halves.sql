@@ -1,7 +1,8 @@
--- End pending half messages: this delete is the decision. A row not returned was not pending for this group and offset:
--- another process decided first, or the end is wrong. Rows are locked in id order, so two batches that share transactions
--- cannot deadlock; a row that another batch is just ending is waited for, and then found gone. The ids are probed by
--- index as an array too: no plan can then go through all halves, however few there were when the planner last looked.
+-- End pending half messages: this delete is the decision. A row that is not returned was not pending with this group
+-- and log offset: another process decided first, or the end is wrong. Rows are locked in the order of their ids, so two
+-- batches with the same transactions cannot deadlock. If another batch is just ending a row, this statement waits for
+-- that batch, and then the row is gone. The ids are also probed as an array, so that no plan can scan all half
+-- messages, even if it was made while there were few.
 WITH asked AS (
     SELECT *
     FROM unnest(

@@ -1,5 +1,5 @@
--- Find some producer groups, and whether each has halves due for a check and its checks are not paused: one index probe per
--- line of a group.
+-- Find producer groups by name, and whether each has half messages due for a check and is not paused: one index probe
+-- for each line of a group.
 SELECT
     g.name,
     coalesce(NOT g.checks_paused AND first.next_check_at <= now(), false) AS is_due

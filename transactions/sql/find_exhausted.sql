@@ -1,4 +1,4 @@
--- Find halves that have had as many checks as are allowed, and are still undecided an interval after the last one.
+-- Find half messages that have had all allowed checks, and are still undecided an interval after the last one.
 SELECT transaction_id
 FROM half_message
 WHERE exhausted AND discarded_at IS NULL AND next_check_at <= now() - make_interval(secs => %(late_seconds)s)

@@ -1,4 +1,4 @@
--- Find discarded halves whose messages lie in the segment that is dropped next, or an older one.
+-- Find discarded half messages in the segment whose log is dropped next, or in an older segment.
 SELECT transaction_id
 FROM half_message
 WHERE log_segment <= %(leaving_id)s AND discarded_at IS NOT NULL

@@ -1,5 +1,6 @@
--- Find the operations of a transaction, the first first: its decision by the index of decisions, the others by theirs, sorted
--- afterwards. Each condition is that of its index: no plan can go through all operations.
+-- Find the operations of a transaction, the oldest first: the decision by the index of decisions, the others by their
+-- own index, sorted afterwards. Each condition is the condition of its partial index, so that no plan can scan all
+-- operations.
 WITH found AS MATERIALIZED (
     SELECT o.operation_id, o.decision, o.decided_by, o.decided_at, o.check_times, o.remark
     FROM operation AS o

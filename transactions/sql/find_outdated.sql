@@ -1,6 +1,6 @@
--- Find halves that are older than the retention: their segment is dropped soon, and no check may keep them longer. The
--- groups are read from the halves, by one index probe each and one for each line, and not from the table of groups: a half whose group was
--- deleted is discarded like any other.
+-- Find half messages that are older than the retention: their segment is dropped soon, and checks must not keep them
+-- longer. The groups are read from the half messages, by one index probe for each group and for each line, and not from
+-- the table of groups, so that half messages of a deleted group are found too.
 WITH RECURSIVE named AS (
     SELECT min(h.producer_group_id) AS group_id FROM half_message AS h
     UNION ALL

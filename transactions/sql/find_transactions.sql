@@ -1,5 +1,6 @@
--- Find transactions by their ids: undecided ones in the half messages, decided ones in the operations that decided them.
--- One statement, one snapshot: a transaction that is ended meanwhile is found in exactly one of the two.
+-- Find transactions by their ids: undecided ones in the half messages, decided ones in the operations that decided
+-- them. One statement has one snapshot, so a transaction that is ended meanwhile is found in exactly one of the two
+-- tables.
 SELECT
     h.transaction_id, h.producer_group_id, h.endpoint_id,
     CASE WHEN h.discarded_at IS NULL THEN 'PREPARED' ELSE 'DISCARDED' END AS state,

@@ -1,7 +1,7 @@
--- Find the producer groups that have halves due for a check and an endpoint that may be called now, by one index probe per
--- line of a group. The halves of a group without such an endpoint stay untouched: no check is counted, no row is written. The
--- order is that of the ids from behind a group on, and then from the lowest: of more groups than `max_groups` each has its
--- turn.
+-- Find the producer groups that have half messages due for a check and an endpoint that may be called now, by one index
+-- probe for each line of a group. For half messages of other groups no check is counted and no row is written. Groups
+-- are returned in the order of their ids, from after a given group on and then from the lowest id, so that each has its
+-- turn if there are more than `max_groups`.
 SELECT g.id AS group_id, g.name
 FROM producer_group AS g
 CROSS JOIN LATERAL (

@@ -1,6 +1,7 @@
--- Read half messages, undecided or not, in the order of the log from an offset on. `max_looked_at` rows of the log are read at
--- most, for most may be no half messages; each row has the offset behind the last of them (`go_on_at`). Without a
--- half message there is one row, with that offset alone. `check_times` is null once the transaction is decided.
+-- Read half messages, undecided or decided, in the order of the log from an offset on. At most `max_looked_at` rows of
+-- the log are read, because most may be other messages. Each returned row has the offset after the last row that was
+-- read (`go_on_at`); without a half message there is one row with only this offset. `check_times` is null for a decided
+-- transaction.
 WITH looked_at AS (
     SELECT l.segment_id, l.log_offset, l.transaction_id, octet_length(l.body) AS size
     FROM commit_log AS l

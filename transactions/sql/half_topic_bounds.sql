@@ -1,4 +1,4 @@
--- Find the lowest log offset that is kept, 0 as long as none was dropped, and the one that comes next.
+-- Find the lowest log offset that is kept, 0 while no segment was dropped, and the next log offset.
 SELECT
     CASE WHEN kept.has_dropped THEN coalesce(kept.lowest, next.log_offset) ELSE 0 END AS min_offset, next.log_offset AS max_offset
 FROM (

@@ -1,5 +1,6 @@
--- Find half messages by a key, undecided or not, the newest first, from below a log offset on. The index on keys gives all messages
--- of the key; `max_looked_at` of them at most are read, in no order. One row without a half message where there is none.
+-- Find half messages by a key, undecided or decided, below a log offset, the newest first. The index on keys returns
+-- all messages with the key, of which at most `max_looked_at` are read, in no order. Without a match there is one row
+-- with NULLs.
 WITH found AS MATERIALIZED (
     SELECT m.segment_id, m.log_offset, m.transaction_id, m.stored_at, octet_length(m.body) AS size
     FROM commit_log AS m

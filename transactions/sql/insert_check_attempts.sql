@@ -1,4 +1,4 @@
--- Keep what was asked and answered, beside what it led to.
+-- Insert check attempts with their answers, in the transaction that writes their outcome.
 INSERT INTO check_attempt (
     segment_id, attempt_id, transaction_id, endpoint_id, endpoint_url, asked_at, counted, status, latency_ms, answer, reason
 )

@@ -1,5 +1,5 @@
--- Record the operations of transactions, one message as columns, several as arrays. Written in the transaction that ended
--- them, so that an end without its record, or a record without its end, cannot be.
+-- Insert the operations of transactions, a single message as columns, several as arrays. In the same database
+-- transaction as the end, so that there is no end without its operation, and no operation without its end.
 INSERT INTO operation (
     segment_id, operation_id, transaction_id, producer_group_id, decision, decided_by, decided_at, check_times, stored_at,
     log_segment, log_offset, message_id, topic_id, queue_id, queue_offset,

@@ -1,4 +1,4 @@
--- List discarded halves, the latest discarded first, by the index of the discarded ones.
+-- List discarded half messages, the latest discard first, by the index of discarded half messages.
 SELECT
     h.transaction_id, h.producer_group_id, h.endpoint_id, 'DISCARDED' AS state, h.check_times, h.next_check_at, h.stored_at,
     h.log_segment,

@@ -1,6 +1,6 @@
--- List pending transactions, the longest due for a check first, from behind a cursor (the time and the id of the last one
--- seen). Of each line of a group the first come by their index, and the first of these are listed. No index leads from a topic
--- to its transactions: with a topic each line is read until enough match. Groups may be left out.
+-- List pending transactions, the longest due for a check first, after a cursor (the time and the id of the last one
+-- shown). The first of each line of a group are read by their index, and the first of all these are listed. No index
+-- leads from a topic to its transactions, so with a topic each line is read until enough match. Groups may be left out.
 WITH due AS (
     SELECT d.transaction_id
     FROM producer_group AS g

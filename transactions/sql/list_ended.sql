@@ -1,6 +1,6 @@
--- List decided transactions, the latest decision first, from below an operation id on. Operations are read backwards by
--- their key, `max_looked_at` of them at most, whatever the filter: the matches are listed, each row with the lowest id that
--- was read (`go_on_below`, null at the end of the operations). Without a match there is one row, with that id alone.
+-- List decided transactions below an operation id, the latest decision first. At most `max_looked_at` operations are
+-- read backwards by their key, whatever the filter. Each matching row has the lowest id that was read (`go_on_below`,
+-- null at the end of the operations); without a match there is one row with only this id.
 WITH looked_at AS (
     SELECT
         o.operation_id, o.transaction_id, o.producer_group_id, o.decision, o.decided_by, o.decided_at, o.check_times,

@@ -1,6 +1,6 @@
--- List undecided transactions, the newest first, from behind a cursor (the time and the id of the last one seen). Each
--- group's newest come by its index, line by line, and the newest of these are listed: no filter makes it read a line to its
--- end unless that line holds none that match.
+-- List undecided transactions, the newest first, after a cursor (the time and the id of the last one shown). The newest
+-- of each line of a group are read by the group's index, and the newest of all these are listed. With a filter a line
+-- is read until enough match, and to its end only if too few match.
 WITH RECURSIVE groups AS (
     (SELECT h.producer_group_id FROM half_message AS h ORDER BY h.producer_group_id LIMIT 1)
     UNION ALL

@@ -1,4 +1,4 @@
--- List the topics: the scopes of a key are compared with their names.
+-- List the topics, so that their names can be compared with the scopes of a key.
 SELECT id, name
 FROM topic
 LIMIT %(max_topics)s

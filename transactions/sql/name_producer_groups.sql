@@ -1,4 +1,5 @@
--- Name producer groups by their ids: one of a discarded message may have been deleted since, and is missing then.
+-- Find the names of producer groups by their ids. The group of a discarded message may have been deleted, and is then
+-- missing.
 SELECT
     id,
     name

@@ -1,5 +1,5 @@
--- Name the queues of half messages that are to be committed, for the lock: in the register `mq.ending`, `topic:queue,…`.
--- Read without a lock of the rows, because the queues of a half message never change.
+-- Write the queues of half messages that are to be committed into the register `mq.ending`, as `topic:queue,…`, to be
+-- locked by the next statement. The rows are read without a lock, because the queues of a half message never change.
 SELECT
     set_config('mq.ending', coalesce(string_agg(DISTINCT m.topic_id || ':' || m.queue_id, ','), ''), true) AS ending
 FROM half_message AS h

@@ -1,5 +1,5 @@
--- Note how an endpoint answers: its last answer, the calls in a row that were answered and decided nothing, and the last
--- success. Written once in some seconds and whenever that changes: an update per call would leave a dead row each.
+-- Note how an endpoint answers: its last answer, the number of void answers in a row, and the last success. Written
+-- every few seconds and when the answer changes, because an update for each call would leave a dead row each time.
 UPDATE endpoint
 SET
     last_answer = %(answer)s, last_answer_at = now(),

@@ -1,5 +1,5 @@
--- Read the decisions of transactions in the order of their ids from one on; discards, resumes and UNKNOWN decide nothing.
--- As `half_topic_ahead`, by the same limits.
+-- Read the decisions of transactions in the order of their ids from an id on, without discards, resumes and UNKNOWN,
+-- which decide nothing. With the limits of `half_topic_ahead`.
 WITH looked_at AS (
     SELECT *
     FROM operation AS o

@@ -1,4 +1,4 @@
--- Read the decisions of transactions from below an id back, as `half_topic_back` reads half messages.
+-- Read the decisions of transactions below an id, the latest first; as `half_topic_back` for half messages.
 WITH looked_at AS (
     SELECT *
     FROM operation AS o

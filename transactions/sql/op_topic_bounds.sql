@@ -1,4 +1,4 @@
--- Find the lowest id of an operation that is kept, 0 as long as none was dropped, and the one that comes next.
+-- Find the lowest id of an operation that is kept, 0 while no segment was dropped, and the next id.
 SELECT
     CASE WHEN kept.has_dropped THEN coalesce(kept.lowest, next.id) ELSE 0 END AS min_offset, next.id AS max_offset
 FROM (

@@ -1,5 +1,5 @@
--- Find from which operation on those of the last so many seconds are, per window, with the id that comes next: by halving
--- the range of ids, which rise with the time of the decision. What a cell that was split off has of its parent is the parent's.
+-- Find the first operation of the last seconds, for each window, with the next id, by halving the range of ids, which
+-- rise with the time of the decision. In a cell that was split off, copies of the parent's operations do not count.
 WITH RECURSIVE windows AS (
     SELECT
         w.seconds, now() - make_interval(secs => w.seconds) AS since,

@@ -1,5 +1,5 @@
--- Count the pending transactions of several producer groups, each up to a limit, with the time of the oldest of each: by the
--- index of a group's halves.
+-- Count the pending transactions of several producer groups, each up to a limit, with the time of each group's oldest,
+-- by the index of a group's half messages.
 SELECT g.group_id, counted.pending, oldest.stored_at AS oldest_pending_at
 FROM unnest(%(group_ids)s::integer []) AS g (group_id)
 CROSS JOIN LATERAL (

@@ -1,7 +1,7 @@
--- Note checks that decided nothing. A check that was asked is counted, and the next comes an interval after it; one that
--- reached no endpoint is not counted. A half that was ended meanwhile is gone and stays gone. The ids are probed as an
--- array, and `discarded_at` stands in a CASE: no plan can then go through all halves, nor through the partial index of due
--- checks.
+-- Note checks that decided nothing. A check that asked a producer is counted, and the next check is due an interval
+-- later. A check that reached no endpoint is not counted. A half message that was ended meanwhile has no row any more,
+-- and none is created. The ids are probed as an array, and `discarded_at` stands in a CASE, so that no plan can scan
+-- all half messages or the partial index of due checks.
 WITH outcome AS (
     SELECT *
     FROM unnest(

@@ -1,5 +1,5 @@
--- Resume a discarded half: it is pending again, and its checks start at 0. A half that is not returned is not discarded, or
--- is older than the retention: it would be discarded again at once.
+-- Resume a discarded half message: it is pending again, with 0 checks. A half message that is not returned is not
+-- discarded, or is older than the retention and would be discarded again at once.
 UPDATE half_message AS h
 SET discarded_at = NULL, line = 0, exhausted = false, check_times = 0, next_check_at = now(), last_failure = NULL
 WHERE

@@ -1,6 +1,6 @@
--- Take back checks that were handed out to a producer that has hung up: they were not asked, so they are not counted, and
--- are due at once. A half that was ended or discarded meanwhile is left as it is. The rows are locked in id order, and
--- probed as an array, as by `postpone_checks`.
+-- Take back checks that were handed to a poll whose producer has closed the connection: the producer did not get them,
+-- so they do not count and are due at once. A half message that was ended or discarded meanwhile is not changed. The
+-- rows are locked in the order of ids, and probed as an array, as in `postpone_checks`.
 WITH locked AS (
     SELECT h.transaction_id
     FROM half_message AS h

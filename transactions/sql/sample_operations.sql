@@ -1,5 +1,5 @@
--- Estimate the decisions of a long range from a sample: one operation at random out of every `every`. Samples at even
--- distances would hit a pattern in a producer's transactions at the same point each time.
+-- Estimate the decisions in a long range from a sample: one random operation out of every `every`. A sample at even
+-- distances would meet a pattern in a producer's transactions always at the same point.
 SELECT
     count(*) FILTER (WHERE probe.decision = 'COMMIT') * %(every)s AS commits,
     count(*) FILTER (WHERE probe.decision = 'ROLLBACK') * %(every)s AS rollbacks,

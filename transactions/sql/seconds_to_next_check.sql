@@ -1,4 +1,5 @@
--- Find how long it is until a group's next check is due, by one index probe per line; null when it has no pending half.
+-- Find the seconds until a group's next check is due, by one index probe for each line; null without a pending half
+-- message.
 SELECT extract(EPOCH FROM min(h.next_check_at) - now())::double precision AS seconds
 FROM (
     SELECT of_line.next_check_at

@@ -1,5 +1,5 @@
--- Sum the discarded transactions by their producer group and the last failure of their checks: the latest `max_halves` of them,
--- by the index of the discarded.
+-- Count the latest `max_halves` discarded transactions by producer group and by the last failure of their checks, by
+-- the index of discarded half messages.
 SELECT g.name AS producer_group, h.last_failure, count(*) AS halves
 FROM (
     SELECT d.producer_group_id, d.last_failure

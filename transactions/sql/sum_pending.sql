@@ -1,5 +1,6 @@
--- Sum the pending transactions of each producer group by the last failure of their checks: of each group the `max_halves` that
--- are due first of those that a check has claimed, and of each line, so that no outage makes it read them all.
+-- Count the pending transactions of each producer group by the last failure of their checks. Of each group only the
+-- `max_halves` that are due first are read, in each line and outside of the lines, so that the statement stays fast
+-- after an outage.
 SELECT g.name AS producer_group, h.last_failure, count(*) AS halves
 FROM producer_group AS g
 CROSS JOIN LATERAL (

@@ -1,4 +1,5 @@
--- Keep the health of an endpoint after a call that changed it. A disabled one is not changed: only an operator enables it.
+-- Write the health of an endpoint after a call that changed it. A disabled endpoint is not changed, because only an
+-- operator enables it.
 UPDATE endpoint
 SET
     state = %(state)s, failures = %(failures)s, open_until = %(open_until)s,

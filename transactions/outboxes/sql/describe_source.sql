@@ -1,5 +1,5 @@
--- In a source: whether its producers notify. They cannot where the server knows transactions of two phases, which may not
--- notify, nor where the table has no trigger for it.
+-- In a source: find whether producers send notices. They cannot if the server allows two-phase transactions, which may
+-- not notify, or if the table has no trigger for notices.
 SELECT
     current_setting('max_prepared_transactions')::integer = 0 AND EXISTS (
         SELECT FROM pg_trigger AS t

@@ -1,7 +1,8 @@
--- In a source: set all that the form of a result, the wait for a lock and the end of a session depend on, for this
--- transaction alone: behind a pooler the session may be another program's next. What the role and the database are set to
--- does not count. A partition is truncated after a look for rows, which has to see what was committed up to then. A
--- session whose process is frozen within a transaction is ended after 20 s.
+-- In a source: set the settings on which the form of a result, the wait for a lock and the end of a session depend, for
+-- this transaction only, because behind a pooler the session may next belong to another program. The settings of the
+-- role and the database have no effect. Each statement has its own snapshot, because a partition is truncated after a
+-- look for rows, which must see everything committed before. A session whose process is frozen within a transaction is
+-- ended after 20 s.
 SELECT count(set_config(s.name, s.setting, true)) AS settings
 FROM (
     VALUES

@@ -1,5 +1,6 @@
--- In a source: whether the state of its outbox has no row, as `find_obstacles` answers. Without one producers can
--- insert nothing. It stands apart, because reading the table needs the rights that `find_obstacles` looks for.
+-- In a source: find whether the table of the outbox's state has no row, in the form of `find_obstacles`. Without the
+-- row producers cannot insert. A statement of its own, because reading the table needs the rights that `find_obstacles`
+-- checks.
 SELECT
     false AS passes,
     'mqbroker_outbox_state has no row' AS obstacle,

@@ -1,7 +1,7 @@
--- In a source: what keeps the role of this session from draining the outbox of a schema, each with the statement that mends
--- it; and whether it may pass by itself. The tables are looked up by name and compared with those of docs/sql.md: a table
--- that the role sees only in part, or that producers do not write to, looks as an empty one does. Reads catalogs only, so
--- that a missing right is a row of the answer.
+-- In a source: find the obstacles that keep the role of this session from draining the outbox of a schema, each with
+-- the statement that corrects it and whether it may pass by itself. The tables are found by name and compared with
+-- docs/sql.md, because a table that the role sees only in part, or that producers do not write to, looks empty. Reads
+-- only catalogs, so that a missing right is a row of the result and not an error.
 WITH expected_columns (relation, columns) AS (
     VALUES
     (
@@ -60,7 +60,7 @@ functions AS (
     WHERE n.nspname = %(schema)s AND (p.proname IN ('mq_send', 'mq_send_json') OR p.proname LIKE 'mqbroker\_outbox\_%%')
 ),
 
--- Where a function finds the table by its name: the first schema of its path that has one.
+-- The table that a function finds by its name: in the first schema of its path that has one.
 paths AS (
     SELECT
         f.signature,

@@ -1,4 +1,4 @@
--- The outboxes that are drained.
+-- List the outboxes that are drained.
 SELECT
     o.id,
     o.name,

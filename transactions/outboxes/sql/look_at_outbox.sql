@@ -1,4 +1,4 @@
--- In a source: what waits, counted up to a limit, and since when the first does, as far as its time can be read.
+-- In a source: count the waiting rows, up to a limit, and read the time of the first, if it is valid.
 SELECT
     count(*) AS waiting,
     min(w.created_at) FILTER (WHERE w.created_at BETWEEN '2000-01-01' AND '9999-01-01') AS oldest_at

@@ -1,5 +1,5 @@
--- In a source: the next rows in their order, but for topics that take none now, and the bytes of each field as the server
--- counts them now. What the table says of their size is not believed. The length of a text is known without reading it.
+-- In a source: read the next rows in order, without those of closed topics, and the bytes of each field as the server
+-- counts them now. Sizes stored in the table are not trusted. The length of a text is known without reading the text.
 SELECT
     o.slot,
     o.seq,

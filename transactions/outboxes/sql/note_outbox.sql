@@ -1,5 +1,5 @@
--- Note how draining an outbox goes: what was drained and refused since the last note, what waits, and a failure. A
--- process that has not learned of another URL yet notes nothing of it.
+-- Note the progress of an outbox: rows drained and refused since the last note, waiting rows, and a failure. A process
+-- that does not know the outbox's new URL yet changes nothing.
 UPDATE outbox AS o
 SET
     drained = o.drained + %(drained)s,

@@ -1,5 +1,5 @@
--- In a source: set rows apart that no message can be made of, each with the reason. They move within the server: it need
--- not be able to send them, nor this process to read them.
+-- In a source: set apart rows that cannot become messages, each with the reason. The rows are moved within the server,
+-- so they need not be readable for this process.
 WITH moved AS (
     DELETE FROM mqbroker_outbox AS o
     USING unnest(%(slots)s::smallint[], %(seqs)s::bigint[], %(reasons)s::text[]) AS t (slot, seq, reason)

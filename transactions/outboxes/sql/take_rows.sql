@@ -1,6 +1,6 @@
--- In a source: take rows that were measured, unless one has grown since. Each field comes as text, which is read field by
--- field: one that cannot be read holds up its own row alone. What this transaction takes is there again when it ends
--- without a commit.
+-- In a source: take rows that were measured, unless a row has grown since. Each field is returned as text and read by
+-- itself, so that an invalid field concerns only its own row. If this transaction ends without a commit, its rows are
+-- in the table again.
 DELETE FROM mqbroker_outbox AS o
 USING unnest(%(slots)s::smallint[], %(seqs)s::bigint[]) AS t (slot, seq)
 WHERE

@@ -1,7 +1,7 @@
--- In a source: the first row that waits, and the turn to drain its outbox, unless another session has the turn or nothing is
--- to be done. The turn is the lock of a row that only the owner and the broker's role may lock, where any role may take an
--- advisory lock. It ends with the transaction: a process that is frozen holds it until its session is ended as idle. A
--- transaction that takes no turn writes nothing, and its commit waits for no disk.
+-- In a source: read the first waiting row, and take the turn to drain the outbox, unless another session has the turn
+-- or there is nothing to do. The turn is the lock of a row, which only the owner and the broker's role may lock; any
+-- role could take an advisory lock. The turn ends with the transaction: a frozen process holds it until its session is
+-- ended as idle. A transaction that does not take the turn writes nothing, so its commit does not wait for the disk.
 SELECT
     f.asleep,
     f.slot,

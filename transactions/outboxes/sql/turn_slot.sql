@@ -1,3 +1,3 @@
--- In a source: have new rows go to the other partition of the table, and give the one that they went to.
+-- In a source: make new rows go to the other partition of the table, and return the partition that they went to before.
 UPDATE mqbroker_outbox_state SET slot = (1 - slot)::smallint
 RETURNING (1 - slot)::integer AS slot
