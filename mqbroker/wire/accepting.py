@@ -1,7 +1,7 @@
-"""Takes in the callers of a listening socket, many of them in one turn of the event loop.
+"""Accepts the connections of a listening socket, many of them in one turn of the event loop.
 
-The server of uvloop takes in one caller a turn. Under load a turn lasts 10 to 30 ms: of 500 callers that had come
-together the last ones waited for 2 to 4 s, their requests in the socket, while those before them were served.
+uvloop's server accepts one connection in each turn. Under load a turn takes 10 to 30 ms: of 500 callers that connected
+together the last ones waited for 2 to 4 s, with their requests in the socket, while earlier callers were served.
 """
 
 import asyncio
@@ -19,15 +19,15 @@ logger = structlog.stdlib.get_logger(__name__)
 # short turns and leaves connections to its siblings.
 PER_SECOND = 8000
 MOST_PER_TURN = 128
-# Of each connection, in the kernel, beside what is on its way. Without a limit the kernel takes up to 4 MB for a caller
-# that reads nothing: 1,000 of them left it short of memory for all sockets of the machine, and sends took 8 s.
+# The most unsent bytes that the kernel keeps for each connection. Without a limit it keeps up to 4 MB for a caller that
+# reads nothing: 1,000 of them used up the memory for all sockets of the machine, and sends took 8 s.
 MOST_UNSENT_BYTES = 128 * 1024
-# Without free descriptors or memory the listening socket would be ready in each turn.
+# The pause without free descriptors or memory, when the listening socket would be ready in each turn.
 PAUSE_SECONDS = 0.5
 
 
 class Accepting:
-    """The callers of a listening socket become connections until `close`."""
+    """Makes a connection of each caller of a listening socket, until `close`."""
 
     def __init__(self, listening: socket.socket, connections: Connections) -> None:
         self._listening = listening
@@ -36,13 +36,13 @@ class Accepting:
         self._tasks: set[asyncio.Task[None] | None] = set()
         self._pause: asyncio.TimerHandle | None = None
         listening.setblocking(False)
-        # Connections have it from here. macOS has the option, too, and other kinds of sockets have none.
+        # Accepted connections inherit this option. macOS has it too; other kinds of sockets do not.
         with contextlib.suppress(AttributeError, OSError):
             listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, MOST_UNSENT_BYTES)
         self._go_on()
 
     async def close(self) -> None:
-        """Takes in no further caller; those that have been taken in are connections when it returns."""
+        """Accepts no further caller. At the return all accepted callers are connections."""
         if self._pause is not None:
             self._pause.cancel()
         self._loop.remove_reader(self._listening.fileno())
@@ -59,14 +59,14 @@ class Accepting:
             self._loop.call_soon(self._accept_more, time.monotonic())
 
     def _accept_more(self, since: float) -> None:
-        """Ends a turn in which a caller came."""
+        """Accepts more callers at the end of a turn in which a caller came."""
         more = int((time.monotonic() - since) * PER_SECOND)
         for _ in range(min(more, MOST_PER_TURN)):
             if not self._take_in():
                 return
 
     def _take_in(self) -> bool:
-        """Takes in a caller; returns whether there was one."""
+        """Accepts one caller. Returns whether there was one."""
         if self._listening.fileno() < 0:
             return False
         try:
@@ -82,7 +82,7 @@ class Accepting:
         return True
 
     async def _connect(self, caller: socket.socket) -> None:
-        # A caller that has gone meanwhile is none.
+        # The caller has hung up meanwhile.
         with contextlib.suppress(OSError):
             caller.setblocking(False)
             await self._loop.connect_accepted_socket(self._connections, caller)

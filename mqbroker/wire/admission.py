@@ -1,18 +1,20 @@
-"""Admission: new work begins in the order of its arrival, so much per turn of the event loop, or is refused at once.
+"""Admission: new work begins in the order of its arrival, a limited number per turn of the event loop, or is refused.
 
-A process that begins all that has arrived has longer and longer turns under more load than it can serve: refusals, ends
-and acks would come as late as everything else, and PostgreSQL, which is sent a batch in some turn, would wait for it.
+Under overload a process that begins all arrived requests has longer and longer turns: refusals, ends and acks would be
+as late as new work, and PostgreSQL would wait for the turn in which the next batch is sent.
 
-1. What is no new work begins in the next turn: all that a turn reads from its sockets is begun together behind it. To
-   serve each request before the next one is read took 63 µs of CPU for a send over 128 connections instead of 54.
-2. New work begins with it while none waits, fewer than BEGUN_PER_TURN requests have begun in this turn, and there is
-   room for what it writes. Else it waits.
-3. Each turn begins the next of those that wait. Where there is no room, the next answer has it looked for again: that
-   answer comes from a batch that has ended, and the next batch takes what was in the way.
-4. While the first one has waited for too long, new work is to be refused, without a task; without an exchange, too,
-   where it has come whole. Each turn sends one refusal for two requests that begin in it, REFUSED_PER_TURN at least,
-   and the others in the next turns: a crowd that comes again at once has to wait for its refusals, and work does not. A
-   refusal takes a third of the time of a message, so that all refusals take a seventh of the process.
+1. Requests that are not new work begin in the next turn: all requests that one turn reads from the sockets begin
+   together after it. Serving each request before reading the next one took 63 µs of CPU for a send over 128 connections
+   instead of 54.
+2. New work begins with them if no new work waits, fewer than BEGUN_PER_TURN requests have begun in this turn, and the
+   next batch has room. Otherwise the new work waits.
+3. Each turn begins the next waiting requests. If there is no room, it is checked again after the next answer: this
+   answer comes from a batch that has ended, and then the next batch takes the operations that were in the way.
+4. While the first waiting request has waited for too long, new work is refused without a task, and if it has arrived
+   whole, also without an exchange. Each turn sends one refusal for every two requests that begin in it, at least
+   REFUSED_PER_TURN, and further refusals in the next turns: so callers that repeat at once wait for their refusals, and
+   admitted work does not wait. A refusal takes a third of the time of a message, so all refusals take a seventh of the
+   process's time.
 """
 
 import asyncio
@@ -24,11 +26,12 @@ from typing import NamedTuple, Protocol
 from mqbroker.wire.exchange import Exchange
 from mqbroker.wire.whole import Whole
 
-# Some 8 ms of work: what is read meanwhile is answered, or refused, after one more turn.
+# The most requests that begin in a turn: some 8 ms of work. Requests that are read meanwhile wait for one more turn.
 BEGUN_PER_TURN = 128
-# Less than 1 ms. Where nothing begins, because PostgreSQL answers nothing, turns that only refuse follow one another.
+# The fewest refusals that a turn may send, in less than 1 ms. While PostgreSQL does not answer and no work begins,
+# turns only refuse.
 REFUSED_PER_TURN = 32
-# Of the bodies that wait; the process's budget of bodies counts them from their beginning.
+# The most bytes of bodies of waiting requests. The process's budget of bodies counts a body once its request begins.
 MAX_BYTES = 16 * 1024 * 1024
 
 
@@ -36,22 +39,22 @@ class Serve(Protocol):
     """Serves the exchanges of a process."""
 
     def __call__(self, exchange: Exchange) -> Awaitable[None] | None:
-        """Answers it. What this returns is awaited in a task; None where the answer follows without one."""
+        """Answers the exchange. A returned coroutine is awaited in a task; None if the answer needs no task."""
 
     def begins(self, exchange: Exchange) -> bool:
-        """Whether it is new work, which may wait or be refused while there is too much of it."""
+        """Whether the exchange is new work, which may wait, or be refused while there is too much."""
 
     def has_room(self) -> bool:
-        """Whether what new work writes would go soon. Where not, an answer to a request that began comes before."""
+        """Whether the next batch has room for new work. If not, an answer to an earlier request comes first."""
 
     def is_full(self, waited: float) -> bool:
-        """Whether new work is refused now, when the first one that has not begun has waited for so many seconds."""
+        """Whether new work is refused now, given the seconds that the first waiting request has waited."""
 
     def refusal(self, target: bytes, date: bytes) -> bytes | None:
-        """The bytes that refuse a POST to a target; None where it is no new work."""
+        """The bytes that refuse a POST to a target; None if the target is not new work."""
 
     def refuse(self, exchange: Exchange) -> None:
-        """Answers new work, whose body has arrived whole, that there is too much of it."""
+        """Refuses new work whose body has arrived whole, because there is too much."""
 
 
 class Beginner(Protocol):
@@ -62,7 +65,7 @@ class Beginner(Protocol):
 
 
 class NewWork(NamedTuple):
-    """New work that waits, since a time of the event loop's clock."""
+    """A waiting request of new work, and since when it waits by the event loop's clock."""
 
     since: float
     size: int
@@ -71,24 +74,24 @@ class NewWork(NamedTuple):
 
 
 class Admission:
-    """The new work of one process that has not begun."""
+    """The new work of one process that has not begun yet."""
 
     def __init__(self, serve: Serve) -> None:
         self._serve = serve
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[NewWork] = deque()
         self._bytes = 0
-        # What sends a refusal; the body has arrived whole and is dropped.
+        # Functions that each send a refusal. The body has arrived whole and is dropped.
         self._to_refuse: deque[Callable[[], None]] = deque()
-        # What the next turn of the event loop begins.
+        # The exchanges that the next turn of the event loop begins.
         self._next: list[tuple[Beginner, Exchange]] = []
-        # New work of this turn.
+        # The number of requests of new work that have begun in this turn.
         self._begun = 0
         self._is_scheduled = False
         self._whole = Whole()
 
     def take(self, connection: Beginner, exchange: Exchange) -> None:
-        """Begins an exchange, has it wait, or refuses it."""
+        """Lets an exchange begin or wait, or refuses it."""
         if not self._serve.begins(exchange):
             self._begin(connection, exchange)
         elif self.is_full():
@@ -102,25 +105,25 @@ class Admission:
             self._begin(connection, exchange)
 
     def refusal(self, data: bytes, date: bytes) -> bytes | None:
-        """The answer to one whole request of new work while `is_full`, read no further than that.
+        """The refusal for a request that has arrived whole; None if it is not new work. Called while `is_full`.
 
-        It is sent by what is given to `refuse_soon`.
+        The caller passes a function that sends it to `refuse_soon`.
         """
         target = self._whole.target_of(data)
         return None if target is None else self._serve.refusal(target, date)
 
     def refuse_soon(self, refuse: Callable[[], None]) -> None:
-        """Has a refusal sent in one of the next turns."""
+        """Sends a refusal in one of the next turns, by calling the given function."""
         self._to_refuse.append(refuse)
         self._schedule()
 
     def go_on(self) -> None:
-        """Looks for room again in the next turn: an exchange has been answered."""
+        """Called when an exchange has been answered: the next turn checks for room again."""
         if self._waiting:
             self._schedule()
 
     def begin_all(self) -> None:
-        """Begins and refuses what waits: the process ends."""
+        """Begins or refuses all waiting requests, because the process ends."""
         while self._waiting:
             self._begin_next()
         while self._to_refuse:
@@ -136,7 +139,7 @@ class Admission:
 
     def _refuse(self, connection: Beginner, exchange: Exchange) -> None:
         if not exchange.is_whole:
-            # A body that is not read ends its connection: a small one is read to its end first.
+            # A connection is closed if a body is left unread, so a small body is read to its end first.
             exchange.is_refused = True
             connection.begin(exchange)
         else:

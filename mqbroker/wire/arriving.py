@@ -1,11 +1,11 @@
-"""The body of a request as it arrives, and what its reader waits for."""
+"""The body of a request while it arrives, and the waits of its reader."""
 
 import asyncio
 from collections import deque
 
-# Of a body that is not read, this number of bytes at most is taken from the socket.
+# The most bytes of an unread body that are taken from the socket. Further bytes stay in the socket.
 UNREAD_BYTES = 64 * 1024
-# Shorter chunks that wait are put together: a body in chunks of two bytes would take thirty times its size.
+# Waiting chunks that are shorter are joined: a body in chunks of two bytes would take thirty times its size in memory.
 SHORT_BYTES = 1024
 
 
@@ -14,11 +14,11 @@ class Gone(Exception):
 
 
 class ProcessEnds(Gone):
-    """The process ends, and the body is not complete."""
+    """The process ends before the body is complete."""
 
 
 class ArrivingBody:
-    """The body of a request, in the parts that have arrived and were not read."""
+    """The parts of a request's body that have arrived and were not read yet."""
 
     __slots__ = (
         "_arrived",
@@ -36,10 +36,10 @@ class ArrivingBody:
         # Whether the body has arrived whole.
         self.is_whole = False
         self.is_hung_up = False
-        # The answer has begun: what comes from now on will not be read.
+        # Whether the rest of the body will not be read, because the answer has begun.
         self._is_started = False
         self._is_ending = False
-        # No more of the body is waited for.
+        # Whether the reader must not wait for more of the body.
         self._is_cut = False
         self._chunks: deque[bytes | bytearray] = deque()
         self._unread = 0
@@ -52,21 +52,21 @@ class ArrivingBody:
 
     @property
     def is_unread(self) -> bool:
-        """Whether bytes of the body are still to come, or to be read."""
+        """Whether bytes of the body have not arrived or were not read yet."""
         return not self.is_whole or bool(self._chunks)
 
     @property
     def unread_bytes(self) -> int:
-        """What has arrived of the body and was not read."""
+        """The bytes of the body that have arrived and were not read yet."""
         return self._unread
 
     @property
     def is_full(self) -> bool:
-        """Whether more of the body has arrived than should wait to be read."""
+        """Whether so many unread bytes have arrived that the socket should not be read further."""
         return self._unread > UNREAD_BYTES
 
     def arrive(self, chunk: bytes) -> None:
-        """A part of the body has arrived."""
+        """Adds a part of the body that has arrived."""
         if self._is_started:
             return
         if self._chunks and len(chunk) < SHORT_BYTES:
@@ -85,17 +85,17 @@ class ArrivingBody:
             self._chunks.append(bytearray(chunk))
 
     def complete(self) -> None:
-        """The body has arrived whole."""
+        """Notes that the body has arrived whole."""
         self.is_whole = True
         if self._arrived is not None:
             self._wake()
 
     def drop(self) -> None:
-        """What has arrived of the body will not be read."""
+        """Drops the bytes that have arrived: the body will not be read."""
         self._chunks.clear()
 
     def hang_up(self) -> None:
-        """The caller has gone."""
+        """Notes that the caller has hung up."""
         self.is_hung_up = True
         self._end_waits()
 
@@ -115,7 +115,7 @@ class ArrivingBody:
 
     @property
     def gone(self) -> asyncio.Future[object]:
-        """A future that is done as soon as the caller has hung up, or is to be answered because the process ends."""
+        """A future that is done when the caller has hung up, or when it must be answered because the process ends."""
         if self._gone is None:
             self._gone = asyncio.get_running_loop().create_future()
             if self._is_ending:
@@ -123,9 +123,9 @@ class ArrivingBody:
         return self._gone
 
     def whole(self, most: int) -> bytes | None:
-        """The body, if it has arrived whole and with at most `most` bytes, as almost all do.
+        """The body, if it has arrived whole with at most `most` bytes, as almost all bodies have.
 
-        Else None, and nothing is read.
+        Otherwise None, and nothing is read.
         """
         if not self.is_whole or self._unread > most:
             return None
@@ -136,9 +136,9 @@ class ArrivingBody:
         return found
 
     async def some(self) -> None:
-        """Returns when a part of the body has arrived that was not read, or all was.
+        """Waits until an unread part of the body has arrived, or the whole body was read.
 
-        Raises Gone when the caller has hung up before, and ProcessEnds when the process ends before.
+        Raises Gone if the caller hangs up before, ProcessEnds if the process ends before.
         """
         while not self._chunks and not self.is_whole:
             if self.is_hung_up:

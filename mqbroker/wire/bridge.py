@@ -1,4 +1,4 @@
-"""The way of an exchange to an ASGI application: Django's."""
+"""Passes an exchange to an ASGI application, Django."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
@@ -12,12 +12,12 @@ Event = dict[str, Any]
 Receive = Callable[[], Awaitable[Event]]
 Application = Callable[[Scope, Receive, Any], Awaitable[None]]
 
-# It is written with the answer's content.
+# Written together with the answer's content.
 LENGTH = b"content-length"
 
 
 class Answered(NamedTuple):
-    """An answer that an application has made whole."""
+    """A complete answer of an application."""
 
     status: int
     headers: Headers
@@ -25,9 +25,10 @@ class Answered(NamedTuple):
 
 
 async def serve(exchange: Exchange, application: Application, content: bytes) -> Answered | None:
-    """Has the application answer the exchange, whose body was read; None where it gave up, as when its caller has gone.
+    """Calls the application for an exchange whose body was read. None if it gave up, as when the caller has gone.
 
-    The answer is returned and not sent: how long that takes is up to the caller, and the application may hold a thread.
+    The answer is returned and not sent, because sending may take long if the caller is slow, and the application may
+    hold a thread.
     """
     answer = Gathered()
     await application(scope_of(exchange), receiver(exchange, content), answer)
@@ -35,8 +36,10 @@ async def serve(exchange: Exchange, application: Application, content: bytes) ->
 
 
 def scope_of(exchange: Exchange) -> Scope:
-    """The request; Django keeps it with its own, and its log records of a failure read `request_id` there,
-    and its views `namespace`."""
+    """The ASGI scope of the exchange. Django keeps it: log records of failures read `request_id` there.
+
+    Django's views read `namespace` there.
+    """
     return {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},
@@ -56,7 +59,7 @@ def scope_of(exchange: Exchange) -> Scope:
 
 
 def receiver(exchange: Exchange, content: bytes) -> Receive:
-    """A `receive` that returns the content, and afterwards the caller's hang-up."""
+    """ASGI's `receive`: returns the content, and after that waits until the caller hangs up."""
     is_given = False
 
     async def receive() -> Event:
@@ -71,7 +74,7 @@ def receiver(exchange: Exchange, content: bytes) -> Receive:
 
 
 class Gathered:
-    """The `send` of an application: keeps its answer."""
+    """ASGI's `send`: collects the application's answer."""
 
     def __init__(self) -> None:
         self._status = 0
@@ -88,5 +91,5 @@ class Gathered:
         self._is_whole = not event.get("more_body", False)
 
     def whole(self) -> Answered | None:
-        """The answer; None where its end is missing."""
+        """The answer; None if it is not complete."""
         return Answered(self._status, self._headers, b"".join(self._parts)) if self._is_whole else None

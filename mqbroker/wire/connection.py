@@ -15,9 +15,9 @@ from mqbroker.wire.taking import UNREAD_SECONDS, Taking
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# A connection that waits for a request, or for the rest of its head, is closed after this.
+# A connection that waits for a request, or for the rest of a head, is closed after this.
 IDLE_SECONDS = 30.0
-# What a refused caller still sends is dropped: so much, four times the longest request, which takes 40 ms, for so long.
+# Bytes of a refused caller that are dropped (four times the longest request, in 40 ms), and for how long.
 DROPPED_BYTES = 128 * 1024 * 1024
 DROPPING_SECONDS = 2.0
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -27,11 +27,11 @@ class Connection(asyncio.Protocol):
     """One caller's connection.
 
     1. `data_received` feeds the reader, which makes an Exchange of each head.
-    2. Once it is admitted, the exchange is served, in a task where it has to wait; its body may still be arriving.
-       Bytes that are not read stay in the socket.
-    3. `answered`: the next exchange is served, or the connection ends. It ends when the caller asks for it, when a body
-       was left unread, and when the process stops.
-    4. What is no request is served as the last exchange, behind those before it: it has its status already.
+    2. After its admission the exchange is served, in a task if it has to wait. Its body may still be arriving. Bytes
+       that are not read stay in the socket.
+    3. `answered`: the next exchange is served, or the connection is closed: if the caller asks for it, if a body was
+       left unread, and when the process stops.
+    4. Bytes that are not a request become the last exchange, served in order, which has its status already.
     """
 
     def __init__(self, connections: "Surroundings[Connection]") -> None:
@@ -43,12 +43,12 @@ class Connection(asyncio.Protocol):
         self._serving: Exchange | None = None
         self._task: asyncio.Task[None] | None = None
         self._drained: asyncio.Future[None] | None = None
-        # Done once the request that is served as the process ends has its answer.
+        # Done when the request that is served at the end of the process has its answer.
         self._answered: asyncio.Future[None] | None = None
-        # The answer to new work that is refused without an exchange, until it is sent.
+        # The refusal of new work without an exchange, until it is sent.
         self._refusal: bytes | None = None
         self._is_malformed = False
-        # The rest of a refused body; None while the connection is of use.
+        # The rest of a refused body, which is dropped; None while requests are served.
         self._dropping: Dropping | None = None
         self.since = self._loop.time()
 
@@ -67,7 +67,7 @@ class Connection(asyncio.Protocol):
         """The address of this end."""
         return address_of(self._transport.get_extra_info("sockname"))
 
-    # What the event loop calls.
+    # Called by the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transport is no asyncio.Transport by its type.
@@ -85,7 +85,7 @@ class Connection(asyncio.Protocol):
         self._reader.close()
 
     def eof_received(self) -> None:
-        """A caller that ends its side is taken to have hung up: the connection is closed."""
+        """A caller that closes its sending side counts as gone: the connection is closed."""
         self._hang_up()
 
     def data_received(self, data: bytes) -> None:
@@ -100,7 +100,7 @@ class Connection(asyncio.Protocol):
         self._read(data, FRAMES)
 
     def go_on(self) -> None:
-        """Reads what has come and is not read yet: others had their turn meanwhile."""
+        """Continues to read arrived bytes, after other connections had their turn."""
         if not self._transport.is_closing():
             self._read(b"", MORE_FRAMES)
             self._read_or_not()
@@ -116,12 +116,12 @@ class Connection(asyncio.Protocol):
             except Malformed as problem:
                 self._refuse(problem.status)
             self._serve_next()
-        # Most requests have arrived whole, one by one.
+        # Most requests arrive whole, one at a time.
         if self._reader.waiting or self._reader.arriving is not None or self._reader.is_behind:
             self._read_or_not()
 
     def _is_refused_unread(self, data: bytes) -> bool:
-        """Has new work refused that is too much, if it has come whole and is all that has come."""
+        """Refuses new work beyond the limit, if the request has arrived whole and no other bytes have."""
         reader = self._reader
         if reader.arriving is not None or reader.is_behind or self._drained is not None or self._connections.is_closing:
             return False
@@ -150,7 +150,7 @@ class Connection(asyncio.Protocol):
             if exchange is not None:
                 exchange.hang_up()
 
-    # What an exchange or the reader calls.
+    # Called by an exchange or the reader.
 
     def hold(self, size: int) -> bool:
         return self._connections.hold(size)
@@ -162,12 +162,12 @@ class Connection(asyncio.Protocol):
             self._transport.write(data)
 
     async def drained(self) -> None:
-        """Returns when the bytes have left, but for a few."""
+        """Waits until all bytes but a few have left."""
         if self._drained is not None:
             await self._drained
 
     def read_on(self) -> None:
-        """Reads further bytes of a body, which the caller may send only now."""
+        """Reads further bytes of a body; the caller may wait for this before it sends them."""
         exchange = self._serving
         if exchange is not None and exchange.headers.get(b"expect", b"").lower() == b"100-continue":
             del exchange.headers[b"expect"]
@@ -175,11 +175,11 @@ class Connection(asyncio.Protocol):
         self._read_or_not()
 
     def cut(self) -> None:
-        """Ends the connection: what was sent is no whole answer."""
+        """Closes the connection, because the answer that was begun is not complete."""
         self._transport.abort()
 
     def answered(self, exchange: Exchange) -> None:
-        """The answer is complete: the next request, or the end of the connection."""
+        """Called when the answer is complete: serves the next request, or closes the connection."""
         self._admission.go_on()
         if exchange is not self._serving:
             return
@@ -206,7 +206,7 @@ class Connection(asyncio.Protocol):
             self._admission.take(self, exchange)
 
     def begin(self, exchange: Exchange) -> None:
-        """Serves an exchange that is admitted, in a task where it has to wait."""
+        """Serves an exchange that is admitted, in a task if it has to wait."""
         serving = self._serve(exchange)
         if serving is not None:
             self._task = self._loop.create_task(self._run(exchange, serving))
@@ -223,7 +223,7 @@ class Connection(asyncio.Protocol):
         if self._is_malformed and not exchange.is_started:
             self._serve_next()
         else:
-            # Without a whole answer the caller must not take what it has for one.
+            # The caller must not take a part of the answer for the whole.
             self._transport.abort()
 
     def _refuse(self, status: int) -> None:
@@ -233,16 +233,16 @@ class Connection(asyncio.Protocol):
         self._reader.add(Exchange(self, "GET", b"", [], "1.1", keep_alive=False, refused_as=status))
 
     def _read_or_not(self) -> None:
-        """Reads unless enough has arrived: the rest stays in the socket. What has come is read first."""
+        """Reads the socket unless enough has arrived. Bytes that have arrived are parsed first."""
         is_full = self._dropping is None and self._reader.is_full
         if self._reader.is_behind and not is_full:
             self._connections.read_later(self)
         self._reading.want(not is_full and not self._reader.is_behind)
 
-    # The end.
+    # The end of the connection.
 
     def _drop_rest(self) -> None:
-        """Closes the connection once the caller has ended its request, or has sent on for long enough."""
+        """Closes the connection when the caller has ended its request, or after the limits of dropping."""
         if self._transport.is_closing() or not self._connections.begin_dropping():
             self._transport.close()
             return
@@ -255,7 +255,7 @@ class Connection(asyncio.Protocol):
         self._transport.close()
 
     def sweep(self, now: float) -> None:
-        """Closes a connection that has waited for its caller too long."""
+        """Closes the connection if it has waited too long for its caller."""
         if self._taking.is_too_slow(now):
             logger.warning("an answer is given up: its caller reads too slowly", seconds=UNREAD_SECONDS)
             self._transport.abort()
@@ -268,7 +268,7 @@ class Connection(asyncio.Protocol):
         return self._serving is None and self._reader.count == 0
 
     def finish(self) -> None:
-        """Ends it as soon as the answer that is under way has left; a request that is blocked is answered now."""
+        """Closes the connection when the answer under way has left. A blocked request is answered now."""
         self._send_refusal()
         if self._serving is None:
             self._transport.close()
@@ -276,7 +276,7 @@ class Connection(asyncio.Protocol):
             self._serving.finish()
 
     async def ended(self) -> None:
-        """Returns when no request is served any more."""
+        """Waits until no request is served any more."""
         if self._task is not None:
             await asyncio.wait((self._task,))
         if self._serving is not None:
@@ -284,7 +284,7 @@ class Connection(asyncio.Protocol):
             await self._answered
 
     def abort(self) -> None:
-        """Ends it now."""
+        """Closes the connection now."""
         if self._task is not None:
             self._task.cancel()
         self._transport.abort()

@@ -1,4 +1,4 @@
-"""All connections of one process: how many there may be, and the end of those that wait too long."""
+"""All connections of one process: their limit, and the closing of connections that wait too long."""
 
 import asyncio
 from email.utils import formatdate
@@ -9,11 +9,11 @@ from mqbroker.wire.connection import Connection
 from mqbroker.wire.room import Room
 
 MAX_DROPPING = 32
-# Of requests that came before the answers to earlier ones of their connections, and of what is not parsed yet.
+# The most bytes of requests that wait for earlier ones of their connections, and of unparsed bytes.
 MAX_WAITING_BYTES = 16 * 1024 * 1024
-# In a turn of the event loop, connections that have sent many frames are read for so long.
+# How long a turn of the event loop reads connections that have sent many frames.
 LATER_SECONDS = 0.001
-# A connection that was opened just before the end of its process has so long for its first request.
+# At the end of the process a new connection has this time to send its first request.
 FIRST_REQUEST_SECONDS = 0.1
 
 
@@ -24,14 +24,14 @@ class Connections:
         self.serve = serve
         self.admission = Admission(serve)
         self._room = room
-        # With the address that each one's place was taken for.
+        # The open connections, each with the address for which its place was taken.
         self._open: dict[Connection, str] = {}
         self._dropping = 0
         self._waiting_bytes = 0
-        # Those that are to be read on, each once, in their order.
+        # The connections that have more to read, each once, in their order.
         self._later: dict[Connection, None] = {}
         self._is_scheduled = False
-        # No connection is kept for a further request.
+        # Whether connections are not kept for further requests, because the process ends.
         self.is_closing = False
         self.date = b""
         self.tick(asyncio.get_running_loop().time())
@@ -40,7 +40,7 @@ class Connections:
         return Connection(self)
 
     def add(self, connection: Connection) -> bool:
-        """Whether there is room for one more."""
+        """Adds a connection. False if there is no room for it."""
         host, _ = connection.client or ("", 0)
         if not self._room.take(host):
             return False
@@ -59,18 +59,19 @@ class Connections:
 
     @property
     def is_short(self) -> bool:
-        """Whether requests that wait for those before them have no more room."""
+        """Whether there is no more room for requests that wait for earlier ones."""
         return self._waiting_bytes > MAX_WAITING_BYTES
 
     def hold(self, size: int) -> bool:
-        """Counts bytes of requests that wait for those before them; whether there is room for so many."""
+        """Counts bytes of requests that wait for earlier ones. False if there is no room for them."""
         self._waiting_bytes += size
         return not self.is_short
 
     def read_later(self, connection: Connection) -> None:
-        """Has a connection that has read many frames `go_on` when it is its turn.
+        """Calls `go_on` of a connection that has sent many frames, when it is its turn.
 
-        400 callers with 20,000 chunks of one byte each had others wait for 1.6 s: a chunk takes as long as 4 KB.
+        Without turns 400 callers with 20,000 chunks of one byte each made others wait for 1.6 s: a chunk takes as long
+        as 4 KB.
         """
         self._later[connection] = None
         self._schedule()
@@ -99,21 +100,22 @@ class Connections:
         self._dropping -= 1
 
     def tick(self, now: float) -> None:
-        """Once a second: the date of the answers, and the end of connections that wait too long."""
+        """Called once a second: renews the date for answers, and closes connections that wait too long."""
         self.date = formatdate(usegmt=True).encode()
         self.admission.go_on()
         for connection in list(self._open):
             connection.sweep(now)
 
     async def close(self, seconds: float) -> None:
-        """Ends all connections: the requests under way are answered within so many seconds, or given up."""
+        """Closes all connections. Requests under way are answered within `seconds`, or given up."""
         self.is_closing = True
         new = [connection for connection in self._open if connection.is_new]
         for connection in set(self._open).difference(new):
             connection.finish()
         self.admission.begin_all()
         if new:
-            # Its first request may be under way: without an answer its caller would not know whether to send it again.
+            # The first request of a new connection may be on its way. Without an answer its caller would not know
+            # whether to repeat it.
             await asyncio.sleep(FIRST_REQUEST_SECONDS)
             for connection in new:
                 connection.finish()

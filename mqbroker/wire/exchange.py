@@ -1,4 +1,4 @@
-"""One HTTP request, and the way its answer goes."""
+"""One HTTP request, and how its answer is sent."""
 
 import asyncio
 from collections.abc import Generator
@@ -9,17 +9,18 @@ from mqbroker.wire.arriving import ArrivingBody, Gone
 from mqbroker.wire.heads import Headers, head_of, head_of_whole
 
 Given = TypeVar("Given")
-# Of a request: as they came.
+# The headers of a request, as they arrived.
 HeaderList = list[tuple[bytes, bytes]]
-# Once the process ends, what is under way has a second: so much of it for the rest of a body, then for its answer.
+# At the end of the process a request under way has a second: this part for the rest of its body, the rest for its
+# answer.
 LAST_BODY_SECONDS = 0.6
 WITHOUT_CONTENT = frozenset((204, 304))
-# Content up to this number of bytes is joined to its head: one write of both is cheaper than the copy.
+# Content up to this number of bytes is joined to its head: the copy is cheaper than a second write.
 COPIED_BYTES = 16 * 1024
 
 
 class Line(Protocol):
-    """What an exchange needs of its connection."""
+    """The connection, as an exchange needs it."""
 
     @property
     def date(self) -> bytes:
@@ -56,24 +57,24 @@ class Tally(Protocol):
     """What an exchange tells of its answer."""
 
     def count(self, status: int, began: float) -> None:
-        """The answer with this status is complete; its request began then."""
+        """Counts a complete answer by its status; `began` is when its request began."""
 
 
 class Shows(Protocol):
-    """What changes names in a request and in the JSON of its answer, which its caller writes and reads otherwise."""
+    """Changes names in a request and in the JSON of its answer, for a caller in a namespace."""
 
     def wrap_names(self, given: Given) -> Given:
-        """What was read of the body, with names as the broker has them."""
+        """The decoded body with whole names."""
 
     def show_document(self, content: bytes) -> bytes:
-        """The document as the caller reads it."""
+        """The document with the names of the caller."""
 
     def showing_document(self, content: bytes) -> Generator[None, None, bytes]:
-        """The same of a large object; rests behind each of its parts."""
+        """As `show_document`, for a large object: pauses after each of its parts."""
 
 
 class Exchange(ArrivingBody):
-    """One request. Its body arrives meanwhile; its answer is sent whole, or in parts."""
+    """One request. Its body may still be arriving; its answer is sent whole, or in parts."""
 
     __slots__ = (
         "_chunked",
@@ -109,26 +110,26 @@ class Exchange(ArrivingBody):
         self.method = method
         self.target, _, self.query_string = target.partition(b"?")
         self.header_list = headers
-        # Of a header that comes twice, the last one.
+        # The last value of a header that comes twice.
         self.headers = dict(headers)
         self.version = version
         self.keep_alive = keep_alive
-        # The status of the answer to what is no request.
+        # The status of the answer, if the received bytes are not a request.
         self.refused_as = refused_as
         self.request_id = b""
-        # New work that is not to be served: too much waits.
+        # Whether this is new work that is refused, because too much waits.
         self.is_refused = False
         self._chunked = False
-        # What counts its answer, and since when, by the monotonic clock; None: nothing does.
+        # Counts the answer, with the begin of the request by the monotonic clock; None: it is not counted.
         self.tally: Tally | None = None
         self.began = 0.0
         self.status = 0
-        # What changes the names in it and in its answer; None: nothing does.
+        # Changes the names in the request and its answer; None: they are not changed.
         self.namespace: Shows | None = None
 
     @property
     def path(self) -> str:
-        """The path, its escapes decoded."""
+        """The path, with its escapes decoded."""
         if b"%" in self.target or not self.target.isascii():
             return unquote_to_bytes(self.target).decode("utf-8", "replace")
         return self.target.decode("ascii")
@@ -144,19 +145,19 @@ class Exchange(ArrivingBody):
         return self._line.server
 
     def cut(self) -> None:
-        """Gives up an answer in parts: the caller must not take what it has for a whole one."""
+        """Gives up an answer in parts, so that the caller does not take it for the whole."""
         self.hang_up()
         self._line.cut()
 
     def finish(self) -> None:
-        """The process ends: what is blocked is answered now, and the connection is not kept."""
+        """Called when the process ends: a blocked request is answered now, and the connection is not kept."""
         self.keep_alive = False
         self._end_waits()
         if not self.is_whole:
             asyncio.get_running_loop().call_later(LAST_BODY_SECONDS, self._cut)
 
     def answer(self, status: int, headers: Headers, content: bytes | memoryview) -> None:
-        """Sends a whole answer, its head with the request's id and the length. Large content is not copied."""
+        """Sends a whole answer. Its head has the request's id and the length; large content is not copied."""
         if status in WITHOUT_CONTENT:
             self.start(status, (*headers, (b"x-request-id", self.request_id)))
             self.end()
@@ -176,7 +177,7 @@ class Exchange(ArrivingBody):
         self._line.answered(self)
 
     def start(self, status: int, headers: Headers) -> None:
-        """Begins an answer that is sent in parts; without a length in the headers each part has its own."""
+        """Begins an answer in parts. Without a length in the headers it is sent in chunks."""
         self._is_started = True
         self.status = status
         measured = status in WITHOUT_CONTENT or any(name.lower() == b"content-length" for name, _ in headers)
@@ -184,7 +185,7 @@ class Exchange(ArrivingBody):
             self._chunked = True
             headers = (*headers, (b"transfer-encoding", b"chunked"))
         elif not measured:
-            # HTTP/1.0 has no parts: the end of the connection is the end of the answer.
+            # HTTP/1.0 has no chunks: the end of the connection is the end of the answer.
             self.keep_alive = False
         self._begin()
         self._line.write(head_of(status, self._line.date, headers, keep_alive=self.keep_alive))
@@ -195,9 +196,9 @@ class Exchange(ArrivingBody):
         return self._is_started
 
     async def send(self, part: bytes) -> None:
-        """Sends a part of the answer, and returns when it has left.
+        """Sends a part of the answer, and waits until it has left.
 
-        Raises Gone when the caller has hung up, or takes it too slowly.
+        Raises Gone if the caller has hung up or takes the answer too slowly.
         """
         if self.is_hung_up:
             raise Gone
@@ -221,5 +222,5 @@ class Exchange(ArrivingBody):
     def _begin(self) -> None:
         self._is_started = True
         if not self.is_whole or self._chunks:
-            # The next request would begin somewhere in what is left of this one.
+            # The rest of this body would be taken for the next request.
             self.keep_alive = False

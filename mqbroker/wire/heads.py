@@ -1,14 +1,14 @@
-"""The head of an answer, as it goes over the wire."""
+"""The bytes of an answer's head."""
 
 from functools import cache, lru_cache
 from http import HTTPStatus
 
-# Of an answer: made once and shared.
+# Headers of an answer, which are created once and shared.
 Headers = tuple[tuple[bytes, bytes], ...]
 
 
 def head_of(status: int, date: bytes, headers: Headers, *, keep_alive: bool) -> bytes:
-    """What comes before the content of an answer."""
+    """The bytes of an answer before its content."""
     lines = b"".join([b"%s: %s\r\n" % header for header in headers])
     return b"%sdate: %s\r\n%s%s" % (status_line(status), date, lines, _END_OF_HEAD[keep_alive])
 
@@ -16,7 +16,7 @@ def head_of(status: int, date: bytes, headers: Headers, *, keep_alive: bool) -> 
 def head_of_whole(
     status: int, date: bytes, headers: Headers, request_id: bytes, length: int, *, keep_alive: bool
 ) -> bytes:
-    """As `head_of`, for an answer that is sent whole: in 0.5 us instead of 1.5, for most begin as the one before."""
+    """As `head_of`, for a whole answer: in 0.5 us instead of 1.5 us, because most heads begin like the one before."""
     parts = _opening(status, date, headers), request_id, length, _END_OF_HEAD[keep_alive]
     return b"%sx-request-id: %s\r\ncontent-length: %d\r\n%s" % parts
 

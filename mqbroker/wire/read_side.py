@@ -1,14 +1,14 @@
-"""The reading side: whether the socket of a connection is read, how much of it in a turn, and what of it is dropped."""
+"""The reading side of a connection: when its socket is read, how much in a turn, and which bytes are dropped."""
 
 import asyncio
 
 from mqbroker.wire.basis.meaning import Malformed
 from mqbroker.wire.reader import Reader
 
-# uvloop reads on in the same turn, up to 32 times, while each read fills its buffer of 256,000 bytes: 8 MB of one
-# caller, for which all others wait 25 ms. Behind a piece of this size the rest waits in the socket for the next turn.
+# uvloop reads up to 32 times in a turn, while each read fills its buffer of 256,000 bytes: 8 MB of one caller, for
+# which all others wait 25 ms. After a piece of this size the rest stays in the socket until the next turn.
 TURN_BYTES = 128 * 1024
-# Behind what is no request.
+# The most bytes that are dropped after bytes that are not a request.
 DROPPED_OF_NONE_BYTES = 1024 * 1024
 
 
@@ -18,11 +18,11 @@ class ReadSide:
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self._loop = asyncio.get_running_loop()
-        # Whether enough has been served for more to be read.
+        # Whether more may be read, because enough was served.
         self.is_wanted = True
 
     def want(self, is_wanted: bool) -> None:
-        """Reads, or leaves what comes in the socket."""
+        """Starts or stops reading the socket."""
         if is_wanted != self.is_wanted and not self._transport.is_closing():
             self.is_wanted = is_wanted
             if is_wanted:
@@ -42,17 +42,17 @@ class ReadSide:
 
 
 class Dropping:
-    """The rest of a refused body, or what comes behind what is no request."""
+    """The rest of a refused body, or the bytes after ones that are not a request; they are read and dropped."""
 
     def __init__(self, reader: Reader, most_bytes: int, *, is_malformed: bool) -> None:
         self._reader = reader
         self._left = DROPPED_OF_NONE_BYTES if is_malformed else most_bytes
         self._whole = reader.count
-        # Without a request there is no end to look for.
+        # Bytes that are not a request have no end.
         self._is_read = not is_malformed
 
     def take(self, data: bytes, most: int) -> None:
-        """Drops what has come, and reads it up to so many frames for the end of the body."""
+        """Drops bytes that have arrived, after reading at most this number of frames to find the end of the body."""
         self._left -= len(data)
         if self._is_read:
             try:

@@ -1,4 +1,4 @@
-"""What comes from a caller, made into exchanges by a parser in C."""
+"""Makes exchanges of the bytes of a caller, by a parser in C."""
 
 from collections import deque
 
@@ -16,20 +16,20 @@ from mqbroker.wire.basis.meaning import (
 from mqbroker.wire.basis.unparsed import SLICE_BYTES, Unparsed
 from mqbroker.wire.exchange import Exchange, HeaderList, Line
 
-# Of the first line and the headers of a request.
+# The most bytes of the first line and the headers of a request.
 HEAD_BYTES = 16 * 1024
-# A head is measured where so much has come with it.
+# A head is measured if at least this many bytes came with it.
 MEASURED_BYTES = HEAD_BYTES // 2
-# Requests that came before the answer to an earlier one; with more of them a connection is not read meanwhile.
+# The most requests that wait for the answer to an earlier one; with more a connection is not read meanwhile.
 MAX_WAITING = 16
-# Chunks, headers and requests, eight of them for one: so many are read of a connection at once, and so many when it is
-# its turn again (`Connections.read_later`). 64 take 30 µs; a piece of a socket may hold 43,000.
+# Frames are chunks, headers (eight count as one frame) and requests. Limits for reading a connection at once, and when
+# it is its turn again (`Connections.read_later`). 64 frames take 30 µs; a piece of a socket may have 43,000.
 FRAMES = 64
 MORE_FRAMES = 512
 REQUEST_FRAMES = 8
-# Shorter parts of a body are joined before they arrive.
+# Parts of a body that are shorter are joined before they are added.
 SHORT_BYTES = 64
-# What frames a chunk: its size, of 16 digits at most, and the ends of its lines. A longer extension counts as head.
+# The bytes around a chunk: its size with at most 16 digits, and the ends of lines. Longer extensions count as head.
 CHUNK_BYTES = 32
 
 
@@ -41,38 +41,38 @@ class Reader:
         self._parser = HttpRequestParser(self)
         self._target = b""
         self._headers: HeaderList = []
-        # Bytes of a head that is not complete; None within a body.
+        # The bytes of a head that is not complete; None within a body.
         self.head_bytes: int | None = 0
-        # Bytes of the slice that is parsed now, in which heads of several requests may lie.
+        # The bytes of the slice that is parsed now, which may have heads of several requests.
         self._piece_bytes = 0
         self._unparsed = Unparsed()
-        # Those that this call of `feed` has read.
+        # The frames that this call of `feed` has read.
         self._frames = 0
-        # Whether it is to go on reading, before more is read from the socket.
+        # Whether unparsed bytes are left, which come before further bytes from the socket.
         self.is_behind = False
         self._short: list[bytes] = []
-        # What has come within a body in chunks and is none of it: extensions of chunks, and trailers.
+        # The bytes within a chunked body that do not belong to it: extensions of chunks, and trailers.
         self._beside_bytes = 0
-        # Of the trailers that have come whole: added up, since to add all of them at each takes its square.
+        # The bytes of complete trailers, as a running sum: adding up all of them each time would take quadratic time.
         self._trailer_bytes = 0
         self._is_too_large = False
-        # Asked for another protocol: its body is read by a new parser.
+        # The request asked for another protocol, so its body is read by a new parser.
         self._resumed: Exchange | None = None
         self.arriving: Exchange | None = None
-        # The requests that are still to be served, in their order.
+        # The requests that are not served yet, in their order.
         self.waiting: deque[Exchange] = deque()
-        # Memory of those that wait but the first, which is served next, and of what is not parsed.
+        # The memory of waiting requests, without the first, which is served next, and of unparsed bytes.
         self._held_bytes = 0
-        # Of the requests that have arrived whole.
+        # The number of waiting requests that have arrived whole.
         self.count = 0
 
     @property
     def is_full(self) -> bool:
-        """Whether enough has arrived that is still to be served."""
+        """Whether so many requests wait that the socket should not be read further."""
         return len(self.waiting) > MAX_WAITING or (self.arriving is not None and self.arriving.is_full)
 
     def add(self, exchange: Exchange) -> bool:
-        """Has a request wait behind those before it; whether there is room for it."""
+        """Adds a request after the earlier ones. False if there is no room for it."""
         waiting = self.waiting
         waiting.append(exchange)
         if len(waiting) == 1:
@@ -82,7 +82,7 @@ class Reader:
         return self._line.hold(size)
 
     def next(self) -> Exchange:
-        """The request that is served next, which waits no more."""
+        """Removes and returns the request that is served next."""
         waiting = self.waiting
         exchange = waiting.popleft()
         if waiting:
@@ -92,10 +92,10 @@ class Reader:
         return exchange
 
     def feed(self, data: bytes = b"", most: int = FRAMES) -> None:
-        """Reads what has arrived, up to so many frames: the rest waits, and it `is_behind` then.
+        """Parses bytes that have arrived, up to this number of frames. If bytes are left, it `is_behind`.
 
-        Raises Malformed when it is no request, or its head is too large, with which all counts that comes within its
-        body and is none of it; and where there is no room for what has to wait.
+        Raises Malformed if they are not a valid request, if a head is too large (extensions of chunks and trailers
+        count as head), and if there is no room for requests that have to wait.
         """
         self._frames = 0
         if len(data) <= SLICE_BYTES and not self.is_behind:
@@ -108,7 +108,7 @@ class Reader:
         unparsed = self._unparsed
         held = unparsed.size
         unparsed.add(data)
-        # The headers of a head count as frames once it has come whole: until then those that are there.
+        # The headers of an incomplete head count as frames as far as they have arrived.
         read, since = 0, len(self._headers)
         while unparsed.is_left and read < most and len(self.waiting) <= MAX_WAITING:
             before = read
@@ -144,7 +144,7 @@ class Reader:
             raise Malformed(431 if self._is_too_large else 400) from problem
         if self._short:
             self._join()
-        # A piece of short chunks leaves no room for what comes with a later one.
+        # After a piece with many short chunks, there is no room for the extensions of a later one.
         if self._beside_bytes < 0:
             self._beside_bytes = 0
         if (self._beside_bytes if self.head_bytes is None else self.head_bytes) > HEAD_BYTES:
@@ -157,7 +157,7 @@ class Reader:
         self._parser.feed_data(head_of_body(self._resumed))
 
     def close(self) -> None:
-        """Drops all that it holds: the parser refers to it, and garbage is collected too rarely for the two."""
+        """Drops all data: parser and reader refer to each other, and would wait long for the garbage collector."""
         del self._parser
         self.arriving = None
         self._unparsed = Unparsed()
@@ -173,12 +173,12 @@ class Reader:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers.append((name.lower(), value))
-        # A trailer, behind a body in chunks: nothing here reads it.
+        # A trailer after a chunked body, which the broker ignores.
         if self.head_bytes is None and self._resumed is None:
             self._trailer_bytes += len(name) + len(value) + LINE_BYTES
             self._is_too_large = len(self._headers) > MAX_HEADERS or self._trailer_bytes > HEAD_BYTES
             if self._is_too_large:
-                # The parser turns it into an error of its own.
+                # The parser replaces the exception by its own.
                 raise Malformed(431)
 
     def on_headers_complete(self) -> None:
@@ -189,7 +189,7 @@ class Reader:
         if self._resumed is not None:
             self.arriving, self._resumed = self._resumed, None
             return
-        # What came behind another request in its slice is not counted.
+        # Bytes after another request in the same slice are not counted.
         if head_bytes > MEASURED_BYTES or self._piece_bytes > MEASURED_BYTES:
             self._is_too_large = size_of(self._target, headers) > HEAD_BYTES
         if self._is_too_large:

@@ -1,4 +1,4 @@
-"""Room for connections: how many a process may have, and how many of them from one address."""
+"""Room for connections: how many a process may have in all, and from one address."""
 
 import resource
 from collections import Counter
@@ -12,7 +12,7 @@ OTHER_DESCRIPTORS = 128
 
 
 def most_connections() -> int:
-    """The connections that the descriptors of a process leave room for, all of which it takes at its start."""
+    """The most connections of a process, by the hard limit of file descriptors, which it takes at its start."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     granted = MOST_CONNECTIONS if hard == resource.RLIM_INFINITY else hard - OTHER_DESCRIPTORS
     return max(1, min(MOST_CONNECTIONS, granted))
@@ -21,8 +21,8 @@ def most_connections() -> int:
 class Room:
     """The connections of one process, counted by the address of the other end.
 
-    One address has so many, and three quarters of all at most. Addresses of proxies are not counted: all their callers
-    come from there.
+    One address may have a set number, and at most three quarters of all. Addresses of proxies are not limited, because
+    all their callers come from there.
     """
 
     def __init__(self, most: int, most_per_address: int, proxies: Sequence[IPv4Network | IPv6Network] = ()) -> None:
@@ -33,7 +33,7 @@ class Room:
         self._by_address: Counter[str] = Counter()
 
     def take(self, address: str) -> bool:
-        """Takes a place for a connection from an address, empty where it is gone; False where there is none."""
+        """Takes a place for a connection from an address (empty if it has gone); False if there is no place."""
         if self._taken >= self._most:
             return False
         if self._by_address[address] >= self._most_per_address and not self._is_of_proxy(address):
@@ -43,7 +43,7 @@ class Room:
         return True
 
     def give_back(self, address: str) -> None:
-        """The connection has ended."""
+        """Returns the place of a connection that has ended."""
         self._taken -= 1
         self._by_address[address] -= 1
         if not self._by_address[address]:

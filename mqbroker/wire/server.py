@@ -1,4 +1,4 @@
-"""The server of one process: accepts connections until a signal, then ends them and what was started for them."""
+"""The server of one process: accepts connections until a signal, then closes them and ends the process's work."""
 
 import asyncio
 import contextlib
@@ -12,16 +12,16 @@ from mqbroker.wire.connections import Connections
 from mqbroker.wire.room import Room
 
 TICK_SECONDS = 1.0
-# Requests that are under way at a signal have so long.
+# The time for requests that are under way at a signal.
 FINISH_SECONDS = 1.0
 
 Lifespan = Callable[[], contextlib.AbstractAsyncContextManager[Serve]]
 
 
 async def run(listening: socket.socket, lifespan: Lifespan, room: Room, leave: Callable[[], object]) -> None:
-    """Serves on the socket until SIGTERM or SIGINT, within the lifespan, which yields what serves a request.
+    """Serves on the socket until SIGTERM or SIGINT. The lifespan yields the function that serves a request.
 
-    Calls `leave` when it takes in no further caller; the requests of the others are answered after that.
+    Calls `leave` when no further caller is accepted; requests of connected callers are answered after that.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -39,7 +39,7 @@ async def run(listening: socket.socket, lifespan: Lifespan, room: Room, leave: C
 
 @contextlib.asynccontextmanager
 async def ticking(connections: Connections) -> AsyncIterator[None]:
-    """Has the connections tick meanwhile."""
+    """Within the block calls `tick` of the connections once a second."""
 
     async def tick() -> None:
         while True:

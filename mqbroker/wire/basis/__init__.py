@@ -1,1 +1,1 @@
-"""What connections and their readers stand on: bytes that are not parsed yet, heads, what a process shares."""
+"""The basis of connections and readers: bytes that are not parsed yet, heads of requests, what a process shares."""

@@ -1,4 +1,4 @@
-"""What the head of a request says: whether it is one request to each server on the way, and how large it is."""
+"""The meaning of a request's head: whether every server on the way reads the same request, and its size."""
 
 from httptools import HttpRequestParser
 
@@ -6,18 +6,18 @@ from mqbroker.wire.exchange import Exchange, HeaderList, Line
 
 MAX_HEADERS = 100
 FRAMING = frozenset((b"content-length", b"transfer-encoding"))
-# What the memory of a request takes beside the bytes of its head: its objects, and those of each header.
+# Bytes of memory that a request takes besides its head: for its objects, and for the objects of each header.
 REQUEST_BYTES = 1024
 HEADER_BYTES = 256
-# What a header's line has beside its name and its value.
+# The bytes of a header's line besides name and value.
 LINE_BYTES = len(b": \r\n")
 VERSIONS = ("1.1", "1.0")
-# Headers of which each server before the broker may take another one, where they come twice.
+# Headers that must not come twice, because a proxy may use another one of them than the broker.
 ONCE = (b"host", b"authorization", b"transfer-encoding")
 
 
 class Malformed(Exception):
-    """What came is no request: the status of the answer."""
+    """The received bytes are not a valid request. Has the status of the answer."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -25,7 +25,7 @@ class Malformed(Exception):
 
 
 def exchange_of(line: Line, parser: HttpRequestParser, target: bytes, headers: HeaderList) -> Exchange:
-    """The exchange of a head that has come whole. Raises Malformed where it is no request."""
+    """The exchange of a head that has arrived whole. Raises Malformed if it is not a valid request."""
     method = parser.get_method().decode("ascii")
     if len(headers) > MAX_HEADERS or method == "CONNECT":
         raise Malformed(400)
@@ -38,22 +38,22 @@ def exchange_of(line: Line, parser: HttpRequestParser, target: bytes, headers: H
 
 
 def head_of_body(exchange: Exchange) -> bytes:
-    """A head that says how long the body of a request is, and no more: of one that asked for another protocol.
+    """A head with only the length of the body, for a request that asked for another protocol.
 
-    RFC 9110 allows to read on as HTTP/1.1: Java's client asks for HTTP/2 with its first request. The parser of such a
-    head takes what comes behind it for the other protocol.
+    RFC 9110 allows the broker to continue with HTTP/1.1; Java's client asks for HTTP/2 in its first request. The parser
+    of the original head would treat the bytes after it as the other protocol.
     """
     lines = b"".join(b"%s: %s\r\n" % pair for pair in exchange.header_list if pair[0] in FRAMING)
     return b"POST / HTTP/1.1\r\n" + lines + b"\r\n"
 
 
 def size_of(target: bytes, headers: HeaderList) -> int:
-    """About the bytes of a head."""
+    """The approximate size of a head in bytes."""
     return len(target) + sum(len(name) + len(value) + LINE_BYTES for name, value in headers)
 
 
 def memory_of(exchange: Exchange) -> int:
-    """About the bytes that a request takes without its body."""
+    """The approximate memory of a request without its body, in bytes."""
     lines = exchange.header_list
     return REQUEST_BYTES + HEADER_BYTES * len(lines) + size_of(exchange.target, lines)
 
@@ -61,8 +61,8 @@ def memory_of(exchange: Exchange) -> int:
 def has_one_meaning(exchange: Exchange) -> bool:
     """Whether each server on the way reads the same request.
 
-    HTTP/1.1 names its host, once, by RFC 9112, 3.2. A body is framed by its length or in chunks and coded by nothing
-    else (6.1), in chunks not in HTTP/1.0.
+    By RFC 9112 a request of HTTP/1.1 has exactly one Host (3.2). A body has either a length or chunks and no other
+    transfer coding (6.1), and no chunks in HTTP/1.0.
     """
     headers, lines, version = exchange.headers, exchange.header_list, exchange.version
     if version not in VERSIONS or (version == "1.1" and b"host" not in headers):
@@ -76,7 +76,7 @@ def has_one_meaning(exchange: Exchange) -> bool:
 def of_its_host(target: bytes, headers: HeaderList) -> tuple[bytes, HeaderList]:
     """The path of a target that is a whole URL, as callers of a proxy send it, and the headers with the URL's host.
 
-    By RFC 9112, 3.2.2, a server takes it, and what `Host` says is ignored.
+    By RFC 9112, 3.2.2, a server accepts such a target and ignores the header `Host`.
     """
     _, _, rest = target.partition(b"://")
     end = next((at for at, sign in enumerate(rest) if sign in b"/?"), len(rest))

@@ -1,4 +1,4 @@
-"""What a connection shares with the others of its process, and what its socket says of its ends."""
+"""What a connection shares with the other connections of its process, and the addresses of a socket."""
 
 from typing import Protocol, TypeVar
 
@@ -17,10 +17,10 @@ class Surroundings(Protocol[Of]):
     date: bytes
 
     def add(self, connection: Of) -> bool:
-        """Whether there is room for one more."""
+        """Adds a connection. False if there is no room for it."""
 
     def discard(self, connection: Of) -> None:
-        """The connection has ended."""
+        """Removes a connection that has ended."""
 
     def begin_dropping(self) -> bool:
         """Whether one more refused body may be read and dropped."""
@@ -28,12 +28,12 @@ class Surroundings(Protocol[Of]):
     def end_dropping(self) -> None: ...
 
     def hold(self, size: int) -> bool:
-        """Counts bytes of requests that wait; whether there is room for so many."""
+        """Counts bytes of waiting requests. False if there is no room for them."""
 
     def read_later(self, connection: Of) -> None:
-        """Has a connection that has read many frames `go_on` when it is its turn."""
+        """Calls `go_on` of a connection that has sent many frames, when it is its turn."""
 
 
 def address_of(given: object) -> tuple[str, int] | None:
-    """Host and port of a socket's address; None where it has none any more."""
+    """Host and port of a socket's address; None if the socket has none any more."""
     return (str(given[0]), int(given[1])) if isinstance(given, tuple) and len(given) >= 2 else None

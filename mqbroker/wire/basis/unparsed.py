@@ -1,4 +1,4 @@
-"""What has come on a connection and is not parsed yet, cut into slices that each take little time."""
+"""The bytes of a connection that have arrived and are not parsed yet, in slices that each take little time."""
 
 # A slice of chunks of one byte takes 0.2 ms. Slices get longer while few frames are in them, as in large bodies.
 SLICE_BYTES = 2 * 1024
@@ -18,23 +18,23 @@ class Unparsed:
 
     @property
     def is_left(self) -> bool:
-        """Whether there are any."""
+        """Whether bytes are left."""
         return self._at < len(self._data)
 
     @property
     def size(self) -> int:
-        """The memory that they take, with what is made of them: a request takes more than its bytes."""
+        """The memory of the bytes, and of the objects that they will become: a request takes more than its bytes."""
         return 2 * len(self._data)
 
     def add(self, data: bytes) -> None:
-        """More has come."""
+        """Adds bytes that have arrived."""
         if not self._data:
             self._data = data
         elif data:
             self._data, self._at = self._data[self._at :] + data, 0
 
     def next(self) -> memoryview:
-        """The next slice, which is parsed now."""
+        """Removes and returns the next slice, to be parsed now."""
         begin, self._at = self._at, self._at + self._slice_bytes
         found = memoryview(self._data)[begin : self._at]
         if self._at >= len(self._data):
@@ -42,5 +42,5 @@ class Unparsed:
         return found
 
     def adapt(self, frames: int) -> None:
-        """The last slice had so many frames."""
+        """Adapts the size of slices to the number of frames in the last one."""
         self._slice_bytes = min(2 * self._slice_bytes, MOST_SLICE_BYTES) if frames <= FEW_FRAMES else SLICE_BYTES
