@@ -13,12 +13,12 @@ from store.messages.times import encode
 from store.process import pacing
 from store.process.answer_budget import Hold
 
-# Gives deliveries or checks back to their group if their caller is gone; returns whether it did.
+# Gives deliveries or checks back to their group if the caller has gone. Returns whether it did.
 GiveBack = Callable[[asyncio.Future[object]], Awaitable[bool]]
 
-# An answer with larger bodies is sent in parts.
+# An answer whose bodies have more bytes is sent in parts.
 WHOLE_BYTES = 256 * 1024
-# Encoding a part takes less than a millisecond; a pause follows each, so parts are not smaller than they need be.
+# The bytes of a part. Encoding a part takes less than 1 ms; a pause follows each part, so parts are not smaller.
 PART_BYTES = 64 * 1024
 JSON: Headers = ((b"content-type", b"application/json"),)
 PROBLEM: Headers = ((b"content-type", errors.PROBLEM_TYPE.encode()),)
@@ -34,16 +34,16 @@ class Answer:
         self.content = content
         self.status = status
         self.headers = headers
-        # What undoes the call when its caller hangs up before the answer has left.
+        # Undoes the call if the caller hangs up before the answer has left.
         self.give_back: GiveBack | None = None
 
     def show(self, shows: Shows) -> None:
-        """Has its JSON read as the caller reads it."""
+        """Changes the names in the JSON for a caller in a namespace."""
         if self._is_json:
             self.content = shows.show_document(self.content)
 
     async def show_in_steps(self, shows: Shows) -> None:
-        """As `show`, where it may be large."""
+        """As `show`, for an answer that may be large."""
         if len(self.content) > PART_BYTES and self._is_json and self.content.startswith(b"{"):
             self.content = await pacing.through(shows.showing_document(self.content))
         else:
@@ -107,7 +107,7 @@ def _parts(entries: Iterator[object], more: object, name: str, shows: Shows | No
 
 
 def with_status(status: int, result: object) -> bytes:
-    """The JSON of a result within a bulk: an object's fields behind the status that the call itself would have had."""
+    """The JSON of a result within a bulk: the status that the call alone would have, then the object's fields."""
     fields = encode(result)[1:]
     return b'{"status":%d%s%s' % (status, b"" if fields == b"}" else b",", fields)
 
@@ -119,7 +119,7 @@ def refused(refusal: Refusal) -> Answer:
 
 
 def malformed(status: int) -> Answer:
-    """The answer to what is no HTTP request."""
+    """The answer to bytes that are not a valid HTTP request."""
     limits = f"a head of {HEAD_BYTES} bytes and {MAX_HEADERS} headers at most, trailers included"
     once = "Host and Authorization once, and no Transfer-Encoding but chunked"
     problem = errors.problem_of_status(status, f"This is no request of HTTP/1.1: send one, with {limits}, {once}.")
@@ -137,13 +137,13 @@ def crooked() -> Answer:
 
 
 def encoded(encoding: bytes) -> Answer:
-    """The answer to a body in a coding that is not understood."""
+    """The answer to a body in a content coding that the broker does not support."""
     detail = f"The body has the Content-Encoding {encoding.decode('latin-1')[:40]}: send gzip, zstd, or none."
     problem = errors.problem_of_status(415, detail)
     return Answer(encode(problem), problem.status, (*PROBLEM, (b"accept-encoding", b"gzip, zstd")))
 
 
 def failed() -> Answer:
-    """The answer when the broker itself failed."""
+    """The answer after a failure of the broker itself."""
     problem = errors.problem_of_status(500, "The broker failed: its log has the details.")
     return Answer(encode(problem), problem.status, PROBLEM)

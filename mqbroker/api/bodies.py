@@ -12,19 +12,20 @@ from store.errors import MessageTooLarge, Refusal, SystemBusy
 from store.process import runtime
 from store.process.budget import Budget
 
-# Forms may hold this much together: 64 of the largest. They and the control plane have budgets of their own, so that
-# neither takes the room of messages. Forms of unknown callers have two others: none takes the room of a signed-in
-# operator's, and those that do not come to their end take none of an operator's who signs in.
+# The budget of forms: 64 of the largest size. Forms and the control plane have budgets of their own, so that they take
+# no room from messages. Forms of unknown callers have two further budgets, so that they take no room from signed-in
+# operators, and incomplete forms take none from an operator who signs in.
 FORMS_BYTES = 4 * 1024 * 1024
 CONTROL_BYTES = 16 * 1024 * 1024
-# No route's limit is below this: a body that has arrived with its head is held to nothing else.
+# No route has a lower limit, so a body of this size that has arrived with its head needs no other check.
 WHOLE_BYTES = 64 * 1024
 
 
 class Budgets:
     """The budgets of one process for the bodies of requests: data plane, control plane, forms.
 
-    Forms are those of signed-in users, and of unknown callers: such as came whole at once, and others.
+    There are three budgets of forms: of signed-in users, of unknown callers whose form came whole at once, and of
+    others.
     """
 
     def __init__(self) -> None:
@@ -41,13 +42,13 @@ def budgets() -> Budgets:
 
 
 def take(budget: Budget, size: int, already: int = 0) -> None:
-    """Takes bytes of a budget for a request that holds `already` some. Raises SystemBusy where it is used up."""
+    """Takes bytes of a budget for a request that already holds `already` bytes. Raises SystemBusy if it is used up."""
     if not budget.take(size, already):
         raise SystemBusy(f"{budget.held} bytes of requests are in flight: nothing was stored, try again in a second.")
 
 
 class RequestTimeout(Refusal):
-    """The body did not come in time."""
+    """The body did not arrive in time."""
 
     code = "request_timeout"
 
@@ -64,9 +65,9 @@ class Body:
         self._held = 0
 
     def whole(self) -> bytes | None:
-        """A small body that has arrived whole, as almost all have; else None, for `read`, as for one in a coding.
+        """A small body that has arrived whole, as almost all have; else None, also for a body in a coding: call `read`.
 
-        Raises SystemBusy when the process holds too many bytes already.
+        Raises SystemBusy if the process already holds too many bytes.
         """
         content = self._exchange.whole(WHOLE_BYTES) if self._coding is None else None
         if content is not None:
@@ -74,11 +75,11 @@ class Body:
         return content
 
     def is_small(self) -> bool:
-        """Whether it says that it is no longer than one that may arrive with its head."""
+        """Whether its announced length is at most that of a body that may arrive with its head."""
         return 0 < announced(self._exchange.headers) <= WHOLE_BYTES
 
     async def read(self, limit: int) -> bytes:
-        """The whole body, unpacked where it is in a coding.
+        """The whole body, unpacked if it is in a content coding.
 
         Raises MessageTooLarge above the limit, before reading a byte where the length is announced; SystemBusy when
         the process holds too many bytes already, or ends before; RequestTimeout after BODY_READ_SECONDS; Gone.
@@ -103,12 +104,12 @@ class Body:
         return content
 
     async def _read(self, limit: int) -> bytes:
-        # Not a list of chunks: of a body that comes byte by byte it would have forty times its size. What `getvalue`
-        # returns is no copy, which takes 8 ms of 32 MiB.
+        # Not a list of chunks: for a body that arrives byte by byte the list would take forty times its size.
+        # `getvalue` returns no copy, which would take 8 ms for 32 MiB.
         whole = io.BytesIO()
         while chunk := await self._exchange.chunk():
             whole.write(self._within(chunk, limit))
-            # A task that waits for the next chunk keeps no other one.
+            # A task that waits for the next chunk must not keep the last one in memory.
             del chunk
         return whole.getvalue()
 
@@ -123,13 +124,13 @@ class Body:
         self._held += size
 
     def release(self) -> None:
-        """Gives the bytes back to the budget."""
+        """Returns the bytes to the budget."""
         if self._held:
             self._budget.give_back(self._held)
             self._held = 0
 
 
 def announced(headers: dict[bytes, bytes]) -> int:
-    """The bytes of the body by its Content-Length; 0 without one."""
+    """The length of the body by Content-Length, in bytes; 0 without this header."""
     given = headers.get(b"content-length", b"0")
     return int(given) if given.isdigit() else 0

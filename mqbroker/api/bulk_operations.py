@@ -1,4 +1,4 @@
-"""The operations of a bulk as they are given: their shapes, and how they are read and made into operations."""
+"""The items of a bulk: their shapes, how they are decoded, and how each becomes an operation."""
 
 import contextlib
 import uuid
@@ -122,7 +122,7 @@ async def read_all(request: DataRequest) -> list[Read]:
     if not has_limits:
         with contextlib.suppress(Refusal):
             return [Read(number, one) for number, one in enumerate(request.decode(Operations).operations)]
-    # Each is judged on its own.
+    # Each item is validated by itself.
     raws = [bytes(raw) for raw in request.decode(Bulk).operations]
     return [Read(number, _read(request, raw), len(raw)) for number, raw in enumerate(raws)]
 

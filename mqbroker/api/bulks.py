@@ -1,4 +1,4 @@
-"""Bulk: many calls in one request, in order, each answered by itself. SDKs coalesce calls with it."""
+"""Bulk: many calls in one request, in order, each with its own result. SDKs use it to send calls together."""
 
 import asyncio
 import contextlib
@@ -41,30 +41,30 @@ from transactions import undecided_limits
 logger = structlog.stdlib.get_logger(__name__)
 
 MAX_OPERATIONS = 1000
-# Of all acks of a bulk: each handle has a result of its own, of some 300 bytes, which takes 5 µs.
+# The most receipt handles in all acks of a bulk: each handle has a result of some 300 bytes, which takes 5 µs.
 MAX_HANDLES = 32 * given_handles.MAX_HANDLES
 HANDLES_AT_ONCE = 2 * given_handles.MAX_HANDLES
-# Handing operations in takes no longer than this without a pause.
+# The longest time without a pause while operations are handed in.
 BREAK_SECONDS = 0.004
-# Of the scopes of a key, of which a bulk needs one; each operation needs what its call needs.
+# A key needs a scope with one of these verbs for a bulk; each operation also needs the scope of its call.
 VERBS = ("produce", "consume", "manage")
-# The operations that name a topic, which an end need not.
+# The kinds of items that always name a topic; an end need not.
 NAMING = (Message, EndOperation)
 TOO_LATE = refused(SystemBusy("The database does not answer: nothing was stored, try again.")).content
 
 
 async def bulk(request: DataRequest) -> Answer:
     """POST /v1/bulk."""
-    # Asked here, too: whether its body comes in one piece with its head decides nothing.
+    # Checked here too, so that the result does not depend on whether the body came in one piece with its head.
     request.caller.require_any(*VERBS)
     return Answer(b'{"results":[%s]}' % b",".join(await _results(request)))
 
 
 async def _results(request: DataRequest) -> list[bytes]:
-    """The result of each operation, in their order.
+    """The result of each operation, in order.
 
-    Two operations that name one id keep their order: the half is stored before its end is decided, and of two messages
-    with one id the first is stored. Raises MessageIllegal when there are none or too many.
+    Two operations with the same id keep their order: a half message is stored before its end is decided, and of two
+    messages with the same id the first is stored. Raises MessageIllegal if there are no operations or too many.
     """
     read = await read_all(request)
     if not 1 <= len(read) <= MAX_OPERATIONS:
@@ -85,11 +85,10 @@ async def _results(request: DataRequest) -> list[bytes]:
 
 
 async def _warm(given: list[Given | Refusal], caller: Caller) -> None:
-    """Reads topics and groups beforehand: then almost no operation waits for them, and they reach the group commit in
-    order.
+    """Looks topics and groups up first, so that the operations need not wait and reach the group commit in order.
 
-    Of sends only those that the caller may produce to: the first use makes a topic that does not exist. What breaks a
-    rule makes none.
+    For sends only topics that the caller may produce to, because the first use creates a missing topic. An invalid send
+    creates none.
     """
     named = {operation.topic for operation in given if isinstance(operation, NAMING)}
     for name in named:
@@ -110,7 +109,7 @@ async def _warm(given: list[Given | Refusal], caller: Caller) -> None:
 
 
 def _obeys(operation: SendOperation, caller: Caller) -> bool:
-    """Whether a send is sure to obey the rules; one to a queue, with a delay or compressed has to be looked at."""
+    """Whether a send is surely valid. A send with a queue, a delay or compression has to be checked."""
     if operation.queue_id is not None or operation.compression or not caller.may("produce", operation.topic):
         return False
     try:
@@ -121,10 +120,10 @@ def _obeys(operation: SendOperation, caller: Caller) -> bool:
 
 
 def _apart(read: Sequence[Read]) -> tuple[Sequence[Read], Sequence[Read]]:
-    """The operations that name no id of an earlier one, and the rest, which has to wait for them."""
+    """The operations that have no id of an earlier one, and the others, which have to wait for them."""
     named = [id_ for one in read for id_ in ids_of(one.given) if id_ is not None]
     if len(set(named)) == len(named):
-        # As almost always: no id comes twice.
+        # Almost always no id comes twice.
         return read, ()
     seen: set[uuid.UUID | None] = set()
     now: list[Read] = []
@@ -138,7 +137,7 @@ def _apart(read: Sequence[Read]) -> tuple[Sequence[Read], Sequence[Read]]:
 
 
 def _few_handles(read: Sequence[Read]) -> tuple[Sequence[Read], Sequence[Read]]:
-    """The first operations, whose handles are settled at once, and the rest."""
+    """The first operations, whose receipt handles are settled together, and the others."""
     handles = 0
     for number, one in enumerate(read):
         handles += _handles_of(one)
@@ -152,9 +151,10 @@ def _handles_of(one: Read) -> int:
 
 
 async def _run(read: Sequence[Read], request: DataRequest) -> dict[int, bytes]:
-    """The results of operations that need not wait for each other, by their numbers.
+    """The results of operations that need not wait for each other, by number.
 
-    What a pipelined batch takes is handed in at once: a task for each would cost as much as its part of the batch.
+    Operations for pipelined batches are handed in at once, because a task for each would cost as much as its part of
+    the batch.
     """
     results: dict[int, bytes] = {}
     handed = Handed(results)
@@ -171,7 +171,7 @@ async def _run(read: Sequence[Read], request: DataRequest) -> dict[int, bytes]:
             if is_ready and not operation.ordered:
                 handed.hand_in(one.number, call, operation)
             else:
-                # Those that keep an order hand themselves in.
+                # Ordered operations are handed in by their own tasks.
                 rest = rest_of(operation, is_ready=is_ready)
                 tasks.append((one.number, asyncio.create_task(_result(call, operation, rest))))
         except Refusal as refusal:
@@ -184,13 +184,13 @@ async def _run(read: Sequence[Read], request: DataRequest) -> dict[int, bytes]:
 
 
 class Handed:
-    """The operations of a bulk that are in pipelined batches; `results` has those of the batches that have ended."""
+    """The operations of a bulk in pipelined batches. `results` has the results from batches that have ended."""
 
     def __init__(self, results: dict[int, bytes]) -> None:
         self._results = results
         self._under_way = 0
         self._unwritten: list[tuple[int, Call[Any, Any], Operation[Any]]] = []
-        # One for all of them, whose futures would cost as much as their part of the batch.
+        # One future for all operations: a future for each would cost as much as its part of the batch.
         self._ended: asyncio.Future[None] | None = None
 
     def hand_in(self, number: int, call: Call[Any, Any], operation: Operation[Any]) -> None:
@@ -208,7 +208,7 @@ class Handed:
             self._ended.set_result(None)
 
     async def unwritten(self) -> Sequence[tuple[int, Call[Any, Any], Operation[Any]]]:
-        """What the batches left out, once all of them have ended."""
+        """The operations that the batches have left out, after all batches have ended."""
         if self._under_way:
             self._ended = asyncio.get_running_loop().create_future()
             await self._ended
@@ -216,17 +216,17 @@ class Handed:
 
 
 async def _result(call: Call[Any, Any], operation: Operation[Any], rest: Coroutine[Any, Any, object]) -> bytes:
-    """The result of an operation once the rest of its way is behind it."""
+    """The result of an operation after the rest of its steps."""
     problem: Exception | None = None
     try:
         await rest
-    except Exception as raised:  # noqa: BLE001  # it is answered as any other
+    except Exception as raised:  # noqa: BLE001  # the problem is answered like any other
         problem = raised
     return _answered(call, operation, problem)
 
 
 def _answered(call: Call[Any, Any], operation: Operation[Any], problem: Exception | None) -> bytes:
-    """The result of an operation that is written, or has met a problem."""
+    """The result of an operation that was written, or of its problem."""
     try:
         if problem is not None:
             raise problem

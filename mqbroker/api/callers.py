@@ -20,8 +20,8 @@ SessionStore = import_module(settings.SESSION_ENGINE).SessionStore
 async def require(exchange: Exchange, keys: KeyRing) -> None:
     """Raises Unauthenticated unless the request bears a known key or the session of a console user.
 
-    Raises NoPermission for a body that is still to come and a key that changes nothing in the control plane: it would
-    hold the room of others. The view checks what the caller may do.
+    Raises NoPermission if a body has still to arrive and the key may change nothing in the control plane, because the
+    body would take room from others. The view checks the caller's rights.
     """
     authorization = exchange.headers.get(b"authorization")
     session_key = _session_of(exchange.headers)
@@ -30,13 +30,13 @@ async def require(exchange: Exchange, keys: KeyRing) -> None:
             raise Unauthenticated("The session is over: sign in at /console/, or send an API key.")
         return
     caller = await keys.caller(authorization or b"")
-    # A subscription is changed by a key that consumes.
+    # A key that consumes may change a subscription.
     if not exchange.is_whole and not caller.has_any("consume"):
         caller.require_manage()
 
 
 async def is_signed_in(headers: dict[bytes, bytes]) -> bool:
-    """Whether the request bears the session of a console user. Without a database none is known."""
+    """Whether the request has the session of a console user; False while the database is away."""
     session_key = _session_of(headers)
     try:
         return bool(session_key) and await _is_of_console_user(session_key)
@@ -50,7 +50,7 @@ def _session_of(headers: dict[bytes, bytes]) -> str:
 
 
 async def _is_of_console_user(session_key: str) -> bool:
-    # In a thread of its own: the lookup may wait for a connection, and messages must not wait for it.
+    # In another thread, because the look-up may wait for a connection, and messages must not wait for it.
     return await asyncio.to_thread(_look_up, session_key)
 
 
@@ -63,5 +63,5 @@ def _look_up(session_key: str) -> bool:
     except DatabaseError as problem:
         raise away(problem) from problem
     finally:
-        # A connection that this thread kept would serve no other request.
+        # A connection kept by this thread would serve no other request.
         connection.close()

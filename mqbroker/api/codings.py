@@ -1,4 +1,4 @@
-"""Content codings of HTTP: how a request's body is unpacked, and which coding an answer's caller takes."""
+"""Content codings of HTTP: how the body of a request is unpacked, and which coding an answer gets."""
 
 import io
 import sys
@@ -19,13 +19,14 @@ else:
 
 IDENTITY = b"identity"
 ZSTD = b"zstd"
-# The values of Content-Encoding that are understood, and the compression that each names.
+# The supported values of Content-Encoding, each with its compression.
 CODINGS: Mapping[bytes, str | None] = {IDENTITY: None, b"gzip": GZIP, b"x-gzip": GZIP, ZSTD: "zstd"}
-# No unpacked body has more, whatever its route's limit: a few bytes would cost as much time as a body of that limit.
+# The most bytes of an unpacked body, whatever the route's limit: a few packed bytes could cost as much time as a body
+# of that limit.
 UNPACKED_BYTES = 16 * 1024 * 1024
-# Shorter answers leave as they are: a packet holds them either way.
+# Shorter answers are not encoded: they fit into one packet anyway.
 LEAST_BYTES = 1024
-# A level that takes 0.5 ms for 64 KiB of JSON; the higher ones take three times as long for a sixth less.
+# This level takes 0.5 ms for 64 KiB of JSON. Higher levels take three times as long for a sixth less.
 GZIP_LEVEL = 1
 CODED_TYPES = frozenset((b"application/json", b"application/problem+json"))
 
@@ -39,20 +40,20 @@ class Coder(Protocol):
 
 
 def of(headers: Mapping[bytes, bytes]) -> str | None:
-    """The compression of a request's body. The handler has refused what stands for none."""
+    """The compression of a request's body. The handler has refused other codings before."""
     given = headers.get(b"content-encoding")
     return None if given is None else CODINGS[given.lower()]
 
 
 async def decoded(name: str, content: bytes, limit: int, hold: Callable[[int], None]) -> bytes:
-    """The unpacked body of a request. Its bytes are counted first, and `hold` takes room for them before they are kept.
+    """The unpacked body of a request. Its bytes are counted first; `hold` takes room before they are kept.
 
-    Raises MessageTooLarge where it has more than `limit` bytes, or UNPACKED_BYTES; BadRequest for bytes that are not
-    one whole stream of the coding; and what `hold` raises.
+    Raises MessageTooLarge for more than `limit` bytes or UNPACKED_BYTES, BadRequest for bytes that are not exactly one
+    complete stream of the coding, and as `hold`.
     """
     try:
         hold(await _size_of(name, content, min(limit, UNPACKED_BYTES)))
-        # To join 16 MB at the end would take 8 ms.
+        # Joining 16 MB at the end would take 8 ms.
         whole = io.BytesIO()
         async for piece in pacing.each(compression.pieces(name, content)):
             whole.write(piece)
@@ -71,7 +72,7 @@ async def _size_of(name: str, content: bytes, most: int) -> int:
 
 
 def wanted(headers: Mapping[bytes, bytes], answered: Headers, size: int) -> bytes | None:
-    """The coding in which an answer of `size` bytes leaves; None: as it is."""
+    """The coding for an answer of `size` bytes; None: it is not encoded."""
     accepted = headers.get(b"accept-encoding")
     if accepted is None or size < LEAST_BYTES or _type_of(answered) not in CODED_TYPES:
         return None
@@ -85,7 +86,7 @@ def _type_of(answered: Headers) -> bytes:
 
 
 def _weights(accepted: bytes) -> dict[bytes, float]:
-    """The codings that an Accept-Encoding names, each with its weight; what has none that can be read weighs 0."""
+    """The codings in an Accept-Encoding, each with its weight; an invalid weight counts as 0."""
     found = {}
     for one in accepted.lower().split(b","):
         coding, _, weight = one.partition(b";")
@@ -98,12 +99,12 @@ def _weights(accepted: bytes) -> dict[bytes, float]:
 
 
 def coder(coding: bytes) -> Coder:
-    """Encodes one answer."""
+    """The coder for one answer."""
     if coding == ZSTD:
         return zstd.ZstdCompressor()
     return zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16)
 
 
 def named(coding: bytes) -> Headers:
-    """The headers of an answer in this coding."""
+    """The headers of an answer, with those of this coding."""
     return ((b"content-encoding", coding), (b"vary", b"accept-encoding"))

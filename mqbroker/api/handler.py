@@ -63,7 +63,7 @@ class Handler(NewWork):
         routes = list(routes)
         self._other, self._tallies = runtime.control(Calls).tallies(routes)
         self._router = Router(routes)
-        # What is found for a path without parameters, whose form is the plain one.
+        # The routes of plain paths without parameters that were found before.
         self._fixed = {
             (method, b"/" + route.pattern.encode()): Found(route, view, self._tallies[view], {})
             for route in routes
@@ -78,7 +78,7 @@ class Handler(NewWork):
         self._tasks: set[asyncio.Task[None] | None] = set()
 
     def __call__(self, exchange: Exchange) -> Awaitable[None] | None:
-        """Answers a request; one whose caller has gone has no answer. None where the answer needs no task."""
+        """Answers a request, unless its caller has gone. None if the answer needs no task."""
         exchange.request_id = self.id_of(exchange.headers)
         exchange.began = monotonic()
         if exchange.refused_as is not None:
@@ -104,7 +104,7 @@ class Handler(NewWork):
         return self._answer(exchange, found)
 
     def _begin(self, exchange: Exchange, found: Found, call: Call[Any, Any], caller: Caller) -> Awaitable[None] | None:
-        """Hands an operation to its batch, whose end answers it; one that has to wait goes on in a task."""
+        """Hands an operation to its batch, whose end answers it. An operation that has to wait continues in a task."""
         body = Body(exchange, self._budgets.requests)
         try:
             content = body.whole()
@@ -114,7 +114,7 @@ class Handler(NewWork):
             operation = call.operation(request, **named)
             is_ready = operation.ready()
             if not is_ready or operation.ordered:
-                # Those that keep an order go by tasks: when one is left out, the next ones wait for it.
+                # Ordered operations continue in tasks: if one is left out, the next ones wait for it.
                 return self._go_on(exchange, call, operation, body, rest_of(operation, is_ready=is_ready))
             writer.hand_in(operation, partial(self._settled, exchange, call, operation, body), at_once=True)
         except Refusal as refusal:
@@ -127,7 +127,7 @@ class Handler(NewWork):
     def _settled(
         self, exchange: Exchange, call: Call[Any, Any], operation: Operation[Any], body: Body, problem: Exception | None
     ) -> None:
-        """Answers an operation whose batch has ended; one that was left out is written stepwise."""
+        """Answers an operation whose batch has ended. If it was left out, it is written stepwise first."""
         if problem is None and operation.result is None:
             rest = self._go_on(exchange, call, operation, body, writer.finish(operation))
             self._tasks.add(asyncio.create_task(self._kept(rest)))
@@ -146,7 +146,7 @@ class Handler(NewWork):
         body: Body,
         rest: Coroutine[Any, Any, object],
     ) -> None:
-        """Answers an operation once the rest of its way is behind it."""
+        """Answers an operation after the rest of its steps."""
         begin_request()
         problem: Exception | None = None
         try:
@@ -154,17 +154,17 @@ class Handler(NewWork):
             assert operation.result is not None
         except Refusal as refusal:
             problem = errors.of_request(refusal)
-        except Exception as raised:  # noqa: BLE001  # it is answered as any other
+        except Exception as raised:  # noqa: BLE001  # the problem is answered like any other
             problem = raised
         answer = _answer_of(exchange, call, operation, problem)
         if len(answer.content) > unread.SMALL_BYTES:
-            # Awaited: a connection whose request has been served without an answer is cut.
+            # Awaited, because a connection is cut if its request was served without an answer.
             await responding.send(exchange, answer, body)
         else:
             responding.end(exchange, answer, body)
 
     async def _kept(self, serving: Awaitable[None]) -> None:
-        """Serves a request in a task of its own, which nothing else refers to."""
+        """Serves a request in a task, then drops the reference that kept the task alive."""
         try:
             await serving
         finally:
@@ -187,7 +187,7 @@ class Handler(NewWork):
         if found is None:
             return None
         route, named = found
-        # HEAD is a GET whose body the server keeps back.
+        # HEAD is a GET whose content is not sent.
         view = route.views.get("GET" if exchange.method == "HEAD" else exchange.method)
         return None if view is None else Found(route, view, self._tallies[view], named)
 
@@ -218,13 +218,13 @@ class Handler(NewWork):
                 request.close()
 
     async def _content_of(self, exchange: Exchange, body: Body, route: Route, caller: Caller) -> bytes:
-        """The body of a request of the data plane; of a refused one only a small one, which keeps its connection."""
+        """Reads the body of a request. For a refused caller only a small body, which keeps the connection."""
         content = body.whole()
         if content is not None:
             return content
         if exchange.method in READING or (exchange.is_refused and not body.is_small()):
             return b""
-        # A key that may do nothing here holds no room of the bodies of others.
+        # A key without the right for this call must not take room from the bodies of others.
         caller.require_any(*route.verbs)
         return await body.read(route.most_bytes)
 
@@ -236,7 +236,7 @@ class Handler(NewWork):
 def _answer_of(
     exchange: Exchange, call: Call[Any, Any], operation: Operation[Any], problem: Exception | None
 ) -> answers.Answer:
-    """The answer to an operation that is written, or has met a problem."""
+    """The answer to an operation that was written, or to its problem."""
     try:
         if problem is not None:
             raise problem

@@ -1,4 +1,4 @@
-"""JSON of a request's body as the shape of a call: small ones at once, each refusal with what is wrong."""
+"""Decodes the JSON of a request's body as the shape of a call; for small bodies. A refusal names the error."""
 
 from typing import TypeVar
 
@@ -14,7 +14,7 @@ Shape = TypeVar("Shape")
 def decode(shape: type[Shape], body: bytes) -> Shape:
     """The body as the shape of a request.
 
-    Raises BadRequest when it is no JSON or names a field twice, MessageIllegal when a field is missing, unknown or of
+    Raises BadRequest if the body is not JSON or has a field twice, MessageIllegal if a field is missing, unknown or of
     the wrong type.
     """
     try:
@@ -36,7 +36,7 @@ def _require_json(body: bytes) -> None:
     except DuplicateName as problem:
         raise _ambiguous(problem) from problem
     except msgspec.ValidationError:
-        return  # It is JSON, with a number that no type here holds.
+        return  # It is JSON, but with a number that no type can hold.
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise no_json(problem) from problem
 
@@ -46,5 +46,5 @@ def _ambiguous(problem: DuplicateName) -> BadRequest:
 
 
 def no_json(problem: object) -> BadRequest:
-    """The refusal of what is no JSON."""
+    """The refusal of a body that is not JSON."""
     return BadRequest(f"The body is no JSON: {problem}.")

@@ -1,18 +1,18 @@
-"""A JSON text in pieces that are cut between characters, so that each part of a long text can be decoded by itself."""
+"""Cuts a JSON text into pieces between characters, so that each part of a long text can be decoded by itself."""
 
 import re
 from collections.abc import Iterator
 
 PIECE_BYTES = 64 * 1024
-# The longest escape of a character is that of two surrogates.
+# The longest escape of a character has two surrogates.
 ESCAPE_BYTES = 12
 HIGH_SURROGATE = re.compile(rb"\\u[dD][89abAB]")
 
 
 def of(text: bytes) -> Iterator[tuple[int, bytes]]:
-    """Where each piece begins, and its bytes, but for escaped quotes and backslashes, which are masked.
+    """The start and the bytes of each piece. Escaped quotes and backslashes are masked.
 
-    So each quote of a piece begins or ends a text.
+    So each quote in a piece begins or ends a text.
     """
     at = 0
     while at < len(text):
@@ -24,10 +24,10 @@ def of(text: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _whole_characters(masked: bytes, following: int) -> int:
-    """How many bytes of a piece end between two characters; `following` is the byte behind the piece."""
+    """How many bytes of a piece end between two characters. `following` is the byte after the piece."""
     size = len(masked)
     for place in range(size - 3, size):
-        # UTF-8: a character goes on.
+        # In UTF-8 this byte continues a character.
         if masked[place] >= 0xC0 and following & 0xC0 == 0x80:
             size = place
             break

@@ -1,4 +1,4 @@
-"""What the data plane leaves to Django's own handler: the control plane, the console, and paths that nothing has."""
+"""The requests for Django's own handler: for the control plane, the console, and paths that do not exist."""
 
 import asyncio
 import contextlib
@@ -15,15 +15,15 @@ from store.db import patience
 from store.errors import Refusal, Unauthenticated
 from store.process.budget import Budget
 
-# Methods whose requests have no body that a view reads.
+# Methods whose views read no body.
 READING = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
 CONSOLE = "/console/"
-# A form of an unknown caller that has not come whole with its first piece, within this time, is an unfinished one.
+# A form of an unknown caller that has not arrived whole within this time counts as incomplete.
 FORM_SECONDS = 1.0
 
 
 class LeftToDjango:
-    """Django's handler, behind a body that was read within the budgets of this process."""
+    """Passes requests to Django's handler, after reading the body within the budgets of this process."""
 
     def __init__(self, application: Application, keys: KeyRing, budgets: bodies.Budgets) -> None:
         self._application = application
@@ -31,15 +31,16 @@ class LeftToDjango:
         self._budgets = budgets
 
     async def serve(self, exchange: Exchange) -> None:
-        """Lets Django's handler answer, with a body that was read here: Django would spool one of any size, and only
-        then authenticate its caller.
+        """Lets Django's handler answer, with the body that was read here.
+
+        Django itself would store a body of any size in a file before it authenticates the caller.
         """
         body = Body(exchange, self._budgets.control)
         content = b""
         try:
             patience.begin(patience.REQUEST_SECONDS, in_all=exchange.method not in READING)
             await self._enter_namespace(exchange)
-            # That of a method that only reads stays unread.
+            # The body of a method that only reads is not read.
             if exchange.is_unread and exchange.method not in READING:
                 is_form = exchange.path.startswith(CONSOLE)
                 body = Body(exchange, await self._budget_of(exchange, is_form=is_form))
@@ -47,7 +48,7 @@ class LeftToDjango:
                 patience.current().renew()
             found = await bridge.serve(exchange, self._application, content)
             if found is not None:
-                # Django's thread is free again: however slowly the caller reads, it holds bytes only.
+                # Django's thread is free again. A caller that reads slowly keeps only bytes.
                 await responding.send(exchange, Answer(found.content, found.status, found.headers), body)
         except Refusal as refusal:
             responding.write(exchange, answers.refused(refusal))
@@ -55,7 +56,7 @@ class LeftToDjango:
             body.release()
 
     async def _enter_namespace(self, exchange: Exchange) -> None:
-        """Enters the namespace of a request with a key; a key that is none is refused by the view."""
+        """Enters the namespace of a request with an API key. The view refuses an unknown key."""
         authorization = exchange.headers.get(b"authorization")
         if authorization is None or not namespaces.is_concerned(exchange):
             return
@@ -67,14 +68,14 @@ class LeftToDjango:
     async def _budget_of(self, exchange: Exchange, *, is_form: bool) -> Budget:
         """The budget for the body of a request outside of the data plane, once its caller is known.
 
-        The login is open to all, and the other pages redirect unknown callers to it.
+        The login is open to all callers, and other pages redirect unknown callers to it.
         """
         if not is_form:
             await callers.require(exchange, self._keys)
             return self._budgets.control
         if await callers.is_signed_in(exchange.headers):
             return self._budgets.forms
-        # Many programs send a body right behind its head.
+        # Many programs send a body directly after its head.
         with contextlib.suppress(TimeoutError, ProcessEnds):
             async with asyncio.timeout(FORM_SECONDS):
                 await exchange.some()

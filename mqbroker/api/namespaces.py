@@ -1,6 +1,6 @@
 """The namespace of a request: the names of its path and its query are wrapped before anything reads them.
 
-Those of its body are wrapped where that is decoded (`DataRequest`, `Resource.body`), and all are bare in its answer.
+Names in the body are wrapped when it is decoded (`DataRequest`, `Resource.body`), and all names are bare in the answer.
 """
 
 from collections.abc import Mapping
@@ -13,25 +13,25 @@ from mqbroker.wire.exchange import Exchange
 from store.errors import MessageIllegal, NoPermission
 from store.naming.namespaces import NAME_RULE, Namespace, is_namespace
 
-# A client's own namespace, where its key has none.
+# The header with a client's namespace, for a key without one.
 HEADER = b"x-namespace"
-# The parts of paths behind which a name stands, and the fields of queries that are one.
+# The parts of paths that are followed by a name, and the fields of queries that are names.
 BEFORE_NAMES = frozenset((b"topics", b"producer-groups", b"consumer-groups", b"subscriptions", b"dead-letters"))
 NAMED_IN_QUERY = ("topic", "producer_group")
 PATHS = b"/v1/"
-# The API's own documents, which name no topic.
+# The API's own documents, which contain no names of topics.
 SCHEMA = b"/v1/schema"
 
 
 def is_concerned(exchange: Exchange) -> bool:
-    """Whether names of topics and groups stand in such a request or its answer."""
+    """Whether this request or its answer may contain names of topics and groups."""
     return exchange.target.startswith(PATHS) and exchange.target != SCHEMA
 
 
 def enter(exchange: Exchange, caller: Caller) -> Namespace:
-    """The namespace of a caller that has one; wraps the names of the path and the query, and has the answer unwrapped.
+    """Enters the caller's namespace, if any: wraps names in path and query, and makes names bare in the answer.
 
-    Raises MessageIllegal for a header that is no namespace, NoPermission for another one than the key's.
+    Raises MessageIllegal for an invalid namespace in the header, NoPermission for another namespace than the key's.
     """
     asked = exchange.headers.get(HEADER)
     namespace = _of(caller, None if asked is None else asked.decode("latin-1"))

@@ -17,34 +17,34 @@ REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 
 
 class NewWork:
-    """What `mqbroker.wire.admission` asks about new work, and the ids of requests, which a refusal has, too."""
+    """Decides for `mqbroker.wire.admission` about new work; makes the ids of requests, also for refusals."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._beginning = frozenset(b"/" + route.pattern.encode() for route in routes if route.begins)
-        # A request's id is unique by the process that took it and its number there.
+        # The id of a request has the process and the request's number there, so it is unique.
         self._process = secrets.token_hex(6).encode()
         self._requests = count()
-        # Encoded once: at twice its capacity a process refuses every other request, and needs its time for the rest.
+        # The refusals are encoded once: at twice its capacity a process refuses every other request.
         self._too_many = answers.refused(waiting.too_many(waiting.limit()))
         self._too_long = answers.refused(waiting.too_long())
         self._most_wait_seconds = waiting.most_wait_seconds()
-        # Asked three times for each request.
+        # Kept here, because each request uses it three times.
         self._waiting = writer.waiting()
 
     def begins(self, exchange: Exchange) -> bool:
-        """Whether it stores new messages. An end, an ack and a read may not wait behind those."""
+        """Whether the request stores new messages. Ends, acks and reads must not wait behind new messages."""
         return exchange.method == "POST" and exchange.target in self._beginning
 
     def has_room(self) -> bool:
-        """Whether new work would be in the next batch; of several cells each says so behind the body of a request."""
+        """Whether the next batch has room for new work. With several cells each decides after the body is read."""
         return self._waiting.count < self._waiting.most_of_a_batch or runtime.several
 
     def is_full(self, waited: float) -> bool:
-        """Whether new work is refused, when the first one that has not begun has waited for so many seconds."""
+        """Whether new work is refused, given the seconds that the first waiting request has waited."""
         return (waited > self._most_wait_seconds or self._waiting.count >= self._waiting.limit) and not runtime.several
 
     def refusal(self, target: bytes, date: bytes) -> bytes | None:
-        """The bytes that refuse a POST; None where it is no new work."""
+        """The bytes that refuse a POST; None if it is not new work."""
         if target not in self._beginning:
             return None
         answer = self.busy()
@@ -53,7 +53,7 @@ class NewWork:
         return head + answer.content
 
     def refuse(self, exchange: Exchange) -> None:
-        """Answers new work while too much waits; its body is dropped, so that its connection is kept."""
+        """Refuses new work while too much waits. Its body is dropped, so that the connection is kept."""
         exchange.request_id = self.id_of(exchange.headers)
         exchange.drop()
         responding.write(exchange, self.busy())
@@ -63,7 +63,7 @@ class NewWork:
         return self._too_many if self._waiting.count >= self._waiting.limit else self._too_long
 
     def id_of(self, headers: dict[bytes, bytes]) -> bytes:
-        """The id of a request: that of its caller, or one of this process."""
+        """The id of a request: the caller's, or else a new one of this process."""
         given = headers.get(b"x-request-id")
         if given is not None and REQUEST_ID.fullmatch(given):
             return given

@@ -1,4 +1,4 @@
-"""The operations of the message path as HTTP has them: one table for single calls and for the operations of a bulk."""
+"""The HTTP calls that are operations of the message path: one table for single calls and for items of a bulk."""
 
 import uuid
 from collections.abc import Callable
@@ -26,7 +26,7 @@ Made = TypeVar("Made", bound=Operation[Any])
 
 
 class Source(Protocol):
-    """Where an operation comes from: its caller, the trace it belongs to, and the bytes of its request."""
+    """The source of an operation: its caller, its trace, and the bytes of its request."""
 
     @property
     def caller(self) -> Caller: ...
@@ -38,7 +38,7 @@ class Source(Protocol):
     def size(self) -> int: ...
 
 
-# What an operation that is written is answered: a status, and what is encoded.
+# The answer to a written operation: a status, and the value to be encoded.
 Answered = tuple[int, object]
 
 
@@ -53,13 +53,13 @@ class Call(Generic[Given, Made]):
         answered: Callable[[Made], Answered],
         require: Callable[..., None] | None = None,
     ) -> None:
-        # As a view has it: the schema's id of the call.
+        # The name of the view, which is the schema's id of the call.
         self.__name__ = name
         self.shape = shape
-        # Takes what is given, its source, and the path's parameters. Raises a Refusal.
+        # Makes the operation from the decoded body, its source and the path's parameters. Raises a Refusal.
         self.make = make
         self.answered = answered
-        # Raises NoPermission before the body is decoded, where the path says enough.
+        # Raises NoPermission before the body is decoded, if the path is enough to decide.
         self._require = require
 
     def operation(self, request: DataRequest, **named: Any) -> Made:
@@ -69,7 +69,7 @@ class Call(Generic[Given, Made]):
         return self.make(request.decode(self.shape), request, **named)
 
     def answer(self, operation: Made) -> Answer:
-        """The answer to an operation that is written."""
+        """The answer to an operation that was written."""
         status, document = self.answered(operation)
         return Answer(encode(document), status)
 
@@ -83,7 +83,7 @@ class Call(Generic[Given, Made]):
 
 
 async def rest_of(operation: Operation[Any], *, is_ready: bool) -> None:
-    """The rest of the way of an operation that was asked whether it is ready."""
+    """The rest of an operation after `ready`: completes it if needed, and has it written."""
     if not is_ready:
         await operation.complete()
     await writer.write(operation)
@@ -114,7 +114,7 @@ def _end(given: EndTransaction, source: Source, transaction_id: str | uuid.UUID)
 
 
 def _ended(end: End) -> Answered:
-    """200 for a decision, 202 for an UNKNOWN."""
+    """The status: 200 for a decision, 202 for UNKNOWN."""
     return 202 if end.decision == "UNKNOWN" else 200, end.result
 
 

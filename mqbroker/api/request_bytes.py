@@ -1,4 +1,4 @@
-"""Limits: how many bytes the request of each call may have. The rule itself is on decoded bytes, MAX_MESSAGE_BYTES."""
+"""The most bytes of a request, for each call. The rule for messages, MAX_MESSAGE_BYTES, is about decoded bytes."""
 
 from django.conf import settings
 

@@ -1,4 +1,4 @@
-"""Requests of the data plane: what a view reads of one, and how queries and ids are decoded."""
+"""Requests of the data plane: what a view reads from a request, and how queries and ids are decoded."""
 
 import asyncio
 import re
@@ -35,7 +35,7 @@ BLANK_OFFSET = re.compile(r" (\d\d:\d\d)$")
 
 
 class DataRequest:
-    """A request of the data plane: its caller, its body, its headers, and what its answer occupies until it is sent."""
+    """A request of the data plane: its caller, body and headers, and the bytes of its answer until it is sent."""
 
     __slots__ = ("_body", "_exchange", "_hold", "_keys", "caller")
 
@@ -64,7 +64,7 @@ class DataRequest:
         return self._exchange.client
 
     async def caller_now(self) -> Caller:
-        """The caller as its key is now: while a request waits, the key may be changed, revoked or expire.
+        """The caller with its key looked up again: while a request waits, the key may be changed, revoked or expire.
 
         Raises Unauthenticated.
         """
@@ -77,7 +77,7 @@ class DataRequest:
             self._hold.__exit__()
 
     def signed(self, reason: str | None = None) -> Signature:
-        """Who changes something by this request, for the audit."""
+        """The signature of this request for the audit."""
         return Signature("key", self.caller.name, self._exchange.request_id.decode("latin-1"), reason)
 
     @property
@@ -87,19 +87,19 @@ class DataRequest:
 
     @property
     def is_large(self) -> bool:
-        """Whether its body is to be read in steps."""
+        """Whether the body has to be decoded in steps."""
         return large_bodies.is_large(self._body)
 
     def decode(self, shape: type[Shape], part: bytes | None = None) -> Shape:
-        """The body, or a part of it, with whole names; it is not large. Raises what `json_bodies.decode` raises."""
+        """The decoded body, or a part of it, with whole names; not for large bodies. Raises as `json_bodies.decode`."""
         found = decoded(shape, self._body if part is None else part)
         namespace = self._exchange.namespace
         return found if namespace is None else namespace.wrap_names(found)
 
     async def given(self, shape: type[Shape], *, optional: bool = False) -> Shape:
-        """The body with whole names; in steps where it is large. An `optional` one that is empty is an empty object.
+        """The decoded body with whole names, in steps if it is large. With `optional` an empty body is an empty object.
 
-        Raises what `large_bodies.reading` raises.
+        Raises as `large_bodies.reading`.
         """
         if not self.is_large:
             return self.decode(shape, b"{}" if optional and not self._body else None)
@@ -110,7 +110,7 @@ class DataRequest:
     async def each(self, shape: type[object], kind: Any) -> list[tuple[Any, int]]:
         """Each object of the list of a large body, or its refusal, with whole names, and its bytes.
 
-        Raises what `large_bodies.reading_each` raises.
+        Raises as `large_bodies.reading_each`.
         """
         found = await pacing.through(large_bodies.reading_each(shape, self._body, kind))
         if (namespace := self._exchange.namespace) is not None:
@@ -132,13 +132,13 @@ class DataRequest:
     def query(self, *names: str) -> Query:
         """The values of the query string by name; a name without a value is left out.
 
-        Raises MessageIllegal for a name that is none of these: a filter that is misspelt would not filter.
+        Raises MessageIllegal for any other name, because a misspelt filter would not filter.
         """
         given = self.query_with_blanks(*names)
         return {name: values for name, found in given.items() if (values := [value for value in found if value])}
 
     def query_with_blanks(self, *names: str) -> Query:
-        """As `query`, with the names without a value."""
+        """As `query`, including names without a value."""
         found = parse_qs(self._exchange.query_string.decode("latin-1"), keep_blank_values=True)
         if unknown := ", ".join(name[:40] for name in found if name not in names):
             raise MessageIllegal(f"There is no field {unknown[:200]} here: the fields are {', '.join(names)}.")
@@ -160,7 +160,7 @@ def entered(
 def number(query: Query, name: str, default: int) -> int:
     """A whole number of the query string.
 
-    Raises MessageIllegal when it is none, or does not fit in 64 bits.
+    Raises MessageIllegal if it is not a number or does not fit into 64 bits.
     """
     given = query.get(name, [str(default)])[-1]
     if not WHOLE.fullmatch(given) or not -(2**63) <= int(given) < 2**63:
@@ -169,10 +169,7 @@ def number(query: Query, name: str, default: int) -> int:
 
 
 def time(name: str, given: str | None) -> datetime | None:
-    """A time of the query string, in UTC; None when it is left out.
-
-    Raises MessageIllegal when it is no time.
-    """
+    """A time of the query string, in UTC; None if it is missing. Raises MessageIllegal if it is not a time."""
     if given is None:
         return None
     try:
@@ -182,12 +179,9 @@ def time(name: str, given: str | None) -> datetime | None:
 
 
 def transaction_id(given: str) -> uuid.UUID:
-    """The transaction that a path names.
-
-    Raises TransactionNotFound for what is no UUID: no such transaction exists.
-    """
+    """The id of the transaction in a path. Raises TransactionNotFound if it is not a UUID."""
     try:
-        # In 0.2 µs, where UUID() takes 1.2; that one reads other forms of an id, too.
+        # In 0.2 µs; UUID() takes 1.2 µs, and accepts other forms of an id too.
         return msgspec.convert(given, uuid.UUID)
     except msgspec.ValidationError:
         pass
@@ -198,10 +192,7 @@ def transaction_id(given: str) -> uuid.UUID:
 
 
 def message_id(given: str) -> uuid.UUID:
-    """The message that a path names.
-
-    Raises MessageNotFound for what is no UUID: no such message exists.
-    """
+    """The id of the message in a path. Raises MessageNotFound if it is not a UUID."""
     try:
         return uuid.UUID(given)
     except ValueError as problem:
@@ -209,7 +200,7 @@ def message_id(given: str) -> uuid.UUID:
 
 
 def begin_request() -> None:
-    """A task begins to serve a request: in no cell yet, with the patience of one, and with nothing unpacked."""
+    """Prepares a task for serving a request: in no cell yet, with a request's patience, nothing unpacked."""
     runtime.begin()
     patience.begin(patience.REQUEST_SECONDS)
     unpacking.begin()

@@ -1,4 +1,4 @@
-"""How an answer leaves: whole, or in parts where its messages are large, with the request's id."""
+"""Sends answers: whole, or in parts if their messages are large, with the request's id."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ from store.process import pacing, runtime
 
 
 async def send(exchange: Exchange, answer: Answer, body: Body) -> None:
-    """Sends an answer, unless its caller has hung up and what it would have received is given back."""
+    """Sends an answer. If the caller has hung up, gives its deliveries or checks back instead."""
     if answer.give_back is not None:
         # A hang-up that arrived while the answer was encoded becomes visible within two turns of the event loop.
         await asyncio.sleep(0)
@@ -37,7 +37,7 @@ async def send(exchange: Exchange, answer: Answer, body: Body) -> None:
 
 
 async def _encode(exchange: Exchange, answer: Answer) -> None:
-    """Encodes an answer that is whole in the coding that its caller takes."""
+    """Encodes a whole answer in a coding that the caller accepts."""
     coding = codings.wanted(exchange.headers, answer.headers, len(answer.content))
     if coding is None:
         return
@@ -48,10 +48,10 @@ async def _encode(exchange: Exchange, answer: Answer) -> None:
 
 
 async def _write_page(exchange: Exchange, page: MessagesAnswer) -> None:
-    """Sends a page part by part, each once the one before it has left. Small requests run between the parts.
+    """Sends a page part by part, each after the part before has left. Small requests run between the parts.
 
-    A caller that hangs up before the last part, or is given up as it reads too slowly, has received no message: half an
-    object is no JSON. What it would have received is given back.
+    If the caller hangs up before the last part, or is cut off because it reads too slowly, it has received no message,
+    because half an object is not JSON. Then its deliveries or checks are given back.
     """
     coding = codings.wanted(exchange.headers, page.headers, WHOLE_BYTES)
     headers = page.headers if coding is None else (*page.headers, *codings.named(coding))
@@ -80,13 +80,13 @@ async def _write_parts(exchange: Exchange, page: MessagesAnswer, coder: Coder | 
 
 
 def end(exchange: Exchange, answer: Answer, body: Body) -> None:
-    """Sends an answer that is whole, and gives back the place of the request's body."""
+    """Sends a whole answer, and returns the bytes of the request's body to their budget."""
     write(exchange, answer)
     body.release()
 
 
 def write(exchange: Exchange, answer: Answer) -> None:
-    """Sends an answer that is whole, with the request's id."""
+    """Sends a whole answer with the request's id."""
     if exchange.namespace is not None:
         answer.show(exchange.namespace)
     _write(exchange, answer)
@@ -97,6 +97,6 @@ def _write(exchange: Exchange, answer: Answer) -> None:
 
 
 def described(exchange: Exchange) -> dict[str, str]:
-    """What a log record of a request holds."""
+    """The fields of a log record about a request."""
     name = exchange.request_id.decode("latin-1")
     return {"method": exchange.method, "path": exchange.path, "request_id": name}

@@ -1,4 +1,4 @@
-"""The router of the data plane: finds a path's route in two dictionaries. Django's resolver tries one after another."""
+"""The router of the data plane: finds the route of a path in two dictionaries; Django's resolver tries all patterns."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -8,17 +8,17 @@ from operator import itemgetter
 
 from mqbroker.api.answers import Answer
 
-# It takes the request and the path's parameters.
+# Called with the request and the path's parameters.
 View = Callable[..., Awaitable[Answer]]
 Limit = Callable[[], int]
 # The values of a path's parameters by name.
 Named = dict[str, str | int]
 
 
-# As Django writes it, for the control plane has the same paths: <str:group> stands for any part of a path that is not
-# empty, <int:queue_id> for digits.
+# Parameters in Django's syntax, because the control plane has the same paths: <str:group> stands for any part of a path
+# that is not empty, <int:queue_id> for digits.
 PARAMETER = re.compile(r"<(str|int):(\w+)>")
-# Python's int() refuses longer ones.
+# The most digits of a number; Python's int() refuses very long ones.
 MAX_DIGITS = 4300
 
 
@@ -26,24 +26,25 @@ MAX_DIGITS = 4300
 class Route:
     """A path: its pattern without the first slash, the view of each method, and the most bytes of a body.
 
-    `begins`: its POST is new work, which waits or is refused while there is too much of it; it has no parameters.
+    `begins`: the POST is new work, which waits or is refused while there is too much. The path then has no parameters.
     """
 
     pattern: str
     views: Mapping[str, View]
     limit: Limit
     begins: bool = False
-    # The verbs of scopes, of which a key has one before a long body of its is read. The view asks for the whole scope.
+    # The verbs of scopes: a key must have a scope with one of them before its long body is read. The view checks the
+    # whole scope.
     verbs: tuple[str, ...] = ()
 
     @cached_property
     def most_bytes(self) -> int:
-        """The most bytes of a body, as this process is set."""
+        """The most bytes of a body, by the settings of this process."""
         return self.limit()
 
     @property
     def methods(self) -> list[str]:
-        """The methods that a caller may use; where there is a GET there is a HEAD."""
+        """The methods that a caller may use. With GET there is also HEAD."""
         return sorted({*self.views, *(["HEAD"] if "GET" in self.views else [])})
 
     @property
@@ -54,13 +55,13 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A route with parameters, by the numbers of the path's parts that are one."""
+    """A route with parameters, by the positions of the parameters in the path."""
 
     route: Route
     parameters: tuple[tuple[int, str, str], ...]
 
     def named(self, parts: list[str]) -> Named | None:
-        """The values of the parameters; None where a part has not its type."""
+        """The values of the parameters; None if a part does not have its type."""
         values: Named = {}
         for number, kind, name in self.parameters:
             part = parts[number]
@@ -74,11 +75,11 @@ class Template:
 
 
 class Router:
-    """The routes by path: a whole path in one dictionary, one with parameters by its constant parts in another."""
+    """The routes by path: paths without parameters in one dictionary, others by their constant parts in another."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._fixed: dict[str, Route] = {}
-        # By the number of a path's parts: what takes the constant ones out of them, and the templates by those.
+        # By the number of parts of a path: functions that pick the constant parts, and the templates by these parts.
         self._templates: dict[int, tuple[Callable[[list[str]], object], dict[object, Template]]] = {}
         for route in routes:
             self._add(route)

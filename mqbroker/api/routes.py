@@ -11,9 +11,9 @@ def route(
     begins: bool = False,
     **views: View,
 ) -> Route:
-    """A path whose methods have views of their own; a request may have as many bytes as `limit` returns.
+    """A path whose methods have views here. `limit` returns the most bytes of a request.
 
-    A body is read of a key with a scope of one of the verbs.
+    A body is only read for a key that has a scope with one of the verbs.
     """
     return Route(pattern, views, limit, begins, verbs)
 

@@ -1,4 +1,4 @@
-"""Large answers that lie whole in memory until their callers have read them: so many bytes at most, in each process."""
+"""Limits the bytes of large answers that are in memory until their callers have read them, in each process."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ from mqbroker.wire.heads import Headers
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# What is no larger is handed to its socket without more ado, which takes most of it.
+# Answers up to this size are not counted: most of their bytes go into the socket at once.
 SMALL_BYTES = 64 * 1024
 MOST_BYTES = 16 * 1024 * 1024
 
@@ -19,8 +19,8 @@ MOST_BYTES = 16 * 1024 * 1024
 class Unread:
     """The large answers of one process that are under way, the oldest first.
 
-    What an answer says has been done, and its bytes are there: it can neither wait nor be refused. So the answer that
-    was begun first is cut where another one finds no room: its caller has had the longest time to read it.
+    An answer reports work that is done, and its bytes are in memory, so it can neither wait nor be refused. If there is
+    no room for a new answer, the oldest answer is cut, because its caller has had the longest time to read it.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Unread:
         self._bytes = 0
 
     async def send(self, exchange: Exchange, status: int, headers: Headers, content: bytes) -> bool:
-        """Sends an answer, and returns when it has left, but for a few bytes; False when it is given up instead."""
+        """Sends an answer, and waits until all but a few bytes have left. False if the answer was cut instead."""
         size = len(content)
         length = (b"content-length", b"%d" % size)
         is_cut = asyncio.get_running_loop().create_future()
@@ -51,7 +51,7 @@ class Unread:
             self._bytes -= self._sizes.pop(is_cut, 0)
 
     def _cut(self) -> None:
-        """Gives up the oldest answers while there are too many bytes, but not the newest one."""
+        """Cuts the oldest answers while there are too many bytes, but never the newest answer."""
         while self._bytes > MOST_BYTES and len(self._sizes) > 1:
             is_cut = next(iter(self._sizes))
             self._bytes -= self._sizes.pop(is_cut)
