@@ -1,12 +1,12 @@
 """Large bodies of JSON, read in steps: no part of the work takes the event loop for longer than some milliseconds.
 
-A decoder in C has the event loop until it ends, a thread of its own too: 16 MB of `1,1,1` took 11 s and 1.9 GB. So a
-scan looks at the body first, piece by piece. It refuses what has more values than a legal request, and it finds
+A decoder in C blocks the event loop until it ends, even in another thread: 16 MB of `1,1,1` took 11 s and 1.9 GB. So
+the body is first scanned, piece by piece. The scan refuses a body with more values than a valid request, and finds
 
 1. the long texts, which are bodies of messages: each is decoded piece by piece;
 2. the objects of the one list of messages or operations that a request may have: so many are decoded at a time.
 
-What is left has the other fields, and is small.
+The rest of the body has the other fields, and is small.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ from store.errors import MessageIllegal, Refusal
 from store.messages import Message
 
 Shape = TypeVar("Shape")
-# A body of so many bytes has few values, whatever it is.
+# A body of at most this size has few values in any case.
 FEW_BYTES = 64 * 1024
 # The fields of a message whose texts may be long.
 BODIES = frozenset(("body", "body_base64"))
@@ -31,15 +31,15 @@ _text = msgspec.json.Decoder(str).decode
 
 
 def is_large(body: bytes) -> bool:
-    """Whether a body is to be read in steps."""
+    """Whether a body has to be decoded in steps."""
     if len(body) <= FEW_BYTES:
         return False
     return len(body) > AT_ONCE_BYTES or body.count(b",") + body.count(b"{") + body.count(b"[") > MANY_VALUES
 
 
 def reading(shape: type[Shape], body: bytes) -> Work[Shape]:
-    """As `decode`, of a large body. Raises MessageIllegal, too, for more values or longer texts than are legal."""
-    # mypy takes no class for Hashable.
+    """As `decode`, for a large body. Also raises MessageIllegal for more values or longer texts than are valid."""
+    # mypy does not accept a class as Hashable.
     known: Any = shape
     name, kind = _list_of(known)
     outline = yield from _outline(shape, body)
@@ -84,7 +84,7 @@ def _outline(shape: Any, body: bytes) -> Work[Outline]:
     except Excess as excess:
         name, before = outline.before_excess()
         if before:
-            # A field that is wrong whatever it has, and one before it, is named for that.
+            # An error in this field or before it is named first.
             decode(shape, before)
         of_field = f"The field {name!r} of the request" if before else "The request"
         raise MessageIllegal(f"{of_field} has {excess}.") from excess
@@ -95,14 +95,14 @@ def _members(kind: Any, name: str, together: bytes) -> list[Any]:
     try:
         found: list[Any] = decode(list[kind], together)
     except MessageIllegal as problem:
-        # The list was decoded by itself.
+        # The list was decoded alone, so the path in the error lacks its name.
         raise MessageIllegal(str(problem).replace("`$[", f"`$.{name}[")) from problem
     return found
 
 
 @cache
 def _list_of(shape: Any) -> tuple[str, Any]:
-    """The field of a shape that is a list of structs or of what is to be decoded, and what it lists; empty: none."""
+    """The field of a shape that is a list of structs or raw objects, and their type; an empty name if there is none."""
     for field in msgspec.structs.fields(shape):
         for kind in get_args(field.type) if isinstance(field.type, UnionType) else (field.type,):
             if get_origin(kind) is list and _is_object(get_args(kind)[0]):
@@ -116,7 +116,7 @@ def _is_object(kind: Any) -> bool:
 
 
 def _restored(outline: Outline, found: Sequence[Any], within: Span) -> Work[None]:
-    """Puts long texts where their marks stand."""
+    """Puts the long texts in place of their marks."""
     left = outline.marks(within)
     messages = list(_messages(found)) if left else []
     for message in messages:
@@ -124,7 +124,7 @@ def _restored(outline: Outline, found: Sequence[Any], within: Span) -> Work[None
             span = left.pop(getattr(message, name) or "", None)
             if span is not None:
                 setattr(message, name, (yield from _decoded(outline, span)))
-    # A property may be called so, too.
+    # A property may also have one of these names.
     for properties in [message.properties or {} for message in messages]:
         for name in properties.keys() & BODIES:
             if (span := left.pop(properties[name], None)) is not None:
@@ -134,7 +134,7 @@ def _restored(outline: Outline, found: Sequence[Any], within: Span) -> Work[None
 
 
 def _messages(found: Sequence[Any]) -> Iterator[Message]:
-    """The messages among what was decoded, and those of a half message with several or of an ack."""
+    """The decoded messages, including those within transactions of several messages and acks."""
     for one in found:
         if isinstance(one, Message):
             yield one

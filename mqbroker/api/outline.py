@@ -1,4 +1,4 @@
-"""The outline of a large JSON text: where its long texts are, and the objects of its list, found in steps."""
+"""The outline of a large JSON text: the places of its long texts and of the objects of its list, found in steps."""
 
 import re
 import secrets
@@ -12,31 +12,31 @@ from mqbroker.api.json_bodies import no_json
 from store.errors import MessageIllegal
 
 Result = TypeVar("Result")
-# Yields where the work may rest.
+# Work in steps: yields where it may pause.
 Work = Generator[None, None, Result]
 Span = tuple[int, int]
 
-# What is decoded at once: a body, or objects together; it takes 2 to 3 ms at the worst.
+# The most that is decoded at once, a body or several objects: bytes, values, objects. It takes at most 2 to 3 ms.
 AT_ONCE_BYTES = 512 * 1024
 MANY_VALUES = 20_000
 MANY_OBJECTS = 512
-# Of the other fields together, and of one object. A legal message has 16 KiB of keys, of one byte at least, and 128
-# properties; 128 messages of a transaction in a bulk, with 128 properties each, are one object.
+# The most values of one object, and of all fields beside the objects. A valid message has 16 KiB of keys of at least
+# one byte, and 128 properties; a transaction of 128 messages with 128 properties each is one object of a bulk.
 MOST_VALUES = 24_000
-# Of all objects: 1,000 messages with 128 properties and 200 keys each.
+# The most values of all objects: 1,000 messages with 128 properties and 200 keys each have fewer.
 MOST_VALUES_IN_ALL = 400_000
-# A batch of more messages, and a bulk of more operations, is refused in any case.
+# The most objects: a larger batch or bulk is refused anyway.
 MOST_OBJECTS = 4096
 MOST_DEPTH = 64
 MOST_NAME_BYTES = 80
-# Of the same, without long texts.
+# The most bytes of an object, and of all fields beside the objects, without long texts.
 MOST_BYTES = 5 * 1024 * 1024
-# From this length on a body of a message is a long text.
+# A body of a message that is longer than this is a long text.
 BODY_BYTES = 16 * 1024
 BODIES = (b'"body"', b'"body_base64"')
-# No legal text but a body is longer: 16 KiB of which each byte is written as \u0061.
+# The longest valid text except a body: 16 KiB of which each byte is written as \u0061.
 LONGEST_BYTES = 128 * 1024
-# Between two looks at the clock: some 0.2 ms.
+# The tokens between two pauses: some 0.2 ms.
 PAUSE_TOKENS = 512
 
 TOKEN = re.compile(rb'"[^"]*"?|[\[\]{},]')
@@ -46,35 +46,35 @@ SPACES = b" \t\r\n"
 
 
 class Excess(Exception):
-    """A field has more than a legal one: what it has."""
+    """A field has more values or bytes than a valid field; the text says how many."""
 
 
 class Outline:
-    """Where the long texts of a JSON text are, and the objects of its list of a name."""
+    """The places of long texts in a JSON text, and of the objects in its list with a given name."""
 
     def __init__(self, body: bytes, name: str) -> None:
         self.objects: list[Span] = []
         self._body = body
         self._name = f'"{name}"'.encode() if name else b""
-        # Stands for a long text: no caller can guess it.
+        # Replaces long texts; no caller can guess it.
         self._mark = secrets.token_hex(8)
         self._texts: list[Span] = []
-        # Between characters, at which a long text can be cut.
+        # Places between characters, at which a long text can be cut.
         self._cuts: list[int] = []
-        # The lists of that name: where they begin and end, and the numbers of their first and their next object.
+        # The lists with that name: their begin and end, and the range of their objects by number.
         self._lists: list[tuple[Span, Span]] = []
         self._values_of: list[int] = []
-        # Of the scan: the brackets that are open, where the open text, list and object begin, the last text.
+        # The state of the scan: the open brackets, where the open text, list and object begin, the last text.
         self._open = bytearray()
         self._text = self._list = self._object = -1
         self._last: Span = (0, 0)
-        # The last field with a list or an object, or with too long a text: its name, and where its value begins.
+        # The last field with a list, an object or too long a text: its name, and where its value begins.
         self._field, self._value = (0, 0), 0
-        # Values of the open object, of all others, and beside the objects.
+        # The number of values in the open object, in all other objects, and beside the objects.
         self._values = self._values_in_all = self._values_beside = 0
 
     def scan(self) -> Work[None]:
-        """Looks at the body, piece by piece."""
+        """Scans the body, piece by piece."""
         for at, masked in json_pieces.of(self._body):
             yield from self._scan_piece(at, masked)
             self._cuts.append(at + len(masked))
@@ -157,7 +157,7 @@ class Outline:
         self._values, self._object = self._values_beside, -1
 
     def written(self, begin: int, end: int) -> bytes:
-        """A part of the body, in which marks stand for long texts. Raises MessageIllegal where it is too long."""
+        """A part of the body with marks in place of long texts. Raises MessageIllegal if it is too long."""
         parts: list[bytes] = []
         for number in self._texts_in(begin, end):
             since, until = self._texts[number]
@@ -178,7 +178,7 @@ class Outline:
         return {f"{self._mark}{number}": self._texts[number] for number in self._texts_in(*within)}
 
     def parts(self, text: Span) -> Iterator[bytes]:
-        """What is between the quotes of a long text, cut between characters."""
+        """The content between the quotes of a long text, cut between characters."""
         begin, end = text
         cuts = self._cuts[bisect_left(self._cuts, begin + 2) : bisect_left(self._cuts, end)]
         for since, until in zip((begin + 1, *cuts), (*cuts, end - 1), strict=True):
@@ -189,7 +189,7 @@ class Outline:
         return self._beside(len(self._body))
 
     def before_excess(self) -> tuple[str, bytes]:
-        """The name of the field with too much, and the body without the objects to there, as an object; or nothing."""
+        """The name of the field with too much, and the body before it without the objects, as an object; or nothing."""
         if not self._value:
             return "", b""
         name = self._body[slice(*self._field)][:MOST_NAME_BYTES].decode("utf-8", "replace").strip('"')
@@ -204,7 +204,7 @@ class Outline:
         return self._of_size(b"".join((*parts, self.written(at, until))))
 
     def _between(self, begin: int, end: int, objects: Sequence[Span]) -> bytes:
-        """What of a list is neither an object nor a comma between two of them: empty in a list of objects alone."""
+        """The parts of a list that are neither objects nor commas between them: empty in a list of only objects."""
         if not objects:
             return self.written(begin, end)
         ends = (begin, objects[0][0]), (objects[-1][1], end)
@@ -215,7 +215,7 @@ class Outline:
         return b",".join(filter(None, found))
 
     def groups(self) -> Iterator[bytes]:
-        """The objects, some together as a list."""
+        """The objects, several at a time as a list."""
         parts: list[bytes] = []
         size = values = 0
         for span, count in zip(self.objects, self._values_of, strict=True):

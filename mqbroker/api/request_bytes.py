@@ -8,26 +8,28 @@ from store.messages import MAX_PROPERTIES_BYTES
 from store.process.budget import RESERVED_PART
 from transactions.operations import validation
 
-# The longest JSON of a legal body: four characters of base64 for three bytes, and each may be written as \u002B.
-# A text is shorter: a control character is one byte and six of JSON, such as \u0001.
+# The longest JSON of a valid body: base64 has four characters for three bytes, and each may be written as \u002B. Text
+# is shorter: a control character of one byte has six in JSON, such as \u0001.
 ENCODED_BYTES_PER_BYTE = 8
-# The other fields of a message. Tags, keys and properties have 16 KiB together; the longest JSON of a byte of them is a
-# key of one character, "\u00XX", with its quotes and comma. The rest has short limits of its own.
+# The most bytes of JSON for the other fields of a message. Tags, keys and properties have 16 KiB together; in JSON a
+# byte takes the most as a key of one character, "\u00XX", with quotes and comma. The other fields have short limits.
 FIELDS_BYTES = 9 * MAX_PROPERTIES_BYTES + 16 * 1024
-# 1,000 receipt handles or ids, of which each character may be written as \u0061, take a third of it.
+# The most bytes of a call with 1,000 receipt handles or ids, which take a third of this if each character is written as
+# \u0061.
 CALL_BYTES = 1024 * 1024
-# A few short fields. No limit is lower: a body that has arrived with its head is held to nothing else.
+# The most bytes of a call with a few short fields. No limit is lower, so a body of this size that has arrived with its
+# head needs no other check.
 SHORT_CALL_BYTES = 64 * 1024
-# Configuration is small; only messages are large, and those go to the data plane.
+# The most bytes for the control plane: configuration is small, and messages go to the data plane.
 CONTROL_BYTES = 256 * 1024
-# A form of the console: names, and the ids of a page's selected rows.
+# The most bytes of a form of the console, with names and the ids of selected rows.
 FORM_BYTES = 64 * 1024
 
 
 def of_messages(count: int) -> int:
-    """Bytes of a request with up to `count` messages whose bodies have MAX_MESSAGE_BYTES together.
+    """The most bytes of a request with up to `count` messages whose bodies together have MAX_MESSAGE_BYTES.
 
-    Not more than what one request may have of the bytes in flight, but always enough for one message.
+    Limited by the bytes that one request may have in flight, but always enough for one message.
     """
     bodies = ENCODED_BYTES_PER_BYTE * settings.MAX_MESSAGE_BYTES
     most = settings.REQUESTS_IN_FLIGHT_BYTES - settings.REQUESTS_IN_FLIGHT_BYTES // RESERVED_PART

@@ -35,26 +35,26 @@ class Line(Protocol):
         """The address of this end."""
 
     def hold(self, size: int) -> bool:
-        """Counts bytes of requests that wait for those before them; whether all connections have room for so many."""
+        """Counts bytes of requests that wait for earlier ones. False if the connections have no room for them."""
 
     def write(self, data: bytes | memoryview) -> None:
         """Sends bytes, or keeps them until the socket takes them."""
 
     async def drained(self) -> None:
-        """Returns when the bytes have left, but for a few."""
+        """Waits until all bytes but a few have left."""
 
     def read_on(self) -> None:
         """Reads further bytes of a body."""
 
     def cut(self) -> None:
-        """Ends the connection: what was sent is no whole answer."""
+        """Closes the connection, because the answer that was begun is not complete."""
 
     def answered(self, exchange: "Exchange") -> None:
-        """The answer is complete: the next request, or the end of the connection."""
+        """Called when the answer is complete: serves the next request, or closes the connection."""
 
 
 class Tally(Protocol):
-    """What an exchange tells of its answer."""
+    """Counts the answers of exchanges."""
 
     def count(self, status: int, began: float) -> None:
         """Counts a complete answer by its status; `began` is when its request began."""
