@@ -1,4 +1,4 @@
-"""What the API answers about transactions: the structs that it encodes and that its schema is made from."""
+"""The API's answers about transactions: the structs that are encoded and from which the schema is made."""
 
 import uuid
 from collections.abc import Mapping
@@ -11,13 +11,13 @@ from msgspec import UNSET, UnsetType
 from store.messages import Time
 from transactions.rows import CheckAnswer, Decider, Decision, State, TransactionRow
 
-# What can happen to a transaction; the trace of a message names it alike.
+# The events of a transaction. The trace of a message uses the same names.
 TransactionEventName = Literal["prepared", "check", "end", "discard", "resume"]
 Name = TypeVar("Name", bound=str)
 
 
 class TransactionPart(msgspec.Struct):
-    """A message of a transaction; its offset is null until it is visible."""
+    """A message of a transaction. Its queue offset is null until it is visible."""
 
     message_id: uuid.UUID
     topic: str
@@ -26,7 +26,7 @@ class TransactionPart(msgspec.Struct):
 
 
 class EventOf(msgspec.Struct, Generic[Name]):
-    """Something that happened, by its name, with the fields of what happens to transactions: they are listed once."""
+    """An event by its name, with the fields of all events of transactions, which are listed only here."""
 
     event: Name
     at: Time
@@ -42,16 +42,16 @@ class EventOf(msgspec.Struct, Generic[Name]):
 
 
 class TransactionEvent(EventOf[TransactionEventName]):
-    """Something that happened to a transaction.
+    """An event of a transaction.
 
     prepared has no other fields. end, discard and resume have `state` (the decision), `by` (producer, check, operator
-    or limit) and `remark`. check has the rest: `endpoint` is null when it was handed out to a poll, `answer` is null
-    when no producer was reached, and only a `counted` one counts.
+    or limit) and `remark`. check has the other fields: `endpoint` is null if the check was handed to a poll, `answer`
+    is null if no producer was reached, and `counted` is whether it counts for the limit of checks.
     """
 
 
 class TransactionHistory(msgspec.Struct):
-    """A transaction with everything that happened to it, in the order of time."""
+    """A transaction with all its events in the order of time."""
 
     transaction_id: uuid.UUID
     producer_group: str
@@ -81,9 +81,9 @@ class TransactionSummary(msgspec.Struct):
 
 
 class Begun(msgspec.Struct, gc=False):
-    """A transaction whose half messages are stored. `duplicate`: it was begun before, and this is how it stands.
+    """A transaction whose half messages are stored. `duplicate`: it was begun before, and this is its current state.
 
-    `cell` is where it lies, only where there are several: its end should have the `topic` of one of its messages then.
+    `cell` is the transaction's cell, if there are several; then its end should have the `topic` of one of its messages.
     """
 
     transaction_id: uuid.UUID
@@ -97,7 +97,7 @@ class Begun(msgspec.Struct, gc=False):
 
 
 class EndedMessage(msgspec.Struct, gc=False):
-    """A message of an ended transaction; its offset is null when it is rolled back, still delayed, or recalled."""
+    """A message of an ended transaction. Its queue offset is null after a rollback or recall, and during its delay."""
 
     message_id: uuid.UUID
     queue_id: int
@@ -108,7 +108,7 @@ class EndedMessage(msgspec.Struct, gc=False):
 
 
 class Ended(msgspec.Struct):
-    """How a transaction stands after an end."""
+    """The state of a transaction after an end."""
 
     transaction_id: uuid.UUID
     state: State
@@ -116,7 +116,7 @@ class Ended(msgspec.Struct):
 
 
 class Awaited(msgspec.Struct):
-    """A pending transaction whose next check was set anew."""
+    """A pending transaction whose next check got a new time."""
 
     transaction_id: uuid.UUID
     state: Literal["PREPARED"]
@@ -125,7 +125,7 @@ class Awaited(msgspec.Struct):
 
 
 def awaited(transaction_id: uuid.UUID, check_times: int, next_check_at: datetime) -> Awaited:
-    """The answer to a check or a resume that was asked for by an operator."""
+    """The answer to a check or a resume that an operator requested."""
     return Awaited(transaction_id, "PREPARED", check_times, next_check_at)
 
 
@@ -140,5 +140,5 @@ def parts(transaction: TransactionRow, topics: Mapping[int, str]) -> list[Transa
 
 
 def next_check_at(transaction: TransactionRow) -> datetime | None:
-    """When a transaction is checked next; None unless it is pending: a discarded one has a time, and no check."""
+    """When a transaction is checked next; None unless it is pending, although a discarded row has a time too."""
     return transaction.next_check_at if transaction.state == "PREPARED" else None

@@ -45,7 +45,7 @@ async def receive(request: DataRequest, group: str) -> Answer:
 
 
 async def _acked_before(caller: Caller, group: str, handles: list[str] | None) -> dict[str, object] | None:
-    """Acks what a receive brings before it begins; None where it brings nothing."""
+    """Acks the deliveries in a receive before the receive begins; None if it has none."""
     if handles is None:
         return None
     ack = Ack(group, handles, caller)
@@ -116,26 +116,26 @@ async def redrive(request: DataRequest, group: str) -> Answer:
 
 
 def redriven_of(result: Letter | Refusal) -> dict[str, object]:
-    """What became of one dead letter: 200 and the topic it went to, or the problem that met it."""
+    """The outcome for one dead letter: 200 and the topic that it went to, or its problem."""
     if isinstance(result, Refusal):
         return errors.document(result)
     return {"message_id": result.message_id, "status": 200, "topic": result.topic}
 
 
 def require_consume(caller: Caller, group: str) -> None:
-    """Raises NoPermission unless the key may consume in the group, or manage: operators read and set offsets, too."""
+    """Raises NoPermission unless the key may consume in the group, or manage: operators also read and set offsets."""
     if not caller.may_manage_names(group):
         caller.require("consume", group)
 
 
 def require_offsets(caller: Caller, topic: str) -> None:
-    """Raises NoPermission unless the key may read the topic, or manage: offsets and lag tell what a topic holds."""
+    """Raises NoPermission unless the key may read the topic, or manage, because offsets and lag show what it holds."""
     if not caller.may_manage_names(topic):
         caller.require("read", topic)
 
 
 def _may_see_offsets(caller: Caller, group: str, topic: str) -> bool:
-    """Whether a list shows a topic: one that the key may read, or the group's own retries."""
+    """Whether a list shows a topic: the key may read it, or it has the group's own retries."""
     return caller.may_manage_names(topic) or caller.may("read", topic) or group_of(topic, RETRY_PREFIX) == group
 
 
@@ -159,7 +159,7 @@ async def pull(request: DataRequest, topic: str, queue_id: int) -> Answer:
 
 
 async def _pull_internal(request: DataRequest, topic: str, queue_id: int) -> Answer:
-    """The same of RocketMQ's topics of transactions, which are views: with the scope `manage`, and without waiting."""
+    """As `pull`, for RocketMQ's topics of transactions, which are views: with the scope `manage`, without waiting."""
     request.caller.require_manage()
     query = request.query("offset", "max", "cell")
     max_messages = number(query, "max", delivery_pull.DEFAULT_MESSAGES)

@@ -34,7 +34,7 @@ class FoundMessage(msgspec.Struct):
 class FoundMessages(msgspec.Struct):
     """A page of messages, the newest first; `next` is the cursor of the next one, null on the last.
 
-    It may hold fewer than `limit`, even none, although there are more.
+    It may have fewer than `limit`, even none, although more follow.
     """
 
     results: list[FoundMessage]
@@ -49,7 +49,7 @@ async def message(request: DataRequest, message_id: str) -> Answer:
     wanted = found.message.message_id
     is_visible = found.queue_offset is not None or await lookup.is_visible(wanted)
     _require_sight(request.caller, wanted, names[found.message.topic_id], is_visible=is_visible)
-    # Encoding a large body takes milliseconds: those of a crowd of callers must not follow each other without a pause.
+    # Encoding a large body takes milliseconds, so the bodies of many callers are encoded with pauses in between.
     async with pacing.step():
         return answer(_found(found, names, {}))
 
@@ -62,7 +62,7 @@ async def messages_of_topic(request: DataRequest) -> Answer:
     is_internal = name in internal_topics.NAMES
     request.caller.require_manage() if is_internal else request.caller.require("read", name)
     if name in topics.HIDDEN:
-        # Its entries are messages of every topic that no consumer can see.
+        # Its entries are messages of any topic that no consumer can see.
         request.caller.require_manage()
     since, until = requests.time("from", query.get("from")), requests.time("to", query.get("to"))
     if since is not None and until is not None and since >= until:
@@ -97,7 +97,7 @@ async def _internal(
     count: int,
     cell: str | None,
 ) -> Answer:
-    """A page of one of RocketMQ's topics of transactions, which are views."""
+    """A page of one of RocketMQ's two topics of transactions, which are views."""
     if key is not None and name == internal_topics.OP:
         raise MessageIllegal(f"{name} has no keys: look the key up in {internal_topics.HALF}, or in a topic.")
     with runtime.in_cell(internal_topics.cell_of(name, cell or None)):
@@ -123,7 +123,7 @@ async def trace(request: DataRequest, message_id: str) -> Answer:
 
 
 def _require_any(caller: Caller) -> None:
-    """Raises NoPermission for a key that may look up no message, whatever its id."""
+    """Raises NoPermission for a key that may not look up any message."""
     if not caller.may_manage_names():
         caller.require_any("read", "produce")
 

@@ -1,4 +1,4 @@
-"""The operator's calls that decide something; reads and configuration are in `mqbroker.api.control`."""
+"""The operator's calls that decide about transactions; reads and configuration are in `mqbroker.api.control`."""
 
 import uuid
 from typing import Literal
@@ -58,7 +58,7 @@ async def resolve(request: DataRequest, transaction_id: str) -> Answer:
 
 
 async def _managed(request: DataRequest, transaction_id: str) -> uuid.UUID:
-    """The id of a transaction that the key may manage: of one of a namespace, all its topics lie within.
+    """The id of a transaction that the key may manage: for a key in a namespace, all its topics must lie within it.
 
     Raises NoPermission, or TransactionNotFound as for an id that no transaction has.
     """

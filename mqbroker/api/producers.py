@@ -65,7 +65,7 @@ async def receive_checks(request: DataRequest, group: str) -> Answer:
 async def require_topic_of(caller: Caller, message_id: uuid.UUID) -> None:
     """Raises MessageNotFound unless the message is stored and the key may produce to its topic.
 
-    A key for all topics costs no look-up.
+    A key for all topics needs no look-up.
     """
     if not caller.may_everywhere("produce"):
         topic_id = (await lookup.copies(message_id))[0].topic_id
@@ -74,7 +74,7 @@ async def require_topic_of(caller: Caller, message_id: uuid.UUID) -> None:
 
 
 async def require_group(caller: Caller, group: str) -> None:
-    """Raises NoPermission unless the key may act for the producer group. A key that manages may for each."""
+    """Raises NoPermission unless the key may act for the producer group. A key with `manage` may act for all."""
     if not caller.may_manage_names(group):
         await groups.require_key(group, caller.name)
 
@@ -82,7 +82,7 @@ async def require_group(caller: Caller, group: str) -> None:
 async def _require_topics(caller: Caller, transaction_id: uuid.UUID) -> None:
     """Raises TransactionNotFound, as for an id that no transaction has, unless the key may produce to all its topics.
 
-    A key for all topics, as most are, costs no look-up.
+    A key for all topics, as most keys are, needs no look-up.
     """
     caller.require_any("produce", "manage")
     if not caller.may_everywhere("produce"):
