@@ -26,7 +26,7 @@ from store.commit.operation import Operation, Settled, answer
 from store.commit.pipelined import PipelinedBatch, joined
 from store.commit.stepwise import COMMIT_LOST, WRITE_SECONDS
 from store.commit.waiting import Waiting
-from store.db import connections
+from store.db import connections, patience
 from store.db.outcomes import Failed, NotSent
 from store.db.patience import REQUEST_SECONDS, Unanswered
 from store.db.pipeline import Pipeline, Results, found, open_pipeline
@@ -234,6 +234,8 @@ class PipelinedWriter:
             answer(batch.operations)
 
     async def _reconnect(self) -> None:
+        # All of it together: callers wait for it, also where a server takes connections and then says nothing.
+        patience.begin(REQUEST_SECONDS, in_all=True)
         try:
             async with asyncio.timeout(WRITE_SECONDS):
                 self._pipeline = await open_pipeline("mqbroker-writer")

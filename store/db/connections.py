@@ -47,7 +47,8 @@ async def connect(application: str, *, direct: bool = False) -> Connection:
 
     A `direct` connection goes past a pooler: it is for listening, or for settings and locks of its session.
     """
-    connection = await PatientAsyncConnection.connect(
+    opens = runtime.current().connects or PatientAsyncConnection.connect
+    connection: Connection = await opens(
         conninfo(application, runtime.here().url, direct=direct), autocommit=True, row_factory=namedtuple_row
     )
     try:

@@ -44,10 +44,11 @@ class Runtime:
         self.is_closing = False
         # All cells by id, this one included. The runtime of another cell than the control has only itself.
         self.cells: dict[int, Runtime] = {cell: self}
-        # Only set for the control: starts a cell's work, ends a cell that is left, and reads why a cell is fenced.
+        # Only set for the control: starts a cell's work, ends a cell that is left, reads why a cell is fenced, opens sessions.
         self.begins: Callable[[Runtime], None] | None = None
         self.ends: Callable[[Runtime], None] | None = None
         self.explain: Callable[[Any, Runtime], Awaitable[str]] | None = None
+        self.connects: Callable[..., Awaitable[Any]] | None = None
         self._parts: dict[Callable[[], Any], Any] = {}
         self._closed: set[Callable[[], Any]] = set()
         self._making = threading.RLock()
@@ -168,9 +169,8 @@ def current() -> Runtime:
 
 
 def here() -> Runtime:
-    """The runtime of the cell that this task works for.
-
-    Raises RuntimeError in a process of several cells where the work has chosen none: any of them would be a guess.
+    """The runtime of the cell that this task works for. Raises RuntimeError in a process of several cells where the
+    work has chosen none: any of them would be a guess.
     """
     chosen = _here.get() or _only
     if chosen is None:
