@@ -144,6 +144,9 @@ class StepwiseWriter:
 
         Raises SystemBusy (nothing was stored), OutcomeUnknown (the commit was lost), Departed, or the error of a step.
         """
+        if patience.current().is_over:
+            # The server hangs: a further attempt, or one of half the batch, would wait for a connection as long again.
+            raise connections.away(Unanswered(patience.REQUEST_SECONDS))
         for one in pending:
             one.operation.result = one.operation.refusal = one.operation.before = None
         with self._silence.heeded():
@@ -216,8 +219,10 @@ class StepwiseWriter:
             if self._connection is not None:
                 async with asyncio.timeout(WRITE_SECONDS):
                     await self._connection.rollback()
-        except (psycopg.Error, TimeoutError):
+        except (psycopg.Error, TimeoutError) as problem:
             await self._disconnect()
+            if isinstance(problem, Unanswered):
+                self._refuse_waiting(connections.away(problem))
 
     async def _connected(self, pending: Sequence[Pending]) -> Connection:
         if self._connection is None or self._connection.closed:

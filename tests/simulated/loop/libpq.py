@@ -105,9 +105,10 @@ class Weather:
         self._loop.note("meets", fault)
         return fault
 
-    def latency(self) -> float:
-        """How long the next message takes."""
-        return self._latencies[self._loop.chance.choose(len(self._latencies))]
+    def latency(self, *, is_step: bool = False) -> float:
+        """How long the next message takes; the longest is too long for one of many steps."""
+        latencies = LATENCIES[:-1] if is_step else self._latencies
+        return latencies[self._loop.chance.choose(len(latencies))]
 
 
 class Network:

@@ -157,7 +157,7 @@ class Connection:
             if self.network.loop.chance.one_in(2):
                 self.network.later(0.001, lambda: self._quietly(text, parameters))
             return answer
-        self.network.later(weather.latency(), lambda: self._done(text, parameters, fault, answer))
+        self.network.later(weather.latency(is_step=True), lambda: self._done(text, parameters, fault, answer))
         return answer
 
     def _quietly(self, text: str, parameters: Mapping[str, Any]) -> None:
@@ -176,7 +176,8 @@ class Connection:
             self.backend.end()
             return self._fail(answer, psycopg.OperationalError(CUT))
         try:
-            if fault in ("ended before", *ERRORS):
+            # An end of a transaction writes nothing that could meet them.
+            if fault == "ended before" or (fault in ERRORS and text not in ("COMMIT", "ROLLBACK")):
                 raise ServerError(ERRORS.get(fault, "57P01"), ends_session=fault == "ended before")
             found = self._result(text, parameters)
         except MustWait:
@@ -323,7 +324,7 @@ async def opened(network: Network, application: str) -> Connection:
         network.hang()
     made: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     if fault != "silence":
-        network.later(network.weather.latency(), lambda: made.done() or made.set_result(None))
+        network.later(network.weather.latency(is_step=True), lambda: made.done() or made.set_result(None))
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):
             await made
