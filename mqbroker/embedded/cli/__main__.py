@@ -28,6 +28,7 @@ TOOLS = {
     "check": "Checks format, lint, types, imports, migrations, deployment and locks.",
     "chaos": "Kills, freezes and cuts off a broker under load, and compares what it kept with what it acknowledged.",
     "fuzz": "Makes requests up from the schema, right and wrong ones, and holds every answer to it.",
+    "simulate": "Runs the code of the product in a simulated event loop, by seeds that repeat a failure.",
     "mutants": "Plants faults in the product, one at a time, and notes which of them the tests catch.",
     "bench": "Runs the benchmarks on servers of their own.",
     "build": "Makes the source archives and wheels of the broker and its client.",

@@ -202,7 +202,9 @@ class Pgconn:
         for message in leave:
             self._leave(message)
         if is_half:
-            self.network.later(weather.latency(), lambda: self.network.loop.writable(self.number))
+            is_lost = self.network.loop.chance.one_in(2)
+            rest = self.cut if is_lost else lambda: self.network.loop.writable(self.number)
+            self.network.later(weather.latency(), rest)
         return int(is_half)
 
     def consume_input(self) -> None:

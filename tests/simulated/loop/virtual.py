@@ -75,6 +75,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         return asyncio.Future(loop=self)
 
     def create_task(self, coro: Any, *, name: Any = None, context: Any = None) -> asyncio.Task[Any]:
+        # asyncio's own names count all tasks of this Python.
+        name = name or f"task {len(self._tasks)}"
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=name, context=context)
         self._tasks.append(task)
         return task

@@ -1,0 +1,153 @@
+"""Faults that are planted in the product's code, in memory: a scenario has to find each of them."""
+
+import contextlib
+import inspect
+import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from store.commit.pipelined import PipelinedBatch
+from store.commit.pipelined_writer import PipelinedWriter
+from store.commit.stepwise import StepwiseWriter
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A fault in one method: the text of its source, and what stands there instead."""
+
+    says: str
+    scenario: str
+    kind: type[Any]
+    method: str
+    text: str
+    instead: str
+
+    @contextlib.contextmanager
+    def planted(self) -> Iterator[None]:
+        """The fault is there meanwhile."""
+        whole = getattr(self.kind, self.method)
+        source = textwrap.dedent(inspect.getsource(whole))
+        if source.count(self.text) != 1:
+            raise LookupError(f"{self.kind.__name__}.{self.method} does not have {self.text!r} once")
+        found: dict[str, Any] = {}
+        code = compile(source.replace(self.text, self.instead), f"<{self.says}>", "exec", dont_inherit=True)
+        exec(code, vars(sys.modules[self.kind.__module__]), found)  # the product's own text, changed in one place
+        setattr(self.kind, self.method, found[self.method])
+        try:
+            yield
+        finally:
+            setattr(self.kind, self.method, whole)
+
+
+PLANTED = (
+    Planted(
+        "a commit that was lost is told as stored nowhere",
+        "pipelined-writer",
+        PipelinedWriter,
+        "_refuse",
+        "not_sent if isinstance(problem, NotSent) else OutcomeUnknown(COMMIT_LOST)",
+        "not_sent",
+    ),
+    Planted(
+        "what never left is told as unknown",
+        "pipelined-writer",
+        PipelinedWriter,
+        "_refuse",
+        "not_sent if isinstance(problem, NotSent) else OutcomeUnknown(COMMIT_LOST)",
+        "OutcomeUnknown(COMMIT_LOST)",
+    ),
+    Planted(
+        "a server that hangs is not given up",
+        "pipelined-writer",
+        PipelinedWriter,
+        "_give_up",
+        "pipeline.close(problem)",
+        "pass",
+    ),
+    Planted(
+        "a batch of a rolled segment is forgotten",
+        "pipelined-writer",
+        PipelinedWriter,
+        "_settle",
+        "self._again.append(PipelinedBatch(left, batch.attempts + 1, only_free=batch.only_free))",
+        "pass",
+    ),
+    Planted("no turn follows an answer", "pipelined-writer", PipelinedWriter, "_go_on", "self._turn()", "pass"),
+    Planted(
+        "a quiet turn does not look again", "pipelined-writer", PipelinedWriter, "_turn", "self._schedule()", "pass"
+    ),
+    Planted(
+        "a connection that failed answers nobody",
+        "pipelined-writer",
+        PipelinedWriter,
+        "_reconnect",
+        "self._refuse_waiting(connections.away(problem, self._home))",
+        "pass",
+    ),
+    Planted(
+        "half of a batch that was halved is dropped",
+        "pipelined-writer",
+        PipelinedWriter,
+        "_failed",
+        "(batch.operations[:middle], batch.operations[middle:])",
+        "(batch.operations[:middle],)",
+    ),
+    Planted(
+        "a new connection has no limit in all",
+        "pipelined-writer",
+        PipelinedWriter,
+        "_reconnect",
+        "patience.begin(REQUEST_SECONDS, in_all=True)",
+        "pass",
+    ),
+    Planted(
+        "a stepwise commit that was lost is told as stored nowhere",
+        "stepwise-writer",
+        StepwiseWriter,
+        "_commit",
+        "raise OutcomeUnknown(COMMIT_LOST) from problem",
+        "raise connections.away(problem) from problem",
+    ),
+    Planted(
+        "a commit leaves though the server has ended the session",
+        "stepwise-writer",
+        StepwiseWriter,
+        "_commit",
+        "stalled.require_silent(connection)",
+        "pass",
+    ),
+    Planted(
+        "a batch is halved though the server hangs",
+        "stepwise-writer",
+        StepwiseWriter,
+        "_attempt",
+        "if patience.current().is_over:",
+        "if False:",
+    ),
+    Planted(
+        "one that spoils a batch has the others refused",
+        "stepwise-writer",
+        StepwiseWriter,
+        "_isolate",
+        "if len(pending) > 1:",
+        "if len(pending) > 1 and False:",
+    ),
+    Planted(
+        "a batch is answered before its commit",
+        "both-writers",
+        StepwiseWriter,
+        "_attempt",
+        "await self._commit(batch.connection)",
+        "asyncio.get_running_loop().create_task(self._commit(batch.connection))",
+    ),
+    Planted(
+        "what an older map has led to a cell is written there",
+        "split-of-a-cell",
+        PipelinedBatch,
+        "under",
+        "if not version or not (again := outdated(self.operations, version)):",
+        "if True:",
+    ),
+)
