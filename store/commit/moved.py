@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import psycopg
 from psycopg import errors as pg
 
 from store.commit.operation import outdated
@@ -80,9 +81,17 @@ def open_to(pending: Sequence[Pending], connection: Connection) -> Connection:
 
 
 async def problem_of(violation: pg.CheckViolation, connection: Connection | None) -> Exception:
-    """Departed if the guard refused the batch; otherwise `problem`."""
-    if violation.diag.constraint_name != GUARD or connection is None:
+    """Departed if the guard refused the batch; SystemBusy if the connection broke before the guard could be read.
+
+    Otherwise `violation`.
+    """
+    if violation.diag.constraint_name != GUARD:
         return violation
-    found = await connections.execute(connection, FIND_GUARD)
+    if connection is None:
+        return connections.away(violation)
+    try:
+        found = await connections.execute(connection, FIND_GUARD)
+    except psycopg.OperationalError as problem:
+        return connections.away(problem)
     topic_ids = frozenset(int(id_) for guard in found for id_ in _TOPIC.findall(guard.expression))
     return Departed(topic_ids, runtime.here().name)

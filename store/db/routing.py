@@ -65,7 +65,8 @@ async def _version(cell: int, epoch: int) -> int:
         async with asyncio.timeout(CONTROL_SECONDS):
             [found] = await connections.read_control(READ_MAP)
     except (SystemBusy, TimeoutError):
-        if known.epochs.get(cell, epoch) != epoch:
+        # A cell that this process has not met counts as never fenced: all it knows of it may be older than a fence.
+        if known.epochs.get(cell, 0) != epoch:
             raise
         return known.version
     known.version = max(known.version, found.version)

@@ -179,7 +179,7 @@ TAKES_LATE_ANSWERS = Mutant(
 NEWEST_MAP = Mutant(
     (
         ("store.commit.operation", "one.version is not None and one.version < version", "False"),
-        ("store.db.routing", "        if known.epochs.get(cell, epoch) != epoch:\n            raise\n", ""),
+        ("store.db.routing", "        if known.epochs.get(cell, 0) != epoch:\n            raise\n", ""),
         (
             "store.db.fences",
             "CHECK (topic_id <> ALL ({}::integer[]))",

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import psycopg
-from tests.simulated.loop.postgres import Backend, Database, Queue, Rows, ServerError, id_of
+from tests.simulated.loop.postgres import Backend, Database, Queue, Rows, ServerError, Stored, id_of
 from tests.simulated.loop.virtual import Broken, VirtualLoop, loop, require
 
 from store.commit.batch import Batch
@@ -46,7 +47,7 @@ class Put(Operation[int]):
 
     __slots__ = ("has_left", "is_poison", "queue")
 
-    def __init__(self, key: bytes, queue: Queue, *, is_poison: bool = False, urgent: bool = False) -> None:
+    def __init__(self, key: bytes, queue: Queue, *, is_poison: bool = False) -> None:
         super().__init__(key)
         self.queue = queue
         self.is_poison = is_poison
@@ -134,12 +135,28 @@ def takes_puts(database: Database) -> Database:
 Write = Callable[[Put], Awaitable[int | None]]
 
 
+class Store(Protocol):
+    """What is stored, wherever it is."""
+
+    @property
+    def stored(self) -> Mapping[bytes, Stored]: ...
+
+    @property
+    def queues(self) -> Mapping[Queue, Sequence[bytes]]: ...
+
+    @property
+    def maybe_committed(self) -> AbstractSet[bytes]: ...
+
+
 @dataclass
 class Callers:
     """Some callers, each of which has some messages written, one after the other, and comes again when it is refused."""
 
-    database: Database
+    database: Store
     write: Write
+    #: Makes the operation of one attempt.
+    make: type[Put] = Put
+    topics: Sequence[int] = (TOPIC,)
     loop: VirtualLoop = field(default_factory=loop)
     #: Seconds for which the process was stopped: nobody is answered meanwhile.
     stopped_seconds: float = 0.0
@@ -166,13 +183,13 @@ class Callers:
         chance = self.loop.chance
         for message in range(messages):
             key = b"caller %02d %06d" % (number, message)
-            queue = (TOPIC, chance.choose(2))
+            queue = (self.topics[chance.choose(len(self.topics))], chance.choose(2))
             await self._message(key, queue, is_poison=chance.one_in(20), hangs_up=number == 0)
 
     async def _message(self, key: bytes, queue: Queue, *, is_poison: bool, hangs_up: bool) -> None:
         may_be_stored = False
         for _ in range(ATTEMPTS):
-            put = Put(key, queue, is_poison=is_poison)
+            put = self.make(key, queue, is_poison=is_poison)
             told = await self._attempt(put, hangs_up=hangs_up and self.loop.chance.one_in(2))
             self.loop.note("told", key.decode(), repr(told))
             if isinstance(told, int):

@@ -165,6 +165,7 @@ class Pgconn:
         self._inbox: deque[Message] = deque()
         self._incoming: deque[Result] = deque()
         self._is_at_work = False
+        backend.kicked = lambda: self._end([])
 
     @property
     def socket(self) -> int:

@@ -69,8 +69,9 @@ class Backend:
     locked_queues: set[Queue] = field(default_factory=set)
     notices: list[tuple[str, str]] = field(default_factory=list)
     listens_to: set[str] = field(default_factory=set)
-    #: Has its client hear what came for it.
+    #: Has its client hear what came for it, and that an administrator has ended the session.
     told: Callable[[], None] = lambda: None
+    kicked: Callable[[], None] = lambda: None
 
     def hold(self, name: object) -> None:
         """Takes a lock until the end of the transaction."""
