@@ -1,7 +1,6 @@
 """A broker behind a network that loses, delays and refuses: the client's own broker for tests, on the simulated clock."""
 
 import asyncio
-import contextlib
 import json
 from collections.abc import Callable
 from contextvars import Context
@@ -40,6 +39,8 @@ class Memory(MemoryBroker):
 
     def __init__(self, of: VirtualLoop) -> None:
         self._of = of
+        #: Whether the network before it may fail.
+        self.may_fail = True
         super().__init__()
 
     def now(self) -> datetime:
@@ -158,11 +159,3 @@ class SimulatedBroker(AsyncBroker):
     def _fail(self, answer: "asyncio.Future[Answer]", problem: Exception) -> None:
         if not answer.done():
             answer.set_exception(problem)
-
-
-@contextlib.asynccontextmanager
-async def hanging_up(seconds: float | None) -> Any:
-    """The caller's program cancels what is within the block after a while; the cancellation ends here."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            yield

@@ -60,8 +60,10 @@ class Explored:
     failure: Outcome | None
 
 
-def explore(scenario: Scenario, seed: int, runs: int, until: Callable[[], bool] = lambda: False) -> Explored:
-    """Runs a scenario with the seeds from `seed` on, until one fails or `until` says so."""
+def explore(
+    scenario: Scenario, seed: int, runs: int, until: Callable[[], bool] = lambda: False, *, shrinks: bool = True
+) -> Explored:
+    """Runs a scenario with the seeds from `seed` on, until one fails or `until` says so. `shrinks`: a failure."""
     began, steps, seen, outcome = time.process_time(), 0, set[int](), None
     done = 0
     with prepared(scenario):
@@ -74,7 +76,9 @@ def explore(scenario: Scenario, seed: int, runs: int, until: Callable[[], bool] 
                 break
         failure = outcome if outcome is not None and outcome.failure else None
         taken = time.process_time() - began
-        told = None if failure is None else told_of(scenario, shrunk(scenario, failure))
+        told = None
+        if failure is not None:
+            told = told_of(scenario, shrunk(scenario, failure) if shrinks else failure)
     return Explored(scenario.name, done, steps, taken, len(seen), told)
 
 

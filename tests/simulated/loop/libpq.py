@@ -12,6 +12,8 @@ from typing import Any
 
 import psycopg
 from psycopg import pq
+from psycopg.pq import PGnotify
+
 from tests.simulated.loop.postgres import Backend, Database, MustWait, ServerError
 from tests.simulated.loop.virtual import VirtualLoop
 
@@ -223,6 +225,11 @@ class Pgconn:
     def get_result(self) -> Result | None:
         return self._incoming.popleft() if self._incoming else None
 
+    def hear(self, channel: str, payload: str) -> None:
+        """A notice is read, in the middle of whatever reads."""
+        if self.notify_handler is not None:
+            self.notify_handler(PGnotify(channel.encode(), 1, payload.encode()))
+
     def finish(self) -> None:
         """This side closes the connection; what has left may still be done by the server."""
         if self.status == pq.ConnStatus.BAD and self.backend.is_gone:
@@ -347,6 +354,7 @@ class Pgconn:
         """The connection breaks; nobody says why."""
         self.backend.end()
         self.is_dead = True
+        self.backend.told()
         self.network.loop.readable(self.number)
 
     def _end(self, results: Sequence[Result]) -> None:

@@ -8,9 +8,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from mqbroker_client.aio.coalescing import AsyncLane
+from mqbroker_client.aio.running import AsyncRunner
+
+from store.commit import moved
 from store.commit.pipelined import PipelinedBatch
 from store.commit.pipelined_writer import PipelinedWriter
 from store.commit.stepwise import StepwiseWriter
+from store.db import routing
+from store.notices.listeners import Listeners, Waiter
+from store.process.answer_budget import Answers
 
 
 @dataclass(frozen=True)
@@ -19,10 +26,13 @@ class Planted:
 
     says: str
     scenario: str
-    kind: type[Any]
+    #: The class or the module that has the method or function.
+    kind: Any
     method: str
     text: str
     instead: str
+    #: A seed with which the fault shows itself soon.
+    seed: int = 7
 
     @contextlib.contextmanager
     def planted(self) -> Iterator[None]:
@@ -33,7 +43,8 @@ class Planted:
             raise LookupError(f"{self.kind.__name__}.{self.method} does not have {self.text!r} once")
         found: dict[str, Any] = {}
         code = compile(source.replace(self.text, self.instead), f"<{self.says}>", "exec", dont_inherit=True)
-        exec(code, vars(sys.modules[self.kind.__module__]), found)  # the product's own text, changed in one place
+        module = self.kind if inspect.ismodule(self.kind) else sys.modules[self.kind.__module__]
+        exec(code, vars(module), found)  # the product's own text, changed in one place
         setattr(self.kind, self.method, found[self.method])
         try:
             yield
@@ -144,10 +155,88 @@ PLANTED = (
     ),
     Planted(
         "what an older map has led to a cell is written there",
-        "split-of-a-cell",
+        "split-by-the-map-alone",
         PipelinedBatch,
         "under",
         "if not version or not (again := outdated(self.operations, version)):",
         "if True:",
+    ),
+    Planted(
+        "the stepwise writer writes what an older map has led to a cell",
+        "split-by-the-map-alone",
+        moved,
+        "open_to",
+        "if version and outdated(",
+        "if False and outdated(",
+    ),
+    Planted(
+        "a cell that this process has not met counts as known",
+        "split-by-the-map-alone",
+        routing,
+        "_version",
+        "known.epochs.get(cell, 0)",
+        "known.epochs.get(cell, epoch)",
+    ),
+    Planted(
+        "a caller that is cancelled does not hand on",
+        "client-coalescing",
+        AsyncLane,
+        "ask",
+        "return await alone(seconds)\n        finally:\n            self._hand_on()",
+        "found = await alone(seconds)\n            self._hand_on()\n            return found\n"
+        "        except ZeroDivisionError:\n            raise",
+    ),
+    Planted(
+        "callers that go together have each other's answers",
+        "client-coalescing",
+        AsyncLane,
+        "_answers",
+        "return await self._together([each.call for each in together], seconds)",
+        "return (await self._together([each.call for each in together], seconds))[::-1]",
+    ),
+    Planted(
+        "what comes while others are answered is not handed on",
+        "client-coalescing",
+        AsyncLane,
+        "_send",
+        "        for _ in range(TURNS):\n            await asyncio.sleep(0)\n        self._hand_on()",
+        "        empty = not self._waiting\n        for _ in range(TURNS):\n            await asyncio.sleep(0)\n"
+        "        if empty:\n            self._under_way = False\n        else:\n            self._hand_on()",
+    ),
+    Planted("a message in hand is not extended", "client-run", AsyncRunner, "_extend", "await keep(", "dict("),
+    Planted(
+        "what was handled keeps its place", "client-run", AsyncRunner, "_handle", "self._hand.pop(task, None)", "pass"
+    ),
+    Planted(
+        "a message that comes during a read wakes nobody",
+        "listeners",
+        Listeners,
+        "wake_blocked",
+        "self.missed = min(self.missed + messages, self.reading)",
+        "pass",
+    ),
+    Planted(
+        "a caller that hung up keeps the message that woke it",
+        "listeners",
+        Waiter,
+        "wait",
+        "if gone is not None and gone.done():",
+        "if False:",
+    ),
+    Planted(
+        "a turn that came as its reader hung up is not given back",
+        "answer-budget",
+        Answers,
+        "turn",
+        "self.change(key, -LEAST_PAGE_BYTES)",
+        "pass",
+    ),
+    Planted(
+        "room that is free again wakes nobody",
+        "answer-budget",
+        Answers,
+        "change",
+        "if size < 0 and self._turns:",
+        "if False:",
     ),
 )

@@ -107,6 +107,26 @@ class Connection:
     async def rollback(self) -> None:
         await self.ask("ROLLBACK", {})
 
+    async def notifies(self, *, timeout: float) -> AsyncIterator[psycopg.Notify]:
+        """The notices that came, and those that come within the time; the product's handler hears each first."""
+        until = self.network.loop.time() + timeout
+        while True:
+            while self.backend.notices:
+                channel, payload = self.backend.notices.pop(0)
+                self.pgconn.hear(channel, payload)
+                yield psycopg.Notify(channel, payload, 1)
+            left = until - self.network.loop.time()
+            if self.pgconn.is_dead or self.closed:
+                self.pgconn.finish()
+                raise psycopg.OperationalError(CUT)
+            if left <= 0:
+                return
+            came = asyncio.Event()
+            self.backend.told = came.set
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await came.wait()
+
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
         self.backend.is_in_transaction = True

@@ -1,0 +1,44 @@
+"""The product's own code under some hundred schedules of each scenario; `./mq simulate` runs as many as there is time."""
+
+import pytest
+
+from tests.simulated.loop.exploring import explore, report
+from tests.simulated.loop.planting import PLANTED, Planted
+from tests.simulated.loop.scenarios import SCENARIOS
+
+# A second or so of each, by what a schedule takes. Another seed each time would fail where nobody has changed anything.
+RUNS = {
+    "pipelined-writer": 200,
+    "stepwise-writer": 60,
+    "both-writers": 80,
+    "split-of-a-cell": 80,
+    "split-by-the-map-alone": 80,
+    "client-coalescing": 200,
+    "client-run": 25,
+    "client-checks": 30,
+    "listeners": 80,
+    "answer-budget": 100,
+}
+# Of a planted fault: each has a seed near the one that shows it.
+MOST_RUNS = 400
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_nothing_acknowledged_is_lost_and_nobody_waits_for_ever(name: str) -> None:
+    explored = explore(SCENARIOS[name], 1, RUNS[name])
+
+    assert explored.failure is None, report(name, explored.failure)
+    assert explored.distinct > explored.runs * 0.9
+
+
+@pytest.mark.parametrize("fault", PLANTED, ids=lambda fault: fault.says)
+def test_a_planted_fault_is_found_and_its_seed_repeats_it(fault: Planted) -> None:
+    scenario = SCENARIOS[fault.scenario]
+    with fault.planted():
+        found = explore(scenario, fault.seed, MOST_RUNS, shrinks=False).failure
+        assert found is not None, f"{fault.scenario} does not find: {fault.says}"
+        again = explore(scenario, found.seed, 1, shrinks=False).failure
+
+    assert again is not None
+    assert report(fault.scenario, again) == report(fault.scenario, found)
+    assert explore(scenario, found.seed, 1).failure is None
