@@ -1,4 +1,4 @@
-"""Runs the product's code in a simulated event loop, by seeds, and tells each failure with the schedule that repeats it."""
+"""Runs the product's code in a simulated event loop, by seeds, and tells each failure with its schedule."""
 
 from mqbroker.embedded import commands, environment
 from mqbroker.embedded.cli import foreground

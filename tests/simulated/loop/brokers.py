@@ -1,4 +1,4 @@
-"""A broker behind a network that loses, delays and refuses: the client's own broker for tests, on the simulated clock."""
+"""A broker behind a network that loses, delays and refuses: the client's broker for tests, on the simulated clock."""
 
 import asyncio
 import json

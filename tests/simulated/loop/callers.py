@@ -150,7 +150,7 @@ class Store(Protocol):
 
 @dataclass
 class Callers:
-    """Some callers, each of which has some messages written, one after the other, and comes again when it is refused."""
+    """Some callers. Each has some messages written, one after the other, and comes again when it is refused."""
 
     database: Store
     write: Write

@@ -22,19 +22,13 @@ class Chance:
 
     def choose(self, most: int) -> int:
         """A number from 0 to `most` - 1, each as likely as the others."""
-        if self._given is None:
-            chosen = int(self._random.random() * most)
-        else:
-            chosen = self._next(most)
+        chosen = int(self._random.random() * most) if self._given is None else self._next(most)
         self.schedule.append(chosen)
         return chosen
 
     def one_in(self, many: int) -> bool:
         """True in one of `many` cases."""
-        if self._given is None:
-            chosen = int(self._random.random() < 1 / many)
-        else:
-            chosen = self._next(2)
+        chosen = int(self._random.random() < 1 / many) if self._given is None else self._next(2)
         self.schedule.append(chosen)
         return chosen == 1
 

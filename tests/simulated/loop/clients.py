@@ -83,9 +83,9 @@ async def _sent(producer: AsyncProducer, memory: Memory, message: Message, hangs
 
 async def _rest(broker: SimulatedBroker) -> None:
     """Until the broker has done what was under way, and nothing of the client is left."""
-    while broker.under_way:
-        await asyncio.sleep(0.1)
-    await asyncio.sleep(0.1)
+    # Longer than a long poll and its latencies.
+    await asyncio.sleep(5.0)
+    require(not broker.under_way, "the broker works at a request that nobody waits for")
     require(not loop().unfinished(), "a task is left", loop().unfinished())
 
 

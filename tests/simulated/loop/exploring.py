@@ -196,7 +196,7 @@ _current: VirtualLoop | None = None
 
 @contextlib.contextmanager
 def simulated(loop: VirtualLoop, seed: int) -> Iterator[None]:
-    """The clock and the random numbers of this process are those of a run meanwhile, and it has a runtime of its own."""
+    """The clock and the random numbers of this process are those of a run meanwhile; no runtime is installed."""
     global _current
     clock, numbers, before, control = time.monotonic, random.getstate(), _current, runtime._control
     # The product asks the module for the time: this is the one place that an event loop's clock does not reach.

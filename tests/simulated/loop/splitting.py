@@ -8,6 +8,10 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tests.simulated.loop.processes import SimulatedRuntime
+from tests.simulated.loop.sql_answers import server
+from tests.simulated.loop.weather import Network, Weather
+
 from store.commit.writer import write
 from store.db.routing import Known
 from store.errors import Refusal, TopicMoved
@@ -15,9 +19,7 @@ from store.notices.caches import LONGEST_CACHED_SECONDS
 from store.process import runtime
 from tests.simulated.loop.callers import Callers, Put, takes_puts
 from tests.simulated.loop.exploring import Scenario
-from tests.simulated.loop.libpq import Network, Weather
 from tests.simulated.loop.postgres import Database, Queue, Stored
-from tests.simulated.loop.sessions import SimulatedRuntime
 from tests.simulated.loop.virtual import loop, require
 from tests.simulated.loop.writing import SETTINGS, WEB, stopped_once
 
@@ -110,7 +112,7 @@ class Routed(Put):
 
 async def split(*, has_guard: bool = True) -> None:
     """A split beside writers. Without a guard the source's constraint does not refuse the topic that has left it."""
-    source, target = takes_puts(Database()), takes_puts(Database(TARGET))
+    source, target = takes_puts(server()), takes_puts(server(TARGET))
     source.begun |= set(_all_queues())
     installation = Installation(source, target, {MOVES: SOURCE, STAYS: SOURCE})
     process = Process(installation)

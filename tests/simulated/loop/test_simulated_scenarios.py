@@ -1,4 +1,4 @@
-"""The product's own code under some hundred schedules of each scenario; `./mq simulate` runs as many as there is time."""
+"""The product's own code under some schedules of each scenario; `./mq simulate` runs as many as there is time for."""
 
 import pytest
 

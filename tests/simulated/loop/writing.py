@@ -3,16 +3,16 @@
 import asyncio
 
 from psycopg.errors import UntranslatableCharacter
-from tests.simulated.loop.callers import Callers, Put, takes_puts
-from tests.simulated.loop.exploring import Scenario
-from tests.simulated.loop.libpq import Network
-from tests.simulated.loop.sessions import SimulatedRuntime, one_server
-from tests.simulated.loop.virtual import VirtualLoop, loop, require
+from tests.simulated.loop.processes import SimulatedRuntime, one_server
+from tests.simulated.loop.weather import Network
 
 from store.commit.pipelined_writer import PipelinedWriter
 from store.commit.stepwise import StepwiseWriter
 from store.commit.writer import Writers, write
 from store.process import runtime
+from tests.simulated.loop.callers import Callers, Put, takes_puts
+from tests.simulated.loop.exploring import Scenario
+from tests.simulated.loop.virtual import VirtualLoop, loop, require
 
 # Few operations fill a batch and the queue, so that short runs meet the limits.
 SETTINGS = {
