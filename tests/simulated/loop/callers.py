@@ -75,7 +75,7 @@ class Put(Operation[int]):
             one.result = answer.rows.get(one.key)
 
     @classmethod
-    async def write(cls, batch: Batch, operations: Sequence["Put"]) -> AsyncGenerator[None, None]:  # type: ignore[override]  # `Steps` is a union
+    async def write(cls, batch: Batch, operations: Sequence["Put"]) -> AsyncGenerator[None, None]:
         known = {row[0]: row[1] for row in await batch.read(FIND, {"operations": list(operations)})}
         new = [one for one in operations if one.key not in known]
         records = [_record(one) for one in new]
@@ -99,7 +99,7 @@ class Put(Operation[int]):
 
 def _record(one: Put) -> Record:
     nothing: dict[str, Any] = dict.fromkeys(("born_at", "tags", "keys", "sharding_key", "properties"))
-    place = {"topic_id": one.queue[0], "queue_id": one.queue[1]}
+    place: dict[str, Any] = {"topic_id": one.queue[0], "queue_id": one.queue[1]}
     return Record(message_id=id_of(one.key), body=b"", body_form="text", **place, **nothing)
 
 

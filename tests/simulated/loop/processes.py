@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -76,6 +77,11 @@ class SimulatedReads(Reads):
         self._simulated.close()
 
 
+def _done(made: "asyncio.Future[None]") -> None:
+    if not made.done():
+        made.set_result(None)
+
+
 async def opened(network: Network, application: str) -> Connection:
     """A connection that libpq would open. Raises OperationalError."""
     fault = network.weather.fault()
@@ -83,7 +89,7 @@ async def opened(network: Network, application: str) -> Connection:
         network.hang()
     made: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     if fault != "silence":
-        network.later(network.weather.latency(is_step=True), lambda: made.done() or made.set_result(None))
+        network.later(network.weather.latency(is_step=True), partial(_done, made))
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):
             await made

@@ -258,7 +258,7 @@ class Connection:
         error = psycopg.errors.lookup(code)(code)
         if constraint:
             # What the server says beside the message; psycopg reads it of the answer itself.
-            error._info = {pq.DiagnosticField.CONSTRAINT_NAME: constraint.encode()}  # type: ignore[assignment]  # as of an error that was pickled
+            error._info = {pq.DiagnosticField.CONSTRAINT_NAME: constraint.encode()}
         return error
 
     def _watch_silence(self) -> None:

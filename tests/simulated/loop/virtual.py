@@ -9,11 +9,12 @@ import asyncio
 import contextvars
 import heapq
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 from tests.simulated.loop.chance import Chance
 
 Result = TypeVar("Result")
+Given = TypeVarTuple("Given")
 
 # The process whose code runs; empty for the world around: servers, networks, people.
 process: contextvars.ContextVar[str] = contextvars.ContextVar("simulated_process", default="")
@@ -81,18 +82,24 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._tasks.append(task)
         return task
 
-    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:
+    def call_soon(self, callback: Callable[[*Given], object], *args: *Given, context: Any = None) -> asyncio.Handle:
         handle = asyncio.Handle(callback, args, self, context)
         self._ready.append(handle)
         return handle
 
-    def call_soon_threadsafe(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:
+    def call_soon_threadsafe(
+        self, callback: Callable[[*Given], object], *args: *Given, context: Any = None
+    ) -> asyncio.Handle:
         return self.call_soon(callback, *args, context=context)
 
-    def call_later(self, delay: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:
+    def call_later(
+        self, delay: float, callback: Callable[[*Given], object], *args: *Given, context: Any = None
+    ) -> asyncio.TimerHandle:
         return self.call_at(self._now + delay, callback, *args, context=context)
 
-    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:
+    def call_at(
+        self, when: float, callback: Callable[[*Given], object], *args: *Given, context: Any = None
+    ) -> asyncio.TimerHandle:
         timer = asyncio.TimerHandle(when, callback, args, self, context)
         self._timer_count += 1
         heapq.heappush(self._timers, (when, self._timer_count, timer))
@@ -101,13 +108,13 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         """A cancelled timer is passed over when its time has come."""
 
-    def add_reader(self, fd: Any, callback: Any, *args: Any) -> None:
+    def add_reader(self, fd: Any, callback: Callable[[*Given], Any], *args: *Given) -> None:
         self._readers[fd] = asyncio.Handle(callback, args, self, None)
 
     def remove_reader(self, fd: Any) -> bool:
         return self._readers.pop(fd, None) is not None
 
-    def add_writer(self, fd: Any, callback: Any, *args: Any) -> None:
+    def add_writer(self, fd: Any, callback: Callable[[*Given], Any], *args: *Given) -> None:
         self._writers[fd] = asyncio.Handle(callback, args, self, None)
 
     def remove_writer(self, fd: Any) -> bool:
@@ -115,13 +122,13 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         problem = context.get("exception")
-        # Of a task that nobody awaits `unwatched` speaks, at a moment that no collector of garbage chooses.
+        # Of a task that nobody awaits `_unwatched` speaks, at a moment that no collector of garbage chooses.
         if problem is not None and "never retrieved" not in str(context.get("message")):
             self.unseen.append(f"{type(problem).__name__}({problem})")
 
-    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
+    def run_in_executor(self, executor: Any, func: Callable[[*Given], Result], *args: *Given) -> asyncio.Future[Result]:
         """The function runs in one piece: another thread could do nothing here that a callback cannot."""
-        future = self.create_future()
+        future: asyncio.Future[Result] = self.create_future()
 
         def run() -> None:
             if future.done():
@@ -177,12 +184,12 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         current = asyncio.current_task(self)
         return [task.get_name() for task in self._tasks if not task.done() and task is not current]
 
-    def unwatched(self) -> list[str]:
+    def _unwatched(self) -> list[str]:
         """The tasks that ended with an exception which nobody has asked for."""
         return [
             f"{task.get_name()} {task.exception()!r}"
             for task in self._tasks
-            if task.done() and not task.cancelled() and task._log_traceback and task.exception()  # type: ignore[attr-defined]  # asyncio's own mark of an exception that was not asked for
+            if task.done() and not task.cancelled() and task._log_traceback and task.exception()
         ]
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
@@ -190,9 +197,11 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         before = asyncio._get_running_loop()  # pytest-asyncio may have one
         asyncio._set_running_loop(self)
         try:
-            main = self.create_task(work, name="scenario")
+            main: asyncio.Task[Result] = self.create_task(work, name="scenario")
             self._run_until(main)
-            return main.result()
+            found = main.result()
+            self.unseen += self._unwatched()
+            return found
         finally:
             self._end_all()
             asyncio._set_running_loop(before)
