@@ -7,7 +7,7 @@ from store.process import runtime
 from store.process.answer_budget import LEAST_PAGE_BYTES, ROOM_SECONDS, Answers, Hold
 from store.process.runtime import Runtime
 from tests.simulated.loop.exploring import Scenario
-from tests.simulated.loop.virtual import loop, require
+from tests.simulated.loop.virtual import Broken, loop, require
 from tests.simulated.loop.writing import WEB
 
 MEBIBYTE = 1024 * 1024
@@ -28,7 +28,9 @@ async def budget() -> None:
     watching = asyncio.create_task(watch(), name="watch")
     await asyncio.gather(*work)
     watching.cancel()
-    await asyncio.gather(watching, return_exceptions=True)
+    [seen] = await asyncio.gather(watching, return_exceptions=True)
+    if isinstance(seen, Broken):
+        raise seen
     answers = runtime.control(Answers)
     require(answers.held == 0, "bytes are counted for no answer", answers.held)
     require(answers._small == 0, "the reserve is not whole", answers._small)
