@@ -128,6 +128,7 @@ PLANTED = (
         "_commit",
         "stalled.require_silent(connection)",
         "pass",
+        seed=140,
     ),
     Planted(
         "a batch is halved though the server hangs",
@@ -136,6 +137,7 @@ PLANTED = (
         "_attempt",
         "if patience.current().is_over:",
         "if False:",
+        seed=360,
     ),
     Planted(
         "one that spoils a batch has the others refused",
@@ -176,6 +178,7 @@ PLANTED = (
         "_version",
         "known.epochs.get(cell, 0)",
         "known.epochs.get(cell, epoch)",
+        seed=38,
     ),
     Planted(
         "a caller that is cancelled does not hand on",
@@ -203,7 +206,14 @@ PLANTED = (
         "        empty = not self._waiting\n        for _ in range(TURNS):\n            await asyncio.sleep(0)\n"
         "        if empty:\n            self._under_way = False\n        else:\n            self._hand_on()",
     ),
-    Planted("a message in hand is not extended", "client-run", AsyncRunner, "_extend", "await keep(", "dict("),
+    Planted(
+        "a message in hand is not extended",
+        "client-run",
+        AsyncRunner,
+        "_extend",
+        "await keep(self._consumer, self._topic, deliveries, invisible_seconds=self._limits.invisible_seconds)",
+        "del deliveries",
+    ),
     Planted(
         "what was handled keeps its place", "client-run", AsyncRunner, "_handle", "self._hand.pop(task, None)", "pass"
     ),
@@ -222,6 +232,7 @@ PLANTED = (
         "wait",
         "if gone is not None and gone.done():",
         "if False:",
+        seed=745,
     ),
     Planted(
         "a turn that came as its reader hung up is not given back",
