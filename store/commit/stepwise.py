@@ -188,6 +188,7 @@ class StepwiseWriter:
                 raise stalled.Ended from problem
             refusal = connections.away(problem)
             if isinstance(problem, (Unanswered, pg.ConnectionTimeout)):
+                patience.current().unanswered(patience.REQUEST_SECONDS)
                 self._refuse_waiting(refusal)
             raise refusal from problem
         except BaseException:
