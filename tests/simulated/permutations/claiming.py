@@ -1,0 +1,80 @@
+"""Two messages that consumers of one group receive at the same time, each of them one."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import psycopg
+
+from delivery import groups
+from delivery.receive.deliveries import Handout
+from delivery.receive.handout import Receiving
+from delivery.receive.receives import Receive, Terms
+from scheduling.sending.send import Send
+from store.commit import writer
+from store.messages import Message
+from store.naming import topics
+from store.process.answer_budget import Hold
+from tests.simulated.permutations.exploring import Scenario
+from tests.simulated.permutations.sessions import Work
+from tests.simulated.permutations.stage import StageConnection, of_stage
+from tests.simulated.permutations.writing import written
+
+GROUP, TOPIC = "parcel-service", "claims"
+# The group has read what there is; nothing of it is in flight.
+READ_ALL = """
+WITH gone AS (DELETE FROM receipt)
+INSERT INTO progress (segment_id, reader_id, topic_id, queue_id, move, next_offset, moved_at)
+SELECT
+    s.id, %(group)s, %(topic)s, 0,
+    coalesce((SELECT max(p.move) FROM progress AS p WHERE p.reader_id = %(group)s AND p.topic_id = %(topic)s), 0) + 1,
+    coalesce((SELECT max(c.queue_offset) FROM consume_queue AS c WHERE c.topic_id = %(topic)s), -1) + 1, now()
+FROM segment AS s WHERE s.state = 'open'
+"""
+LOOK = """
+SELECT
+    (SELECT count(*) FROM receipt),
+    (SELECT p.next_offset FROM progress AS p WHERE p.reader_id = %(group)s AND p.topic_id = %(topic)s
+     ORDER BY p.move DESC LIMIT 1)
+"""
+BODIES = ("first", "second")
+
+
+class Claiming(Scenario):
+    """`one` and `other`: receives of one message, by two processes; `more`: a third one."""
+
+    inner = ("^INSERT INTO progress", "^SELECT pg_advisory_xact_lock", "^ROLLBACK", "current_setting\\('mq.handed'")
+
+    def __init__(self, watch: psycopg.Connection[Any], names: Sequence[str]) -> None:
+        self._watch, self._names = watch, names
+        self._ids: dict[str, int] = {}
+        self._next = 0
+
+    async def begin(self) -> Mapping[str, Work]:
+        if not self._ids:
+            await groups.for_consuming(GROUP)
+            await writer.run(Send(Message(topic=TOPIC, body="before", queue_id=0)))
+            self._ids = {"group": (await groups.existing(GROUP)).id, "topic": (await topics.for_reading(TOPIC)).id}
+        self._watch.execute(READ_ALL.encode(), self._ids)
+        sent = [(await writer.run(Send(Message(topic=TOPIC, body=body, queue_id=0))))[0] for body in BODIES]
+        self._next = (sent[0].queue_offset or 0) + len(BODIES)
+        return {name: of_stage(await self._receive()) for name in self._names}
+
+    async def _receive(self) -> Any:
+        request = Receive(topic=TOPIC, max_messages=1)
+        terms = Terms.of(GROUP, request, None, again_at_once=False)
+        receiver = await terms.receiver(Hold(), None, 0)
+
+        async def work(connection: StageConnection) -> object:
+            found = await written(connection, Receiving(receiver))
+            assert isinstance(found, Handout)
+            return [len(BODIES) - (self._next - handed.queue_offset) for handed in found.entries]
+
+        return work
+
+    async def outcome(self, answers: Mapping[str, object]) -> object:
+        receipts, next_offset = self._watch.execute(LOOK.encode(), self._ids).fetchone() or (0, 0)
+        return dict(answers), receipts, self._next - next_offset
+
+    def serial(self, order: Sequence[str]) -> object:
+        handed = {name: [number] if number < len(BODIES) else [] for number, name in enumerate(order)}
+        return handed, min(len(order), len(BODIES)), max(len(BODIES) - len(order), 0)
