@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.simulated.faults import FAULTS, PERMUTATIONS, TESTS, Fault
 
 from mqbroker.embedded.commands import ROOT
+from tests.simulated.faults import FAULTS, PERMUTATIONS, TESTS, Fault
 
 FEWEST = 30
 

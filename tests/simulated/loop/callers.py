@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 import psycopg
-from tests.simulated.loop.postgres import Backend, Database, Queue, Rows, ServerError, Stored, id_of
-from tests.simulated.loop.virtual import Broken, VirtualLoop, loop, require
 
 from store.commit.batch import Batch
 from store.commit.operation import Operation
@@ -16,6 +14,8 @@ from store.db.pipeline import Call, Results
 from store.errors import OutcomeUnknown, SystemBusy
 from store.messages import Record
 from store.queues import Entry
+from tests.simulated.loop.postgres import Backend, Database, Queue, Rows, ServerError, Stored, id_of
+from tests.simulated.loop.virtual import Broken, VirtualLoop, loop, require
 
 # The product's promise.
 ANSWERED_SECONDS = 5.0

@@ -16,8 +16,8 @@ from mqbroker_client.core.messages import Delivery, Message
 from mqbroker_client.core.retries import PASSING
 from mqbroker_client.core.runs import Limits
 from mqbroker_client.core.states import LocalTransactionState
-from tests.simulated.loop.brokers import RETRY, Memory, SimulatedBroker
 
+from tests.simulated.loop.brokers import RETRY, Memory, SimulatedBroker
 from tests.simulated.loop.exploring import Scenario
 from tests.simulated.loop.virtual import Broken, loop, require
 

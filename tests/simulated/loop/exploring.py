@@ -11,10 +11,10 @@ from typing import Any
 
 import structlog
 from django.test.utils import override_settings
-from tests.simulated.loop.chance import Chance
-from tests.simulated.loop.virtual import Broken, VirtualLoop
 
 from store.process import runtime
+from tests.simulated.loop.chance import Chance
+from tests.simulated.loop.virtual import Broken, VirtualLoop
 
 # Runs that a failing schedule may be tried in while it is made shorter.
 MOST_SHRINKING = 200

@@ -11,9 +11,9 @@ from typing import Any
 import psycopg
 from psycopg import pq
 from psycopg.pq import PGnotify
-from tests.simulated.loop.weather import ERRORS, NOISY, Network
 
 from tests.simulated.loop.postgres import Backend, MustWait, ServerError
+from tests.simulated.loop.weather import ERRORS, NOISY, Network
 
 # As the product sets it for its batches.
 LOCK_SECONDS = 0.1

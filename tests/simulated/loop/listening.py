@@ -3,15 +3,14 @@
 import asyncio
 from collections import Counter
 
-from tests.simulated.loop.processes import SimulatedRuntime, one_server
-from tests.simulated.loop.weather import Network
-
 from store.notices import notifier
 from store.notices.notifier import CHANNEL, Wakeups
 from store.process import runtime
 from tests.simulated.loop.exploring import Scenario
 from tests.simulated.loop.postgres import Database
+from tests.simulated.loop.processes import SimulatedRuntime, one_server
 from tests.simulated.loop.virtual import VirtualLoop, loop, require
+from tests.simulated.loop.weather import Network
 from tests.simulated.loop.writing import SETTINGS, WEB, ended
 
 TOPIC = 1

@@ -16,9 +16,8 @@ def main(words: Sequence[str]) -> int:
     """Returns 1 where a scenario has failed."""
     django.setup()
     # Behind the setup: the product's modules read the settings.
-    from tests.simulated.loop.scenarios import SCENARIOS
-
     from tests.simulated.loop.exploring import Explored, explore, report
+    from tests.simulated.loop.scenarios import SCENARIOS
 
     parser = argparse.ArgumentParser("mq simulate", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help=f"scenarios (default: all): {', '.join(SCENARIOS)}")

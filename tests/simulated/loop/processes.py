@@ -8,14 +8,14 @@ from typing import Any
 
 import psycopg
 from psycopg_pool import PoolTimeout
-from tests.simulated.loop.sql_answers import server
-from tests.simulated.loop.weather import Network, Weather
 
 from store.db.connections import Reads
 from store.process import runtime
 from store.process.runtime import Runtime
 from tests.simulated.loop.sessions import Connection
+from tests.simulated.loop.sql_answers import server
 from tests.simulated.loop.virtual import VirtualLoop
+from tests.simulated.loop.weather import Network, Weather
 
 # The product gives libpq this time for a connection.
 CONNECT_TIMEOUT_SECONDS = 3.0

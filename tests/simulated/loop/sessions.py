@@ -8,11 +8,11 @@ from typing import Any
 import psycopg
 from psycopg import pq
 from psycopg.errors import _WaitTimeout
-from tests.simulated.loop.weather import ERRORS, Network
 
 from store.db import patience
 from tests.simulated.loop.libpq import Pgconn
 from tests.simulated.loop.postgres import LOCK_TIMEOUT, MustWait, ServerError
+from tests.simulated.loop.weather import ERRORS, Network
 
 CUT = "the server closed the connection unexpectedly"
 

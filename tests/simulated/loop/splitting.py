@@ -8,10 +8,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tests.simulated.loop.processes import SimulatedRuntime
-from tests.simulated.loop.sql_answers import server
-from tests.simulated.loop.weather import Network, Weather
-
 from store.commit.writer import write
 from store.db.routing import Known
 from store.errors import Refusal, TopicMoved
@@ -20,7 +16,10 @@ from store.process import runtime
 from tests.simulated.loop.callers import Callers, Put, takes_puts
 from tests.simulated.loop.exploring import Scenario
 from tests.simulated.loop.postgres import Database, Queue, Stored
+from tests.simulated.loop.processes import SimulatedRuntime
+from tests.simulated.loop.sql_answers import server
 from tests.simulated.loop.virtual import loop, require
+from tests.simulated.loop.weather import Network, Weather
 from tests.simulated.loop.writing import SETTINGS, WEB, stopped_once
 
 SOURCE, TARGET = 0, 1

@@ -3,8 +3,6 @@
 import asyncio
 
 from psycopg.errors import UntranslatableCharacter
-from tests.simulated.loop.processes import SimulatedRuntime, one_server
-from tests.simulated.loop.weather import Network
 
 from store.commit.pipelined_writer import PipelinedWriter
 from store.commit.stepwise import StepwiseWriter
@@ -12,7 +10,9 @@ from store.commit.writer import Writers, write
 from store.process import runtime
 from tests.simulated.loop.callers import Callers, Put, takes_puts
 from tests.simulated.loop.exploring import Scenario
+from tests.simulated.loop.processes import SimulatedRuntime, one_server
 from tests.simulated.loop.virtual import VirtualLoop, loop, require
+from tests.simulated.loop.weather import Network
 
 # Few operations fill a batch and the queue, so that short runs meet the limits.
 SETTINGS = {

@@ -7,11 +7,11 @@ from typing import Any
 import django
 import psycopg
 import pytest
-from tests.simulated.permutations import exploring, stage
-from tests.simulated.permutations.exploring import Scenario
 
 from store.db import event_loop
 from tests.broker import databases
+from tests.simulated.permutations import exploring, stage
+from tests.simulated.permutations.exploring import Scenario
 from tests.store.keeper import Keeper
 
 LIMIT_SECONDS = 600

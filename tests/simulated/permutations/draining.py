@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import psycopg
-from tests.simulated.planting import of_page
 
 from tests.outboxes.conftest import table
 from tests.simulated.permutations.exploring import Scenario
 from tests.simulated.permutations.sessions import Work
 from tests.simulated.permutations.stage import StageConnection, of_stage
+from tests.simulated.planting import of_page
 from transactions.outboxes.source import CLEAR_SLOT, HOLD_STATE, MEASURE_ROWS, TAKE_ROWS, TURN_SLOT, Source
 
 SCHEMA = "shop"

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 import psycopg
+
 from tests.simulated.permutations.interleaving import Interleaving, Run, following
 from tests.simulated.permutations.sessions import Work
 from tests.simulated.permutations.stage import WRITER, Clock, StageConnection, connected

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
+
 from tests.simulated.permutations.sessions import Session, SteppingConnection, Work
 
 BLOCKING = "SELECT pg_blocking_pids(%s)"

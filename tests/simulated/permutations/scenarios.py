@@ -4,16 +4,16 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import psycopg
+
 from tests.simulated.permutations.beginning import Beginning
 from tests.simulated.permutations.claiming import Claiming
 from tests.simulated.permutations.deciding import Deciding
 from tests.simulated.permutations.delivering import Delivering
 from tests.simulated.permutations.draining import Draining
+from tests.simulated.permutations.exploring import Scenario
 from tests.simulated.permutations.releasing import Releasing
 from tests.simulated.permutations.rolling import Rolling
 from tests.simulated.permutations.splitting import Splitting
-
-from tests.simulated.permutations.exploring import Scenario
 
 MOST_OF_A_RUN = 40
 

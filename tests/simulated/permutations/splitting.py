@@ -6,12 +6,12 @@ from types import MappingProxyType
 from typing import Any
 
 import psycopg
-from tests.simulated.permutations.deciding import COPY, LOOK
 
 from scheduling.sending.send import Send
 from store.commit import writer
 from store.db import connections, fences
 from store.messages import Message
+from tests.simulated.permutations.deciding import COPY, LOOK
 from tests.simulated.permutations.exploring import JOINS, Scenario
 from tests.simulated.permutations.sessions import Work
 from tests.simulated.permutations.stage import StageConnection, of_stage

@@ -11,10 +11,10 @@ from psycopg.generators import execute
 from psycopg.pq.abc import PGresult
 from psycopg.rows import namedtuple_row
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
-from tests.simulated.permutations.sessions import Step, SteppingConnection, SteppingCursor, Work, is_idle
 
 from store.db.conninfo import conninfo
 from store.db.pipeline import Call
+from tests.simulated.permutations.sessions import Step, SteppingConnection, SteppingCursor, Work, is_idle
 
 # What a step waits for is the engine's choice, however long a machine takes for the steps in between.
 ENDLESS = b"SET lock_timeout = 0; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0"

@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
+
 from tests.simulated.permutations.conftest import Play
 from tests.simulated.permutations.exploring import Scenario, Wrong
 from tests.simulated.permutations.interleaving import Deadlocked, following

@@ -1,8 +1,8 @@
 """A planted fault of a statement, or of a function that runs in one transaction, ends some interleaving otherwise."""
 
 import pytest
-from tests.simulated.faults import PERMUTATIONS, Fault
 
+from tests.simulated.faults import PERMUTATIONS, Fault
 from tests.simulated.permutations.conftest import Play
 from tests.simulated.permutations.exploring import Wrong
 from tests.simulated.permutations.interleaving import Deadlocked

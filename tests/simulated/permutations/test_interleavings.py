@@ -1,9 +1,9 @@
 """Sessions that meet on one PostgreSQL end as if they had come one after another, in every order of their steps."""
 
 import pytest
-from tests.simulated.permutations.scenarios import SCENARIOS
 
 from tests.simulated.permutations.conftest import Play
+from tests.simulated.permutations.scenarios import SCENARIOS
 
 NAMES = [pytest.param(name, marks=[pytest.mark.long] if one.is_long else []) for name, one in SCENARIOS.items()]
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import psycopg
-from tests.simulated.permutations.stage import StageConnection
 
 from store.commit.attempts import DONE_OVER, MAX_ATTEMPTS_ALONE
 from store.commit.batch import Batch
@@ -16,6 +15,7 @@ from store.commit.operation import Operation, by_class, write_steps
 from store.commit.pipelined import PipelinedBatch
 from store.commit.pipelined_writer import MAX_ATTEMPTS
 from store.segments import log
+from tests.simulated.permutations.stage import StageConnection
 
 Result = TypeVar("Result")
 
