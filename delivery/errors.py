@@ -4,7 +4,7 @@ from store.errors import Refusal
 
 
 class ReceiptExpired(Refusal):
-    """The handle proves no delivery: its invisible time is over, or the message was acked or handed out again."""
+    """The handle proves no delivery: the invisible time is over, or the message was acked or handed out again."""
 
     code = "receipt_expired"
 

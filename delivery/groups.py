@@ -43,12 +43,12 @@ CREATE_RETRY_QUEUE = Statement(__file__, "create_retry_queue")
 FIND_CONSUMER_GROUP = Statement(__file__, "find_consumer_group", GroupFacts)
 FIND_RETRY_QUEUE = Statement(__file__, "find_retry_queue", RetryQueueId)
 
-# In characters: %RETRY% and %DLQ% go in front of it in the names of the group's topics.
+# Characters of a group's name. The names of the group's own topics add the prefixes %RETRY% and %DLQ%.
 MAX_NAME = MAX_CHARACTERS - len(RETRY_PREFIX)
-# A retry queue belongs to its topic for good: the time only bounds the cache.
+# A retry queue never changes its topic, so this time only bounds the size of the cache.
 RETRY_QUEUE_BELIEVED_SECONDS = 600.0
 
-# Entries that one receive reads in each queue, when a filter passes over most or an ordered group parks them.
+# Entries that one receive reads in each queue for a filter, or for an ordered group that parks entries.
 MAX_ENTRIES_READ = 256
 
 
@@ -75,7 +75,7 @@ async def find(name: str) -> GroupFacts | None:
 
 
 def known(name: str) -> GroupFacts | None:
-    """The group of this name, where this process has looked it up just before; else None."""
+    """The group of this name from this process's cache; None when it is not cached."""
     return _groups().known(name)
 
 
@@ -102,12 +102,12 @@ def absent(name: str) -> GroupNotExist:
 
 
 def forget(name: str) -> None:
-    """Drops what this process caches of a group; called when it was changed here."""
+    """Drops this process's cached copy of a group; called after this process has changed the group."""
     _groups().forget(name)
 
 
 async def hold(batch: Batch, ids: Collection[int]) -> dict[int, HeldGroup]:
-    """The groups of these ids that exist, as they stay until the batch ends: not as this process has cached them."""
+    """The existing groups of these ids, read and locked: no other transaction changes them until the batch ends."""
     return {row.id: row for row in await batch.read(HOLD_CONSUMER_GROUPS, {"ids": sorted(ids)})}
 
 
@@ -143,10 +143,10 @@ async def _create_retry_queue(group_id: int, topic_id: int) -> int:
 
 
 def locks_of(group: GroupFacts, topic: TopicFacts, queues: Sequence[Queue]) -> set[int]:
-    """Keys of advisory locks under which one transaction alone moves the group in queues of a topic and its retries.
+    """Keys of the advisory locks that a transaction holds to move the group in queues of a topic and of its retries.
 
-    A topic has one lock for all its queues. A retry topic has one per queue: each queue belongs to another topic, and
-    receives from two topics need not take turns.
+    A topic has one lock for all its queues. A retry topic has one lock per queue: each queue belongs to another topic,
+    and receives from two topics do not wait for each other.
     """
     if topic.name.startswith(RETRY_PREFIX):
         return progress.locks(group.id, queues)
@@ -165,9 +165,8 @@ class QueueProgress:
 
     @classmethod
     def of(cls, row: PositionRow, group: GroupFacts) -> Self:
-        """From the ledger. A group that begins to read the topic starts where `start_at` says, and that is recorded.
-
-        A queue that appears later, as the topic grows, is read from its first entry.
+        """The progress in the ledger. A group that begins to read a topic starts where `start_at` says, and a start at
+        the latest entry is recorded as a move. A queue that the topic gets later is read from its first entry.
         """
         if row.next_offset is None or row.move is None:
             latest = group.start_at == "latest" and not row.begun

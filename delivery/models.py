@@ -16,7 +16,7 @@ class ConsumerGroup(models.Model):
     start_at = models.TextField(default="earliest")
     ordered = models.BooleanField(default=False)
     queue_order = models.TextField(default="turns", db_default="turns")
-    # What parts the messages whose keys take turns; null: messages come as their queues have them.
+    # What gives a message its key in a fair group, `sharding_key` or a property; null: the group is not fair.
     fair_by = models.TextField(null=True)
     max_reconsume_times = models.IntegerField(null=True)
     retry_policy = models.JSONField(default=dict)
@@ -36,15 +36,15 @@ class ConsumerGroup(models.Model):
 class RetryQueue(models.Model):
     """The queue of a group's retry topic that holds one topic's messages; numbered in the order of first use.
 
-    A receive names its topic. From one common queue a consumer of `orders` would receive retries of `payments`, too.
-    The name outlives the topic: one that is made anew under it is read by the same consumers.
+    A receive names its topic: from one common retry queue a consumer of `orders` would also receive the retries of
+    `payments`. The row keeps the name of a deleted topic: the same consumers read a new topic of this name.
     """
 
     pk = models.CompositePrimaryKey("group_id", "topic_id")
     group_id = models.IntegerField()
     topic_id = models.IntegerField()
     queue_id = models.IntegerField()
-    # Null where the topic was deleted before the name was kept.
+    # Null where the topic was deleted by a version of the broker that did not keep the name.
     topic_name = CText(null=True)
 
     class Meta:
@@ -58,9 +58,9 @@ class Receipt(models.Model):
     flight ──ack──▶ done (deleted)
         └──nack, or its time over──▶ a retry in %RETRY%<group> after its delay, or a dead letter (deleted likewise)
 
-    In an ordered group a message that fails stays in its queue instead: its receipt is held, and later messages of the
-    same sharding key are parked behind it; `expires_at` is then when the message may be delivered again.
-    A receipt handle names the row and its nonce: a handle of an earlier delivery is refused.
+    In an ordered group a message that fails stays in its queue: its receipt is held, and receipts of later messages
+    with the same sharding key are parked behind it. `expires_at` of a held receipt is the time of the next delivery.
+    A receipt handle names the row and its nonce; each delivery has a new nonce, so an earlier handle is refused.
     """
 
     pk = models.CompositePrimaryKey("group_id", "topic_id", "queue_id", "queue_offset")
@@ -75,10 +75,10 @@ class Receipt(models.Model):
     log_offset = models.BigIntegerField()
     tags_code = models.BigIntegerField()
     reconsume_times = models.SmallIntegerField()
-    # The topic that was received: a message that was read from the retry topic is retried in this topic's retry queue.
+    # The topic that the receive named. A message from the retry topic is retried in the retry queue of this topic.
     origin_topic_id = models.IntegerField()
     state = models.TextField()
-    # In an ordered group not null, and empty for a message without a key; in any other group null.
+    # In an ordered group the message's sharding key, empty for a message without a key; in any other group null.
     sharding_key = models.TextField(null=True)
 
     class Meta:
@@ -88,16 +88,16 @@ class Receipt(models.Model):
                 condition=models.Q(state__in=("flight", "held", "parked")), name="receipt_state_known"
             ),
         )
-        # `take_expired`: deliveries that are over, the longest over first. A held or parked receipt does not expire.
+        # For `take_expired`: deliveries by the end of their invisible time. A held or parked receipt does not expire.
         indexes = (
             models.Index(fields=("expires_at",), condition=models.Q(state="flight"), name="receipt_expiry"),
-            # `read_ordered_receipts`: what an ordered group has in flight, past any number of receipts that wait.
+            # For `read_ordered_receipts`: deliveries in flight of an ordered group, without reading receipts that wait.
             models.Index(
                 fields=("group_id", "topic_id", "queue_id", "queue_offset"),
                 condition=models.Q(state="flight", sharding_key__isnull=False),
                 name="receipt_ordered_flight",
             ),
-            # The same: from key to key of what is held or parked.
+            # For `read_ordered_receipts`: from key to key of the held and parked receipts.
             models.Index(
                 fields=("group_id", "topic_id", "queue_id", "sharding_key", "queue_offset"),
                 condition=models.Q(state__in=("held", "parked")),
@@ -107,10 +107,10 @@ class Receipt(models.Model):
 
 
 class Waiting(models.Model):
-    """A run of entries that a fair group has read ahead: of one key and one queue, in the order of the queue.
+    """A run of entries that a fair group has read ahead: entries of one key in one queue, in the queue's order.
 
-    `offsets` are the queue offsets of the entries; the first `taken` entries are handed out. The row is deleted with
-    the last one. The runs of a key come in the order of the log positions of their first entries.
+    `offsets` are the queue offsets of the entries; the first `taken` entries are handed out. The row is deleted when
+    its last entry is handed out. Runs of one key are handed out in the order of their first entries' log positions.
     """
 
     pk = models.CompositePrimaryKey(
@@ -118,7 +118,7 @@ class Waiting(models.Model):
         *("queue_topic_id", "queue_id", "first_offset"),
     )
     group_id = models.IntegerField()
-    # The topic that is received; the queue is one of it, or that of the group's retries of it.
+    # The topic that the receive named. The queue belongs to this topic, or holds the group's retries of this topic.
     topic_id = models.IntegerField()
     fair_key = CText()
     log_segment = models.IntegerField()
@@ -134,7 +134,7 @@ class Waiting(models.Model):
 
 
 class Redrive(models.Model):
-    """A dead letter that was sent again. Append-only; partitioned by segment, and so dropped after its letter."""
+    """A dead letter that was sent again. Append-only; partitioned by segment: the row is dropped after the letter."""
 
     pk = models.CompositePrimaryKey("group_id", "queue_offset", "segment_id")
     segment_id = models.IntegerField()
@@ -147,10 +147,10 @@ class Redrive(models.Model):
 
 
 class Nack(models.Model):
-    """Why a delivery was given back, or what its push was answered. Append-only; partitioned by segment.
+    """The reason of a nack: the consumer's text, or the answer to a push. Append-only; partitioned by segment.
 
-    There is a row only where a reason was given. `log_offset` is where the message was stored at the time; the nonce is
-    the delivery's.
+    A nack without a reason has no row. `log_offset` is the message's log offset at the time of the nack, `nonce` the
+    nonce of the delivery.
     """
 
     pk = models.CompositePrimaryKey("log_offset", "group_id", "nonce", "segment_id")
@@ -170,7 +170,7 @@ class Subscription(models.Model):
     """A consumer group's messages of a topic, pushed to a server, and the health of its calls.
 
     healthy ──failures in a row──▶ open ──its time is over──▶ half_open ──an answer──▶ healthy
-    disabled: by the server's own 410, or after five days of only failures; until an operator changes the subscription.
+    disabled: by the server's answer 410, or after five days without a success; an operator's change ends it.
 
     Group and topic are stored by name: while one of them does not exist, nothing is pushed.
     """
@@ -198,7 +198,7 @@ class Subscription(models.Model):
     last_success_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=Now())
 
-    # Its health, by the calls from there.
+    # The health of the subscription's server, by the calls from this cell.
     of_each_cell = (
         *("state", "failures", "open_until", "failing_since"),
         *("last_failure", "last_failure_at", "last_success_at"),
@@ -217,5 +217,5 @@ class Subscription(models.Model):
         return str(self.name)
 
 
-# Made by a migration: dead letters that were not redriven, with why each died; the same with their messages.
+# Views made by a migration: dead letters that were not redriven, with their reasons; the same with their messages.
 VIEWS = ("dead_letter", "dead_letter_message")

@@ -28,7 +28,7 @@ MAX_PER_BATCH = 500
 
 
 async def run() -> int:
-    """Moves receipts off the segment that is dropped next; returns their number. While one is left, it stays."""
+    """Moves receipts off the segment dropped next; returns their number. The segment stays until none is left."""
     leaving_id = await retention.leaving()
     if leaving_id is None:
         return 0

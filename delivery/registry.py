@@ -106,11 +106,11 @@ def find(name: str) -> ConsumerGroup:
 
 
 def put(name: str, changes: Mapping[str, object]) -> tuple[ConsumerGroup, bool]:
-    """Creates the group, or changes the fields given, of FIELDS; others stay as they are.
+    """Creates the group, or changes the given fields of FIELDS; other fields keep their values.
 
-    Returns the group, and whether it was created. Raises MessageIllegal. `start_at` counts for topics that the group
-    has not begun to read. A group that becomes ordered, or ordered no more, gets the other default of `retry_policy`
-    unless it has a policy of its own. A change holds in every process.
+    Returns the group, and whether it was created. Raises MessageIllegal. `start_at` only affects topics that the group
+    has not begun to read. When `ordered` changes, a group with the default `retry_policy` gets the default policy for
+    the new value. A change takes effect in each process.
     """
     groups.validate_name(name)
     if "retry_policy" in changes:
@@ -124,7 +124,7 @@ def put(name: str, changes: Mapping[str, object]) -> tuple[ConsumerGroup, bool]:
 
 
 def _with_default_policy(name: str, changes: Mapping[str, object]) -> Mapping[str, object]:
-    """The changes, with the policy that a new `ordered` has by default where the group has that of the old one."""
+    """The changes, plus the default policy of the new `ordered` when the group has the default of the old one."""
     group, ordered = named(name), changes.get("ordered")
     if group is None or ordered in (None, group.ordered) or "retry_policy" in changes:
         return changes
@@ -134,8 +134,8 @@ def _with_default_policy(name: str, changes: Mapping[str, object]) -> Mapping[st
 
 
 def _require_settled(group: ConsumerGroup, changes: Mapping[str, object]) -> None:
-    """Raises MessageIllegal for `ordered` with a `fair_by` that is no order, for another `ordered` while messages are
-    held or parked, or wait for their turns, and for no `fair_by` any more while they wait: nothing else reads those.
+    """Raises MessageIllegal when `ordered` is combined with a `fair_by` other than the sharding key; when `ordered`
+    changes while messages are held, parked or waiting for turns; when `fair_by` ends while messages wait for turns.
     """
     ordered, fair_by = (changes.get(name, getattr(group, name)) for name in ("ordered", "fair_by"))
     if ordered and fair_by not in (None, turns.SHARDING_KEY):
@@ -157,7 +157,7 @@ def _require_none_waits(rows: QuerySet[Receipt] | QuerySet[Waiting], what: str) 
 def remove(name: str) -> None:
     """Deletes a group with its deliveries in flight and its retries; `clean_up` deletes its progress.
 
-    Its dead letters stay readable. A group created later under the same name begins anew. Raises MessageIllegal or
+    Its dead letters stay readable. A new group of this name begins without progress. Raises MessageIllegal or
     GroupNotExist.
     """
     with copies.change():
@@ -176,7 +176,7 @@ def remove(name: str) -> None:
 
 
 def dead_letter_topic(group_name: str) -> Topic | None:
-    """The topic of a group's dead letters; None while it has had none."""
+    """The topic of a group's dead letters; None when the group never had a dead letter."""
     return registry.named(topics.DEAD_LETTER_PREFIX + group_name)
 
 
@@ -196,14 +196,14 @@ def named(name: str) -> ConsumerGroup | None:
 
 
 async def clean_up() -> set[int]:
-    """Deletes the receipts, then the progress of deleted groups, within limits; returns the groups' ids.
+    """Deletes the receipts and then the progress of deleted groups, within limits; returns the groups' ids.
 
-    What a fair group has read ahead of a deleted topic goes, too.
+    It also deletes the entries that fair groups have read ahead of deleted topics.
 
-    A process that hears nothing of the others may have such a group cached for seconds, and hand out messages to it.
-    Each such receive also moves the group in the ledger, and there the group is found.
+    A process that gets no notices may cache a deleted group for seconds, and hand out messages to it. Each of these
+    receives also writes a move to the ledger, so the next run finds the group by its progress.
     """
-    # Read progress first: a group created after this read cannot be taken for a deleted one.
+    # Progress is read first, so a group that is created after this read does not look like a deleted group.
     readers = await progress.readers()
     existing = {row.id for row in await connections.read(FIND_GROUPS, {"ids": list(readers)})}
     deleted = readers - existing

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class GroupFacts(NamedTuple):
-    """A consumer group as the message path needs it. `max_reconsume_times` None: the broker's MAX_RECONSUME_TIMES."""
+    """The fields of a consumer group for the message path. `max_reconsume_times` None: MAX_RECONSUME_TIMES."""
 
     id: int
     name: str
@@ -22,7 +22,7 @@ class GroupFacts(NamedTuple):
 
 
 class OrderedReceipt(NamedTuple):
-    """A receipt of an ordered group in one of its queues. `waits`: `expires_at` is still to come."""
+    """A receipt of an ordered group in one of its queues. `waits`: `expires_at` is in the future."""
 
     topic_id: int
     queue_id: int
@@ -37,9 +37,9 @@ class OrderedReceipt(NamedTuple):
 
 
 class FailedReceipt(NamedTuple):
-    """A delivery that was nacked, returned or is over, with what its group says about retries.
+    """A delivery that was nacked, returned or expired, with its group's retry policy.
 
-    `max_reconsume_times` is the message's own limit, else its group's; None: the broker's MAX_RECONSUME_TIMES.
+    `max_reconsume_times` is the limit of the message, else of its group; None: the broker's MAX_RECONSUME_TIMES.
     """
 
     group_id: int
@@ -66,7 +66,7 @@ class SharedByDeadLetters(NamedTuple):
 
 
 class NackRow(NamedTuple):
-    """A delivery of a message that a group gave back, with the reason."""
+    """A nacked delivery of a message, with the reason."""
 
     group_name: str
     nacked_at: datetime
@@ -75,12 +75,12 @@ class NackRow(NamedTuple):
 
 
 class SubscriptionId(NamedTuple):
-    """The id of a subscription that may be pushed; of find_waiting_subscriptions: and has something to push."""
+    """The id of a subscription that may be pushed; from find_waiting_subscriptions, one that has messages to push."""
 
     id: int
 
 
 class SettledHandle(NamedTuple):
-    """A handle whose delivery was acked, extended or returned: its number in the arrays, from 1."""
+    """The number, from 1, in the parameters' arrays of a handle whose delivery was acked, extended or returned."""
 
     number: int

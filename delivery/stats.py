@@ -24,7 +24,7 @@ from store.rows import Lag
 
 
 class OldestReceipt(NamedTuple):
-    """The lowest entry of a queue for which a group has a receipt, by when the entry became visible."""
+    """When the lowest entry of a queue became visible for which a group has a receipt."""
 
     group_id: int
     topic_id: int
@@ -34,7 +34,7 @@ class OldestReceipt(NamedTuple):
 
 FIND_OLDEST_RECEIPTS = Statement(__file__, "find_oldest_receipts", OldestReceipt)
 
-# 200 groups of 4 queues each take some 30 ms.
+# Groups whose numbers are shown, the first by name. 200 groups of 4 queues each take about 30 ms.
 MAX_GROUPS = 1000
 # A queue that a group reads: the id of the group, and the queue.
 Place = tuple[int, Queue]
@@ -45,8 +45,8 @@ LAST = datetime.max.replace(tzinfo=UTC)
 class QueueLag:
     """A queue that a group reads. `lag` is the number of entries that it was not handed yet.
 
-    `oldest_unacked_at` is when the first message became visible that the group was not handed or has not acked; None
-    without one. A message that waits for its retry counts again from when it is offered again.
+    `oldest_unacked_at` is when the oldest message became visible that the group has not acked; None when all are acked.
+    A retrying message counts again from its next delivery.
     """
 
     topic: str
@@ -60,7 +60,7 @@ class QueueLag:
 
 
 def queues_of(group: ConsumerGroup) -> list[QueueLag]:
-    """Each queue of the topics that the group has begun to read, its retries among them; by topic."""
+    """The queues of the topics that the group has begun to read, with its retry queues; by topic."""
     return _queues_of([group])[group.id]
 
 
@@ -74,7 +74,7 @@ def _queues_of(groups: Sequence[ConsumerGroup]) -> dict[int, list[QueueLag]]:
 
 
 def _queues_in_cell(groups: Sequence[ConsumerGroup]) -> dict[int, list[QueueLag]]:
-    """By three statements, and a fourth where groups read ahead or park."""
+    """The queues of each of these groups in this cell, by three statements; a fourth for ordered or fair groups."""
     lags = progress.lags([group.id for group in groups])
     for row in (
         sync.read(FIND_LAGS_ANEW, {"reader_ids": list(lags), "max_queues": progress.MAX_QUEUES}) if groups else ()
@@ -88,7 +88,7 @@ def _queues_in_cell(groups: Sequence[ConsumerGroup]) -> dict[int, list[QueueLag]
 def _queue(row: Lag, oldest: Mapping[Place, datetime], waiting: Mapping[Place, Waiting]) -> QueueLag:
     place = (row.reader_id, (row.topic_id, row.queue_id))
     ahead = waiting.get(place)
-    # Messages with a receipt, and those that were read ahead, became visible before those that are still to be read.
+    # Messages with a receipt and messages that were read ahead are older than messages that are not read yet.
     times = (oldest.get(place), ahead and ahead.oldest_at)
     return QueueLag(
         topic=row.topic,
@@ -103,13 +103,13 @@ def _queue(row: Lag, oldest: Mapping[Place, datetime], waiting: Mapping[Place, W
 
 
 def _waiting(group_ids: Sequence[int]) -> dict[Place, Waiting]:
-    """What these groups have read ahead or parked, and not handed out, by group and queue."""
+    """The entries that these groups have read ahead or parked, by group and queue."""
     rows = sync.read(COUNT_WAITING, {"group_ids": list(group_ids)}) if group_ids else ()
     return {(row.group_id, (row.topic_id, row.queue_id)): row for row in rows}
 
 
 def _oldest_receipts(rows: Sequence[Lag]) -> dict[Place, datetime]:
-    """By group and queue."""
+    """When the oldest message with a receipt became visible, by group and queue."""
     parameters = {
         "group_id": [row.reader_id for row in rows],
         "topic_id": [row.topic_id for row in rows],
@@ -120,7 +120,7 @@ def _oldest_receipts(rows: Sequence[Lag]) -> dict[Place, datetime]:
 
 
 def in_flight() -> dict[str, int]:
-    """Deliveries in flight by the group's name, of the groups that have any."""
+    """The number of deliveries in flight by group name; groups without deliveries in flight are missing."""
     names = dict(_groups().values_list("id", "name"))
     return {names[group_id]: receipts for group_id, receipts in _in_flight().items() if group_id in names}
 
@@ -131,10 +131,10 @@ def _groups() -> QuerySet[ConsumerGroup]:
 
 
 def _in_flight() -> dict[int, int]:
-    """The receipts of each group that were handed out and are neither done nor over their invisible time.
+    """The number of deliveries in flight by group id: handed out, not settled, invisible time not over.
 
-    What an ordered group holds or has parked is not in flight. One pass for all groups: receipts are few, each is gone
-    within hours.
+    Held and parked messages of an ordered group are not in flight. One pass over all receipts, which are few: each is
+    deleted within hours.
     """
 
     def read() -> dict[int, int]:
@@ -146,7 +146,7 @@ def _in_flight() -> dict[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class TopicLag:
-    """A group's lag in a topic; `oldest_unacked_seconds` is 0 when it has acked all that was visible."""
+    """A group's lag in a topic; `oldest_unacked_seconds` is 0 when the group has acked all visible messages."""
 
     group: str
     topic: str
@@ -179,7 +179,7 @@ def _oldest_seconds(queues: list[QueueLag], now: datetime) -> float:
 class GroupStats:
     """A consumer group with its deliveries in flight and its lag in each queue that it reads.
 
-    `partial`: it reads more queues than progress.MAX_QUEUES.
+    `partial`: the group reads progress.MAX_QUEUES queues or more, and the numbers leave the others out.
     """
 
     group: ConsumerGroup
@@ -189,7 +189,7 @@ class GroupStats:
 
     @property
     def retrying(self) -> Retrying:
-        """What waits for its next attempt, of all its topics."""
+        """The retrying messages of all topics of the group."""
         return retrying.in_all(self.retrying_by_topic)
 
     @property
@@ -209,12 +209,12 @@ class GroupStats:
 
     @property
     def oldest_unacked_at(self) -> datetime | None:
-        """When the first message became visible that the group has not acked."""
+        """When the oldest message became visible that the group has not acked."""
         times = (queue.oldest_unacked_at for queue in self.queues)
         return min((time for time in times if time is not None), default=None)
 
     def urgency(self) -> tuple[datetime, int, str]:
-        """Sorts groups: the longest waiting first, then the furthest behind, then by name."""
+        """A sort key for groups: the oldest unacked message first, then the largest lag, then the name."""
         return (self.oldest_unacked_at or LAST, -self.lag, self.group.name)
 
     @property
@@ -231,7 +231,7 @@ def of_groups(groups: Sequence[ConsumerGroup]) -> list[GroupStats]:
 def by_urgency(namespace: str | None = None) -> list[GroupStats]:
     """The first MAX_GROUPS consumer groups by name, of all or of a namespace, the oldest unacked messages first.
 
-    Of groups that have acked all that is visible, those with the most lag come first.
+    Groups that have acked all visible messages follow, those with the largest lag first.
     """
     groups = ConsumerGroup.objects.filter(namespaces.within(namespace)).order_by("name")
     return sorted(of_groups(list(groups[:MAX_GROUPS])), key=GroupStats.urgency)

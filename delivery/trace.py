@@ -1,8 +1,8 @@
-"""Trace: how each consumer group stands with one message, as far as rows are kept.
+"""Trace: the state of one message in each consumer group, as far as rows are kept.
 
-An ack leaves no row, and neither does a filter that passes over a message or a reset that skips it: all that is kept
-then is that the group's progress passed the entry, and when. What follows a delivery that was not acked (a retry, a
-dead letter) proves the delivery.
+An ack leaves no row, and neither does a filter that passes over a message or a reset that skips the message. The ledger
+then only shows that the group's progress passed the entry, and when. A retry or a dead letter proves a delivery that
+was not acked.
 """
 
 import uuid
@@ -25,9 +25,9 @@ from store.naming.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX, group_of
 
 
 class GroupAtEntry(NamedTuple):
-    """A consumer group at an entry of a message: whether it has read past it, and its receipt for it, if any.
+    """A consumer group at an entry of a message: whether its progress passed the entry, and its receipt, if any.
 
-    `passed_at` is None where the move that passed the entry is not kept any more.
+    `passed_at` is None when the move that passed the entry is not kept any more.
     """
 
     group_name: str
@@ -54,24 +54,24 @@ class RedrivenLetter(NamedTuple):
 FIND_REDRIVES = Statement(__file__, "find_redrives", RedrivenLetter)
 FIND_STANDINGS = Statement(__file__, "find_standings", GroupAtEntry)
 
-# Groups in a trace, the first by name; each costs some thirty probes by index.
+# Groups in a trace, the first by name; each group costs about thirty probes by index.
 MAX_GROUPS = 500
-# Entries for which groups are found, the latest; retries are not counted. Only a redrive makes a second one.
+# The latest entries, without retries, whose groups a trace shows. Only a redrive adds an entry to the first one.
 MAX_SHARED_ENTRIES = 8
 
 State = Literal["WAITING", "IN_FLIGHT", "RETRYING", "PARKED", "DEAD_LETTER", "REDRIVEN", "PASSED"]
-# What can happen between a group and a message, as its trace names it.
+# The events of a group and a message in a trace.
 GroupEventName = Literal["received", "passed", "nack", "redriven"]
 RECEIPT_STATES: dict[str, State] = {"flight": "IN_FLIGHT", "held": "RETRYING", "parked": "PARKED"}
 
 
 class TraceGroup(msgspec.Struct):
-    """How a consumer group stands with a message. No row is left of an ack.
+    """The state of a message in a consumer group. An ack leaves no row.
 
     WAITING: not handed out yet. IN_FLIGHT: handed out, and hidden until `expires_at`. RETRYING: not acked, and offered
     again at `next_attempt_at`. PARKED: behind another message of its sharding key. DEAD_LETTER: given up; REDRIVEN:
-    sent again since. PASSED: acked, passed over by a filter, or skipped by a reset; `passed_at` is null when that is
-    too long ago.
+    sent again since. PASSED: acked, passed over by a filter, or skipped by a reset; `passed_at` is null when the time
+    is not kept any more.
     """
 
     group: str
@@ -86,8 +86,8 @@ class TraceGroup(msgspec.Struct):
 class Step(NamedTuple):
     """One event between a group and a message.
 
-    `offered` and `retried`: an entry that the group reads, with the group at that entry. `failed` and `dead`: what
-    followed a delivery that was not acked.
+    `offered` and `retried`: an entry that the group reads, with the group's state at the entry. `failed` and `dead`:
+    the retry or the dead letter that followed a delivery without an ack.
     """
 
     at: datetime
@@ -98,26 +98,26 @@ class Step(NamedTuple):
 
 @dataclass(slots=True)
 class Standing:
-    """One group with one message: the steps in the order of time, and the delays that are not over."""
+    """The history of one message in one group: steps by time, and delays that are not over."""
 
     group: str
     steps: list[Step] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
-    # By the offsets of the dead letters.
+    # When dead letters were redriven, by their queue offsets.
     redriven: dict[int, datetime] = field(default_factory=dict)
     nacks: list[NackRow] = field(default_factory=list)
 
 
 async def of(message_id: uuid.UUID, way: Way, topics: Mapping[int, str]) -> list[Standing]:
-    """The groups that a message on its way was offered to, or that have retries or dead letters of it, by name.
+    """The groups that a message was offered to, or that have retries or dead letters of the message, by name.
 
-    `topics` are the names of all topics on the way.
+    `topics` has the names of all topics of `way`, by id.
     """
     found: dict[str, Standing] = {}
     for row, entry in await _offered(way.entries, topics):
         standing = found.setdefault(row.group_name, Standing(row.group_name))
         is_retry = group_of(topics[entry.topic_id], RETRY_PREFIX) is not None
-        # What a dead letter or a discarded message counts are no deliveries to this group.
+        # The count of a dead letter or a discarded message is not a count of deliveries to this group.
         offered = entry if is_retry else replace(entry, reconsume_times=0)
         standing.steps.append(Step(entry.entered_at, "retried" if is_retry else "offered", offered, row))
     for entry in way.entries:
@@ -135,7 +135,7 @@ async def of(message_id: uuid.UUID, way: Way, topics: Mapping[int, str]) -> list
 
 
 async def _follow(message_id: uuid.UUID, found: Mapping[str, Standing]) -> None:
-    """Adds what became of dead letters, and why deliveries were given back."""
+    """Adds the redrives of dead letters, and the reasons of nacks."""
     for letter in await _redrives(found.values()):
         found[letter.group_name].redriven[letter.queue_offset] = letter.redriven_at
     for nack in await nacks.of_message(message_id):
@@ -174,7 +174,7 @@ async def _redrives(standings: Iterable[Standing]) -> Sequence[RedrivenLetter]:
 
 
 def shown(standing: Standing) -> TraceGroup:
-    """A standing as it is answered: what is delayed or has a receipt first, then the last step."""
+    """The answer for a standing: a delay or a receipt decides the state, else the last step."""
     if standing.waits:
         wait = standing.waits[0]
         return TraceGroup(standing.group, "RETRYING", wait.reconsume_times + 1, next_attempt_at=wait.deliver_at)
@@ -207,9 +207,9 @@ def _with_receipt(row: GroupAtEntry) -> TraceGroup:
 
 
 def events(standing: Standing) -> list[dict[str, Any]]:
-    """When the group's progress passed the message, why it gave it back, and when its dead letters were redriven.
+    """The events of a standing: when the group's progress passed the message, nacks with reasons, and redrives.
 
-    `received` where a row proves the delivery, else `passed`; none where the time is not kept any more.
+    The event is `received` when a row proves the delivery, else `passed`; without a kept time there is no event.
     """
     found: list[dict[str, Any]] = [
         {"event": "redriven", "at": at, "group": standing.group, "queue_offset": offset}
@@ -233,7 +233,7 @@ def events(standing: Standing) -> list[dict[str, Any]]:
         if row.state == "flight" and row.received_at is not None:
             found.append(_event("received", row.received_at, standing, step, row.reconsume_times or 0))
         elif row.state is None and row.passed_at is not None:
-            # An ordered group may have parked it then, a fair one read it ahead, and handed it out later.
+            # An ordered group may have parked the message then, or a fair group read it ahead, and handed it out later.
             is_proven = not row.takes_turns and _was_not_acked(standing, following)
             name: GroupEventName = "received" if is_proven else "passed"
             found.append(_event(name, row.passed_at, standing, step, step.entry.reconsume_times))
@@ -241,7 +241,7 @@ def events(standing: Standing) -> list[dict[str, Any]]:
 
 
 def _was_not_acked(standing: Standing, following: Step | None) -> bool:
-    """Whether the following step, or a delay, comes of a delivery that was not acked."""
+    """Whether the following step, or a delay, proves that a delivery was not acked."""
     return bool(standing.waits) if following is None else following.kind != "offered"
 
 
@@ -250,7 +250,7 @@ def _event(
 ) -> dict[str, object]:
     return {
         "event": name,
-        # The transaction that moved the group may have begun a moment before the entry's own was committed.
+        # The group's transaction may have begun a moment before the entry became visible.
         "at": max(at, step.at),
         "group": standing.group,
         "queue_id": step.entry.queue_id,

@@ -19,9 +19,9 @@ from store.process.answer_budget import Hold
 
 
 class DeadLetterEntry(MessageRow, gc=False):
-    """A dead letter with its message. `letters` is the number found before the page was cut to its bytes.
+    """A dead letter with its message. `letters` is the number of letters before the page was cut to its bytes.
 
-    `bytes_before`: those of the bodies before it on its page.
+    `bytes_before` is the size of the bodies of the letters before this letter on the page.
     """
 
     queue_offset: int
@@ -36,12 +36,12 @@ READ_DEAD_LETTERS = Statement(__file__, "read_dead_letters", DeadLetterEntry)
 
 DEFAULT_LISTED = 50
 MAX_LISTED = 200
-# A cursor of the list is a cell in these, and the offset there: exact in a JSON number.
+# A cursor of the list is cell * OFFSETS_OF_CELL + queue offset, small enough to be exact in a JSON number.
 OFFSETS_OF_CELL = 2**42
 
 
 class DeadLetter(msgspec.Struct):
-    """A message that a group gave up; `reason` is that of the last nack that gave one."""
+    """A message that a group gave up; `reason` is the reason of the last nack that had a reason."""
 
     message: StoredMessage
     queue_offset: int
@@ -59,8 +59,8 @@ class DeadLetters(msgspec.Struct):
 async def listed(group_name: str, cursor: int, limit: int, hold: Hold) -> DeadLetters:
     """A group's dead letters that were not redriven, the oldest first, cell by cell; `next` continues the list.
 
-    `limit` of them, or as many as their bodies fit into MAX_RECEIVE_BYTES, or into what the process has left for
-    answers, where they count in `hold`. Raises GroupNotExist, MessageIllegal or SystemBusy.
+    The page ends after `limit` letters, or earlier where the bodies would exceed MAX_RECEIVE_BYTES or the bytes that
+    the process has left for answers. The bodies count in `hold`. Raises GroupNotExist, MessageIllegal or SystemBusy.
     """
     group = await groups.existing(group_name)
     require_between("limit", limit, 1, MAX_LISTED)

@@ -1,4 +1,4 @@
-"""Dead letters as pages list them: the groups that have any, what the letters of one share, and narrowed lists."""
+"""Dead letters for the console: the groups that have dead letters, what a group's letters share, filtered lists."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ Row = TypeVar("Row")
 
 
 class DescribedDeadLetter(NamedTuple):
-    """What a preview says of a dead letter; `topic` is None once that was deleted."""
+    """The fields of a dead letter that a preview shows; `topic` is None when the topic was deleted."""
 
     queue_offset: int
     message_id: UUID
@@ -35,7 +35,7 @@ class DescribedDeadLetter(NamedTuple):
 
 
 class NarrowedDeadLetter(NamedTuple):
-    """A dead letter that matches a filter; None from `queue_offset` on beside `go_on_at` without a match."""
+    """A dead letter that matches a filter. Without a match there is one row, in which only `go_on_at` is not None."""
 
     go_on_at: int | None
     queue_offset: int | None
@@ -44,7 +44,7 @@ class NarrowedDeadLetter(NamedTuple):
 
 
 class ListedDeadLetter(NamedTuple):
-    """A dead letter of a list, without its body; None from `queue_offset` on beside `go_on_before` without a match."""
+    """A dead letter of a list, without its body. Without a match there is one row, with `go_on_before` alone."""
 
     go_on_before: int | None
     queue_offset: int | None
@@ -60,7 +60,7 @@ class ListedDeadLetter(NamedTuple):
 
 
 class DeadLetterHead(NamedTuple):
-    """A dead letter without its message's fields: what a redrive needs of it."""
+    """The columns of a dead letter that a redrive needs: where the message is stored, and its topic and queue."""
 
     queue_offset: int
     tags_code: int
@@ -94,16 +94,16 @@ NARROW_DEAD_LETTERS = Statement(__file__, "narrow_dead_letters", NarrowedDeadLet
 SUM_DEAD_LETTERS = Statement(__file__, "sum_dead_letters", SharedByDeadLetters)
 
 MAX_GROUPS = 1000
-# Letters that one page reads for its filter, and the summary for its numbers; some 30 ms.
+# Letters that one page reads to find matches, and that the summary counts: about 30 ms. Older letters are not read.
 MAX_LOOKED_AT = 5000
-# Values of all fields together.
+# Values that the summary shows, over all fields together.
 MAX_SHARED = 400
 BEYOND = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which dead letters to list; None is no condition, and an empty text is none at all: no tags, no reason."""
+    """The filter of a list of dead letters. None: no condition; an empty text: letters without tags, or a reason."""
 
     topic: str | None = None
     tags: str | None = None
@@ -130,9 +130,9 @@ def _both(one: GroupDeadLetters, other: GroupDeadLetters) -> GroupDeadLetters:
 def page(
     group: ConsumerGroup, wanted: Wanted, after: Mapping[int, int] | None, count: int
 ) -> Page[ListedDeadLetter, int]:
-    """`count` dead letters of a group at most, the latest first, or those before an offset in each cell.
+    """At most `count` dead letters of a group, the latest first; with `after`, only letters before its offset per cell.
 
-    A page may hold fewer than were asked for, even none, although there are more: see MAX_LOOKED_AT.
+    A page reads at most MAX_LOOKED_AT letters, so a page before the last may hold fewer than `count`, or none.
     """
     topic, narrowing = registry.dead_letter_topic(group.name), asdict(wanted)
 
@@ -192,9 +192,9 @@ def count(group: ConsumerGroup, until: Mapping[int, int], max_count: int) -> int
 def narrowed(
     group: ConsumerGroup, wanted: Wanted, cursors: Mapping[int, int], until: Mapping[int, int], count: int
 ) -> Page[NarrowedDeadLetter, int]:
-    """The oldest `count` dead letters at most that match between two offsets of each cell, cell by cell.
+    """At most `count` dead letters that match, between two offsets of each cell, the oldest first, cell by cell.
 
-    It reads MAX_LOOKED_AT letters of a cell, and may find none of them.
+    A page reads at most MAX_LOOKED_AT letters of a cell, so it may be empty although later letters match.
     """
     topic, narrowing = registry.dead_letter_topic(group.name), asdict(wanted)
 
@@ -211,7 +211,7 @@ def narrowed(
 
 
 def described(group: ConsumerGroup, message_ids: Sequence[UUID]) -> dict[UUID, DescribedDeadLetter]:
-    """These messages as dead letters of a group; one that is none any more is missing."""
+    """The dead letters of a group with these message ids; a message that is no longer a dead letter is missing."""
     topic = registry.dead_letter_topic(group.name)
     found = cells.ask(lambda: _read(DESCRIBE_DEAD_LETTERS, group, topic, message_ids=list(message_ids)))
     # The newest letter of a message stands for it.
@@ -219,7 +219,7 @@ def described(group: ConsumerGroup, message_ids: Sequence[UUID]) -> dict[UUID, D
 
 
 def shared(group: ConsumerGroup) -> dict[str, list[SharedByDeadLetters]]:
-    """What the latest MAX_LOOKED_AT dead letters of a group have in common, by the field: the most first."""
+    """The values that a group's latest MAX_LOOKED_AT dead letters share, by field; the most frequent value first."""
     topic = registry.dead_letter_topic(group.name)
     sums = cells.ask(lambda: _read(SUM_DEAD_LETTERS, group, topic, max_looked_at=MAX_LOOKED_AT, max_rows=MAX_SHARED))
     found: dict[str, list[SharedByDeadLetters]] = defaultdict(list)
@@ -236,5 +236,5 @@ def shared(group: ConsumerGroup) -> dict[str, list[SharedByDeadLetters]]:
 def _read(
     statement: Statement[Row], group: ConsumerGroup, topic: Topic | None, /, **parameters: object
 ) -> Sequence[Row]:
-    """The rows of a statement about a group's dead letters; none while it has had none."""
+    """The rows of a statement about a group's dead letters; no rows for a group that never had a dead letter."""
     return sync.read(statement, {"group_id": group.id, "topic_id": topic.id, **parameters}) if topic else ()

@@ -28,10 +28,10 @@ class RedriveDeadLetters(msgspec.Struct, kw_only=True, forbid_unknown_fields=Tru
 
 
 async def redrive(group_name: str, request: RedriveDeadLetters, note: Note | None = None) -> list[Letter | Refusal]:
-    """Sends dead letters again, each once. In the order given (or the oldest first): what became of each.
+    """Sends dead letters again, each once. Returns a Letter or a Refusal for each, in the order given or oldest first.
 
-    A redriven message starts with no retries behind it. To its origin it goes through the group's own retry queue, so
-    that no other group of the topic gets it again. Raises GroupNotExist, MessageIllegal, or what forbids `to_topic`.
+    A redriven message starts again with 0 retries. Without `to_topic` it goes through the group's own retry queue, so
+    no other group of the topic receives it again. Raises GroupNotExist, MessageIllegal, or the refusal of `to_topic`.
     """
     group = await groups.existing(group_name)
     if (request.message_ids is None) == (not request.all):
@@ -57,7 +57,7 @@ def _cells() -> list[int]:
 
 
 async def _first_origin(wanted: Redrive) -> str | None:
-    """The topic of the first letter that is asked for, beside which a new topic is made: in the letter's cell."""
+    """The original topic of the first letter of the redrive. A new `to_topic` is created in the cell of this topic."""
     for cell in _cells():
         with runtime.in_cell(cell):
             found = own(await _found(wanted, wanted.message_ids, 0, BEYOND, MAX_REDRIVEN))
@@ -78,7 +78,7 @@ async def _found(
 
 
 async def _redrive_named(wanted: Redrive, ids: list[uuid.UUID], note: Note | None) -> list[Letter | Refusal]:
-    """In each cell the letters that it has; where there are several, what none has is refused by the last."""
+    """Redrives the letters with these ids in each cell. A letter that no cell has is refused by the last cell."""
     became: dict[uuid.UUID, Letter | Refusal] = {}
     cells = _cells()
     for cell in cells:
@@ -98,7 +98,7 @@ async def _redrive_named(wanted: Redrive, ids: list[uuid.UUID], note: Note | Non
 
 
 def _is_elsewhere(wanted: Redrive) -> bool:
-    """Whether letters of this cell cannot go to the topic, which lies in another one."""
+    """Whether `to_topic` lies in another cell than the letters of this cell, which cannot be sent to it then."""
     return wanted.to_topic is not None and wanted.to_topic.cell_id != runtime.here().cell
 
 
@@ -112,7 +112,7 @@ def _of_another_cell(wanted: Redrive, message_id: uuid.UUID) -> MessageIllegal:
 
 
 async def _redrive_all(wanted: Redrive, note: Note | None) -> list[Letter | Refusal]:
-    """In several transactions; without the letters that fail and die again meanwhile."""
+    """Redrives all letters of this cell, in several transactions; letters that die during the redrive are left."""
     [bounds] = await queues.bounds([(wanted.dead_letters.id, 0)])
     results: list[Letter | Refusal] = []
     from_offset = 0
@@ -129,7 +129,7 @@ async def _redrive_all(wanted: Redrive, note: Note | None) -> list[Letter | Refu
 
 
 def outcomes(redrive: Operation[Any]) -> Iterable[Outcome]:
-    """What the audit has of a redrive: an entry for each letter."""
+    """The entries of the audit about a redrive, one for each letter."""
     assert isinstance(redrive, Redrive)
     assert redrive.result is not None
     for result in redrive.result.results:

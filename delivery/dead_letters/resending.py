@@ -34,14 +34,14 @@ class Letter:
 
 @dataclass(frozen=True, slots=True)
 class Redriven:
-    """What became of dead letters, and the offset behind the last of them."""
+    """The result of a redrive: a Letter or a Refusal for each dead letter, and the offset where the next one begins."""
 
     results: Sequence[Letter | Refusal]
     next_offset: int
 
 
 class Redrive(Operation[Redriven]):
-    """Dead letters of a group to be sent again; without `message_ids` the oldest MAX_REDRIVEN within two offsets.
+    """Sends dead letters of a group again; without `message_ids` the oldest MAX_REDRIVEN between two offsets.
 
     Each letter is published and recorded as redriven, under the lock of the group's dead letters.
     """
@@ -86,14 +86,14 @@ async def _letters(batch: Batch, wanted: Redrive) -> list[DeadLetterHead]:
         page = {"from_offset": wanted.from_offset, "until_offset": wanted.until_offset, "max_entries": MAX_REDRIVEN}
         return list(await batch.read(NEXT_DEAD_LETTERS, of_group | page))
     rows = await batch.read(FIND_DEAD_LETTERS, {**of_group, "message_ids": wanted.message_ids})
-    # Dead twice, redriven once: the newest letter stands for the message.
+    # A message that became a dead letter twice is redriven once, by its newest letter.
     return list({row.message_id: row for row in rows}.values())
 
 
 async def _send_all(
     batch: Batch, wanted: Redrive, letters: Sequence[DeadLetterHead]
 ) -> dict[uuid.UUID, Letter | Refusal]:
-    """What became of each letter. One whose topic was deleted has no readers there, and stays a dead letter."""
+    """Sends the letters; returns a Letter or a Refusal for each. The letter of a deleted topic stays a dead letter."""
     origins = {letter.topic_id for letter in letters}
     if wanted.to_topic is None:
         origins = {row.id for row in await batch.read(topic_names.FIND_TOPICS, {"ids": list(origins)})}
@@ -104,7 +104,7 @@ async def _send_all(
 
 
 def own(letters: Sequence[DeadLetterHead]) -> list[DeadLetterHead]:
-    """The letters whose topics lie in this cell. The others are copies, left by a split: their cell has them, too."""
+    """The letters whose topics lie in this cell. A split left copies of other letters here; their cell has them."""
     return runtime.here().departed.left_out(letters, lambda letter: (letter.topic_id,))
 
 

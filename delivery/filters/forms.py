@@ -28,13 +28,13 @@ Filter = Callable[[Filtered], bool]
 TAGS = "TAGS"
 TAG = re.compile(r"[^|\x00-\x1f\x7f-\x9f]+")
 MAX_CHARACTERS = 4096
-# Every receive brings its filter; to parse one takes some 0.1 ms and 30 µs per condition.
+# Parsed filters that a process keeps. Each receive sends its filter, and parsing takes 0.1 ms plus 30 µs a condition.
 MAX_REMEMBERED = 1024
-# A filter of so many takes 2 ms at most; a longer one is read in its turn.
+# A filter of up to this many characters takes at most 2 ms to parse. Longer filters are parsed one at a time.
 SHORT_CHARACTERS = 256
 
 EVERY_FORM = 'give a tag expression such as "A || B", "*" for every message, or {"sql": "price > 10"}'
-# The same as a JSON schema; a field that may be null adds the null itself.
+# The forms as a JSON schema. A field that may be null adds null to this schema.
 SCHEMA = {
     "oneOf": [
         {"type": "string", "description": "A tag expression such as `A || B`, or `*`."},
@@ -52,9 +52,9 @@ _properties = msgspec.json.Decoder(dict[str, str])
 def parse(given: object) -> Filter | None:
     """The filter of a request, or None when every message is wanted.
 
-    Three forms: nothing or `*`; a tag expression `A || B`, of which tags are compared themselves, not their hashes; and
-    `{"sql": …}`, a condition on the message's properties as `grammar` and `predicates` describe it. Raises
-    FilterIllegal, with the `position` of the first invalid word where there is one, counted from 1.
+    There are three forms: nothing or `*`; a tag expression `A || B`, which compares the tags and not their hashes; and
+    `{"sql": …}`, a condition on the message's properties, described in `grammar` and `predicates`. Raises FilterIllegal
+    with the `position` of the first invalid word, counted from 1; without a position when no word is to blame.
     """
     if given is None:
         return None
@@ -68,7 +68,7 @@ def parse(given: object) -> Filter | None:
 
 
 async def parse_in_turn(given: object) -> Filter | None:
-    """As `parse`; one long SQL filter at a time in a process: 1,000 words that are not remembered take some 20 ms."""
+    """As `parse`, but a process parses one long SQL filter at a time: 1,000 words take about 20 ms."""
     if not isinstance(given, dict) or len(str(given.get("sql"))) <= SHORT_CHARACTERS:
         return parse(given)
     async with pacing.step():

@@ -1,8 +1,8 @@
 """The grammar of an SQL filter: a subset of SQL-92, read by lark into a tree whose leaves are operands.
 
-Anything outside the subset is refused with its position. Words such as `order`, `date` or `key` are names of properties
-like any other. The grammar accepts any comparison of parts, `1 < price < 5` too, so that `predicates` can say what is
-wrong with it.
+A filter outside the subset is refused with the position of the word. Words like `order`, `date` or `key` may be names
+of properties. The grammar also accepts illegal comparisons like `1 < price < 5`, so that `predicates` can refuse them
+with a better reason.
 """
 
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ from lark import Lark, Token, Tree, UnexpectedToken
 
 from store.errors import FilterIllegal
 
-# Parentheses within parentheses; the predicates are built with some 5 of Python's 1,000 frames for each.
+# Depth of nested parentheses. Each level takes about 5 of Python's 1,000 stack frames when the predicates are built.
 MAX_DEPTH = 16
-# Comparisons, BETWEEN, IN and IS NULL: each costs up to 0.7 µs per message that is filtered.
+# Conditions (comparison, BETWEEN, IN, IS NULL) in a filter. Each costs up to 0.7 µs per message.
 MAX_CONDITIONS = 64
-# Names, literals and their signs, operators, commas and parentheses.
+# Words of a filter: names, literals, signs, operators, commas and parentheses.
 MAX_WORDS = 1000
 
 ALLOWED = (
@@ -125,7 +125,7 @@ def _keyword(name: Token) -> Token:
 
 @cache
 def _parser() -> Lark:
-    """Made at the first filter: it takes 30 ms, and most processes read none."""
+    """The parser, made at the first filter: making it takes 30 ms, and most processes never parse a filter."""
     return Lark(GRAMMAR, parser="lalr", lexer="basic", postlex=Limits(), lexer_callbacks={"NAME": _keyword})
 
 

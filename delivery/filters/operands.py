@@ -1,4 +1,4 @@
-"""Operands: the names and literals of an SQL filter, and how a property is read beside each."""
+"""Operands: the names and literals of an SQL filter, and how a property's text becomes a number, text or boolean."""
 
 import re
 import sys
@@ -14,9 +14,9 @@ from delivery.filters.grammar import refuse
 Node: TypeAlias = Tree[Token]
 Kind = Literal["name", "number", "text", "boolean", "null"]
 
-# No part gives up what it has taken: of digits and one letter more, each way to part them would be tried.
+# Possessive quantifiers: without them a long run of digits and one letter would be split in each possible way.
 NUMBER = re.compile(r"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?", re.ASCII)
-# RocketMQ has a whole number as a `long`, any other as a `double`: Java writes each in 26 characters at most.
+# RocketMQ compares whole numbers as `long` and others as `double`; Java writes either in at most 26 characters.
 MAX_NUMBER_CHARACTERS = 64
 WHOLE = range(-(2**63), 2**63)
 MAX_DOUBLE = Decimal(sys.float_info.max)
@@ -26,9 +26,9 @@ MAX_BOOLEAN_CHARACTERS = max(map(len, BOOLEANS))
 
 
 def number_of(text: str | None) -> Decimal | None:
-    """A property as a number, or None: exact, so that 0.1 is 0.1 and ids of 19 digits differ.
+    """A property as an exact number, or None: 0.1 stays 0.1, and two ids of 19 digits stay different.
 
-    Of the bounds that RocketMQ's numbers have: a property's text may be long, and a filter reads it in each condition.
+    None also for a number outside RocketMQ's bounds: a property may be long, and each condition reads it again.
     """
     if text is None or len(text) > MAX_NUMBER_CHARACTERS or not NUMBER.fullmatch(text):
         return None
@@ -46,7 +46,7 @@ def text_of(text: str | None) -> str | None:
 
 
 def boolean_of(text: str | None) -> bool | None:
-    """A property as a truth value, or None; RocketMQ ignores the case of `true` too."""
+    """A property as a truth value, or None, in upper or lower case as in RocketMQ."""
     return None if text is None or len(text) > MAX_BOOLEAN_CHARACTERS else BOOLEANS.get(text.lower())
 
 
@@ -63,7 +63,7 @@ class Operand:
 
 
 def operand_of(node: Node) -> Operand:
-    """The operand at a leaf, also within parentheses of its own; anything else is refused."""
+    """The operand at a leaf, with or without parentheses around it. Raises FilterIllegal for any other part."""
     leaf = node
     while leaf.data == "group" and len(leaf.children) == 1:
         leaf = child(leaf, 0)
@@ -101,12 +101,12 @@ def refuse_part(node: Node, reason: str) -> NoReturn:
 
 
 def child(node: Node, number: int) -> Node:
-    """A part of a part, by its number from 0."""
+    """The part of a node with this number, from 0; words are not counted."""
     found = node.children[number]
     assert isinstance(found, Tree)
     return found
 
 
 def children(node: Node) -> list[Node]:
-    """The parts of a part, without its words."""
+    """The parts of a node, without its words."""
     return [found for found in node.children if isinstance(found, Tree)]

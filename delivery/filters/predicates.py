@@ -1,8 +1,8 @@
 """Predicates: an SQL filter as a function of a message's properties, built once and called for every message.
 
-SQL knows TRUE, FALSE and unknown, and a filter takes what is TRUE. NOT is carried down to the comparisons first (by
-De Morgan's laws, which hold for three values too); after that, unknown and FALSE are the same to a filter, and a plain
-bool is enough.
+SQL has TRUE, FALSE and unknown; a filter takes the messages for which it is TRUE. The builder first moves NOT down to
+the comparisons, by De Morgan's laws, which also hold for three values. After that a filter need not tell unknown from
+FALSE, and a predicate returns a plain bool.
 """
 
 import operator
@@ -29,9 +29,9 @@ MIRRORED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 def of(tree: Node) -> Condition:
     """Whether the filter is TRUE for a message's properties.
 
-    A property is read as its other side asks: as a number, a text or a truth value; one that is missing, or cannot be
-    read so, makes a comparison unknown. Two properties are compared as numbers where both are, else as texts. Names are
-    taken as they are written, in upper or lower case. Raises FilterIllegal for what cannot be compared.
+    The literal beside a property decides whether the property is read as a number, a text or a truth value. A property
+    that is missing or cannot be read in this way makes the comparison unknown. Two properties are compared as numbers
+    where both are numbers, else as texts. Names are case-sensitive. Raises FilterIllegal for an illegal comparison.
     """
     return _condition(tree, wanted=True)
 
@@ -42,7 +42,7 @@ def names(tree: Node) -> frozenset[str]:
 
 
 def _condition(node: Node, wanted: bool) -> Condition:
-    """Whether a part is TRUE, or with `wanted` False whether it is FALSE."""
+    """A predicate: whether the part is TRUE; with `wanted` False, whether the part is FALSE."""
     if node.data == "group" and len(node.children) == 1:
         return _condition(child(node, 0), wanted)
     if node.data == "negation":

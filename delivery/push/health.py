@@ -1,4 +1,4 @@
-"""The health of subscriptions as operators see it: that of the cell of their topic, from where a server is called."""
+"""The health of subscriptions for operators: the health that the topic's cell has, which calls the server."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from store.naming import namespaces
 from store.process import runtime
 from store.process.runtime import CONTROL
 
-# In some cell; of these the ailing ones are looked for.
+# Subscriptions that are not healthy in some cell. `ailing` keeps the ones that are not healthy in their topic's cell.
 ILL = ~Q(state="healthy") & Q(paused=False)
 MAX_ILL = 1000
 WORST_FIRST = ("failing_since", "name")
@@ -32,7 +32,7 @@ def ailing(count: int, namespace: str | None = None) -> Sequence[Subscription]:
 
 
 def show(rows: Sequence[Subscription]) -> Sequence[Subscription]:
-    """Subscriptions with their health in the cells of their topics; one that does not answer is left out."""
+    """Subscriptions with the health in their topics' cells; without it where the cell does not answer."""
     if runtime.several and rows:
         cell_of = dict(Topic.objects.filter(name__in={row.topic_name for row in rows}).values_list("name", "cell_id"))
         with cells.leaving_out():
@@ -43,7 +43,7 @@ def show(rows: Sequence[Subscription]) -> Sequence[Subscription]:
 
 
 def of_one(subscription: Subscription) -> Subscription:
-    """It with its health in the cell of its topic, from where its server is called. Raises CellAway."""
+    """The subscription with the health in its topic's cell, which calls the server. Raises CellAway."""
     if (topic := topic_registry.named(subscription.topic_name) if runtime.several else None) and topic.cell_id:
         _set_health(subscription, cells.at(topic.cell_id, lambda: _of_cell([subscription.id])))
     return subscription

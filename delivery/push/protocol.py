@@ -22,7 +22,7 @@ from store.naming import namespaces
 from webhooks.endpoint_answers import Answer
 from webhooks.results import NoResults, results_of
 
-# In bytes; a call has more only when its single message has.
+# Bytes of the messages in a call. A single message that is larger has a call of its own.
 MAX_CALL_BYTES = 8 * 1024 * 1024
 NOT_UNDERSTOOD = 'The answer is neither 204 nor 200 with {"results": [{"message_id", "status": "ack" or "nack"}]}.'
 NOT_NAMED = "The answer has no result for this message."
@@ -30,14 +30,14 @@ NO_REASON = "The server answered nack, without a reason."
 
 
 class PushedEntry(Entry, gc=False):
-    """An entry as it is pushed: without its receipt handle, for the answer to the call settles it."""
+    """An entry as it is pushed. It has no receipt handle, because the answer to the call settles the delivery."""
 
     delivery_attempt: int
 
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """A delivery that is pushed: its message's id, its receipt handle, and its entry, encoded."""
+    """A delivery in a call: the message's id, the receipt handle, and the entry encoded as JSON."""
 
     message_id: uuid.UUID
     receipt_handle: str
@@ -45,14 +45,14 @@ class Pushed:
 
     @classmethod
     def of(cls, delivery: Delivery) -> Self:
-        """From what `receives.receive` returns; a compressed body is unpacked."""
+        """From a delivery of `receives.receive`; a compressed body is unpacked."""
         message = _plain(delivery.message)
         entry = PushedEntry(message, delivery.queue_id, delivery.queue_offset, delivery.delivery_attempt)
         return cls(delivery.message.message_id, delivery.receipt_handle, msgspec.Raw(encode(entry)))
 
 
 def _plain(message: StoredMessage) -> StoredMessage:
-    """The message with its body as its producer had it, as text where it is UTF-8. What is stored can be unpacked."""
+    """The message with its body unpacked, as text where it is UTF-8. The send has checked that it can be unpacked."""
     if message.compression is UNSET:
         return message
     body = b"".join(compression.pieces(message.compression, b64decode(message.body_base64 or b"")))
@@ -63,12 +63,12 @@ def _plain(message: StoredMessage) -> StoredMessage:
 
 
 class Result(msgspec.Struct):
-    """What the answer says of one message; other fields are ignored. Of a longer reason the beginning is kept."""
+    """The result of one message in the server's answer; other fields are ignored. A reason is cut to MAX_REASON."""
 
     message_id: uuid.UUID
     status: Literal["ack", "nack"]
     delay_seconds: Annotated[float, Meta(ge=0)] | None = None
-    # Of any type: what is no text spoils no ack.
+    # Of any type, so that a reason that is no text does not make the whole answer unreadable.
     reason: object = None
 
     @property
@@ -80,12 +80,12 @@ class Result(msgspec.Struct):
 
     @property
     def text(self) -> str:
-        """The reason of a nack, or that none was given."""
+        """The reason of a nack; NO_REASON when the server gave no text."""
         return self.reason[:MAX_REASON] if isinstance(self.reason, str) and not is_blank(self.reason) else NO_REASON
 
 
 class Nack(NamedTuple):
-    """How deliveries are given back: the wait before the retry (None: by the group's policy), and why."""
+    """How deliveries are given back: the wait before the retry (None: by the group's policy), and the reason."""
 
     delay_seconds: float | None
     reason: str
@@ -95,16 +95,16 @@ class Nack(NamedTuple):
 class Settlement:
     """How the deliveries of one call are settled, by their receipt handles."""
 
-    # As it counts for the subscription's health: an answer that cannot be decoded is a failure.
+    # The answer that the subscription's health counts. An answer that cannot be decoded counts as a failure.
     answer: Answer
     acked: list[str] = field(default_factory=list)
     nacked: defaultdict[Nack, list[str]] = field(default_factory=lambda: defaultdict(list))
-    # The call did not reach the server.
+    # Deliveries that are returned without counting a retry, because the call did not reach the server.
     returned: list[str] = field(default_factory=list)
 
 
 def calls(deliveries: Sequence[Delivery], max_batch: int) -> Iterator[list[Pushed]]:
-    """Deliveries in the order they were received, as many to a call as it may hold."""
+    """The deliveries as calls, in the order of receiving: at most `max_batch` messages and MAX_CALL_BYTES in a call."""
     call: list[Pushed] = []
     size = 0
     for pushed in map(Pushed.of, deliveries):
@@ -118,7 +118,7 @@ def calls(deliveries: Sequence[Delivery], max_batch: int) -> Iterator[list[Pushe
 
 
 async def payload(subscription: str, group: str, topic: str, call: Sequence[Pushed]) -> bytes:
-    """The body of a call, as the group's namespace reads it."""
+    """The body of a call as JSON, with the names as the group's namespace uses them."""
     content = msgspec.json.encode(
         {
             "type": "messages.deliver",
@@ -132,9 +132,9 @@ async def payload(subscription: str, group: str, topic: str, call: Sequence[Push
 
 
 def settle(answer: Answer, call: Sequence[Pushed]) -> Settlement:
-    """Settles each delivery of a call by the answer: acked only where the answer says so.
+    """How the answer settles each delivery of a call. Only 204 or a result `ack` acks a delivery.
 
-    An empty 200 acks nothing: proxies and frameworks give it where no function has run.
+    An empty 200 acks nothing: proxies and frameworks answer so when the server's own code did not run.
     """
     handles = [pushed.receipt_handle for pushed in call]
     if not answer.asked:
@@ -160,7 +160,7 @@ def settle(answer: Answer, call: Sequence[Pushed]) -> Settlement:
 
 
 def _results(body: bytes) -> dict[uuid.UUID, Result] | None:
-    """The results of an answer by message; None when it has none. Of an ack and a nack the nack counts."""
+    """The results of an answer by message id; None when it has none. A message with ack and nack counts as nack."""
     try:
         results = results_of(body, Result)
     except NoResults:

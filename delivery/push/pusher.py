@@ -1,7 +1,7 @@
-"""The pusher of a process: receives for each subscription and posts the messages to its server, which settles them.
+"""The pusher of a process: receives for each subscription, posts messages to its server, settles them by the answer.
 
-Messages are received as by any consumer, and hidden for longer than the call may take. So several processes may push
-one subscription at once, and when a process dies, what it had in flight is redelivered.
+A push receives like any consumer, and the messages are hidden for longer than a call may take. So several processes may
+push one subscription at once, and the messages that a dead process had in flight are redelivered.
 """
 
 import asyncio
@@ -38,19 +38,19 @@ logger = structlog.stdlib.get_logger(__name__)
 
 FIND_WAITING_SUBSCRIPTIONS = Statement(__file__, "find_waiting_subscriptions", SubscriptionId)
 
-# A subscription is read again after this: while nothing is received, and before a call. A pause does not depend on it:
-# each call locks the subscription as it begins.
+# The row of a subscription is read again when the last read is older than this: before a receive, and before a call.
+# A pause does not depend on these times, because each call locks the subscription when it begins.
 BELIEVED_SECONDS = 1.0
 BELIEVED_FOR_CALL_SECONDS = 0.05
 WAIT_SECONDS = 1.0
-# A push stays blocked in a receive for so long after the last message, and pushes the next one within milliseconds.
-# Afterwards beat's next run finds it.
+# A push goes on receiving for this time after the last message, and pushes a new message within milliseconds. Then the
+# push ends, and a later message waits for beat's next run.
 IDLE_SECONDS = 10.0
-# A message whose call did not reach the server is offered again after this; the circuit says when a call may begin.
+# A message whose call did not reach the server may be received again after this; the circuit delays the next call.
 RETURN_SECONDS = 1.0
-# A web process has 2 s to end.
+# Time for calls under way when the process ends: a web process has 2 s to end.
 CLOSE_SECONDS = 1.5
-# For each message, in addition to the 64 KiB that any answer may have.
+# Bytes that an answer may have for each message of the call, in addition to the 64 KiB of any answer.
 ANSWER_BYTES_PER_MESSAGE = 512
 
 
@@ -69,7 +69,7 @@ class Push:
 
     async def run(self) -> None:
         """Receives and calls until IDLE_SECONDS after the last message, or until the subscription may not be pushed."""
-        # Waits for the calls under way; when the push is cancelled, they are, too.
+        # The group waits for the calls under way, and cancels them when the push is cancelled.
         async with asyncio.TaskGroup() as calls:
             try:
                 await self._receive_until_idle(calls)
@@ -120,7 +120,7 @@ class Push:
         )
         with contextlib.ExitStack() as holding:
             hold = holding.enter_context(Hold(f"subscription {subscriber.name}"))
-            # A group or a topic that was deleted since the subscription was read stays deleted.
+            # `makes=False`: the receive does not create a group or a topic again that was just deleted.
             deliveries = await receives.receive(subscriber.group, wanted, hold, makes=False)
             if deliveries:
                 begun = await self._begin_calls(calls, deliveries, 1 if one_call else free)
@@ -131,11 +131,11 @@ class Push:
     async def _begin_calls(
         self, calls: asyncio.TaskGroup, deliveries: Sequence[Delivery], most: int
     ) -> list[asyncio.Task[None]]:
-        """Begins the calls with these deliveries, so many at most, and gives back the others; returns the calls."""
+        """Begins at most `most` calls with these deliveries, and returns the other deliveries to the group."""
         subscriber, tasks = self._subscriber, []
         begun = 0
         try:
-            # A process that ends has no time for a call that it has not begun.
+            # A process that is ending begins no call.
             if not self._ending and await self._still_pushed(BELIEVED_FOR_CALL_SECONDS):
                 parts = protocol.calls(deliveries, subscriber.max_batch)
                 for call in islice(parts, most):
@@ -143,8 +143,8 @@ class Push:
                     begun += len(call)
                 self._calls.update(tasks)
         finally:
-            # The push ends, the subscription may not be pushed any more or cannot be read, or large messages fill more
-            # calls than are free.
+            # Deliveries are left when the push ends, when the subscription may not be pushed any more or cannot be
+            # read, or when large messages need more calls than are free.
             rest = [delivery.receipt_handle for delivery in deliveries[begun:]]
             if rest:
                 await returns.give_back(subscriber.group, rest, 0)
@@ -154,7 +154,7 @@ class Push:
         try:
             await self._call(call)
         except Refusal as refusal:
-            # They are redelivered when their invisible time is over.
+            # The messages are redelivered when their invisible time is over.
             logger.warning(
                 "pushed messages are not settled",
                 messages=len(call),
@@ -182,7 +182,7 @@ class Push:
             now=subscriber.now(),
         )
         if guard.refused:
-            # No sign of the server's health.
+            # The call did not begin, so it says nothing about the server's health.
             self.end()
             await returns.give_back(subscriber.group, [pushed.receipt_handle for pushed in call], 0)
             return
@@ -196,11 +196,11 @@ class Push:
             await returns.give_back(subscriber.group, settlement.returned, RETURN_SECONDS)
 
     async def _note(self, answer: Answer) -> None:
-        """Keeps what a call shows of the server's health. Where that fails the messages are settled all the same: else
-        they would come again, or count a failure that none of them had.
+        """Records a call in the subscription's health. When the record fails, the messages are still settled: else they
+        would be redelivered, or count a retry, although the server has handled them.
         """
         try:
-            # By `_subscriber` as it is now: the calls beside this one may have opened or closed its circuit.
+            # `_subscriber` is read here again: another call may have opened or closed the circuit meanwhile.
             await subscribers.note(self._subscriber, answer)
         except Refusal as refusal:
             logger.warning("a server's health is not kept", subscription=self._subscriber.name, reason=refusal.detail)
@@ -221,21 +221,21 @@ class Pusher:
     async def run(self, late_seconds: float = 0) -> None:
         """Begins to push every subscription that has something to push, and is not being pushed here already.
 
-        With `late_seconds` only subscriptions that no process has pushed for so long: the fallback leaves the others to
-        beat.
+        With `late_seconds` only subscriptions that no process has pushed for this time: beat starts the others, and the
+        fallback leaves them alone.
         """
         parameters = {"late_seconds": late_seconds, "max_subscriptions": MAX_SUBSCRIPTIONS}
         rows = await connections.read(FIND_WAITING_SUBSCRIPTIONS, parameters)
         waiting = [row.id for row in rows if row.id not in self._pushes]
         for subscriber in await subscribers.find(waiting) if waiting else ():
-            # A worker's task may get here while its process ends.
+            # A worker's task may still run while its process ends.
             if subscriber.id not in self._pushes and not runtime.current().is_closing:
                 self._begin(subscriber)
 
     def _begin(self, subscriber: Subscriber) -> None:
         if self._caller is None:
             self._caller = Caller(settings.WEBHOOK_ALLOWED_NETWORKS)
-        # For wake-ups; a web process listens already.
+        # The listener receives wake-ups; in a web process it runs already.
         notifier.start()
         push = Push(subscriber, self._caller)
         task = asyncio.create_task(self._push(subscriber.id, push), name=f"push {subscriber.name}")
@@ -248,7 +248,7 @@ class Pusher:
             del self._pushes[subscription_id]
 
     async def close(self) -> None:
-        """Ends the pushes: calls under way have CLOSE_SECONDS; what they leave is redelivered when its time is over."""
+        """Ends the pushes. Calls have CLOSE_SECONDS to finish; messages that are not settled then are redelivered."""
         running = list(self._pushes.values())
         for push, _ in running:
             push.end()

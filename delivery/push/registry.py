@@ -23,7 +23,7 @@ from store.naming import names, namespaces, topics
 from webhooks import registration, signing
 
 MAX_SUBSCRIPTIONS = 1000
-# In characters.
+# Characters of a subscription's name.
 MAX_NAME = 120
 FIELDS = fields.of(
     Subscription,
@@ -53,9 +53,9 @@ FIELDS = fields.of(
     replace(registration.CONCURRENCY, help="Calls at a time, of each worker process"),
     fields.Switch("paused", "Paused", help="No call begins, from the answer on; those under way are finished"),
 )
-# What changes how a server is called, not where or with what.
+# Fields that change how a server is called. A change of them is not a change of the server or of the messages.
 PACE = fields.named(FIELDS, "max_batch", "timeout_seconds", "concurrency")
-# What changes that.
+# Fields that change which server is called, or with which messages.
 AIM = fields.named(FIELDS, "group", "topic", "url", "filter")
 
 
@@ -86,10 +86,10 @@ def absent(name: str) -> SubscriptionNotExist:
 def put(name: str, given: Mapping[str, object]) -> tuple[Subscription, bool]:
     """Creates the subscription, or changes the columns given; others stay as they are.
 
-    A change makes the subscription healthy again, also when it was disabled. A `secret` replaces the one before as
+    A change makes the subscription healthy again, also when it was disabled. A `secret` replaces the old secret as
     `rotate_secret` does. Returns the subscription, and whether it was created. Raises MessageIllegal for a missing
-    field, a URL that may not be called or a secret that cannot sign; and what a receive of this group, topic and filter
-    raises.
+    field, a URL that may not be called or a secret that cannot sign, and the refusals of a receive with this group,
+    topic and filter.
     """
     existing = named(name)
     if existing is None:
@@ -104,12 +104,12 @@ def put(name: str, given: Mapping[str, object]) -> tuple[Subscription, bool]:
             copies.write(Subscription, [subscription.id])
             return subscription, True
     except IntegrityError:
-        # Another process created it since it was looked up.
+        # Another process has created the subscription since `named` looked for it.
         return _change(find(name), given), False
 
 
 def rotate_secret(subscription: Subscription, secret: str | None) -> Subscription:
-    """Gives the subscription a new secret; None: a random one. For ROTATION_HOURS the old one signs calls, too.
+    """Gives the subscription a new secret; None: a random secret. For ROTATION_HOURS both secrets sign each call.
 
     Raises MessageIllegal for a secret that cannot sign.
     """
@@ -119,7 +119,7 @@ def rotate_secret(subscription: Subscription, secret: str | None) -> Subscriptio
 
 
 def remove(subscription: Subscription) -> None:
-    """Deletes a subscription. Its group keeps its progress; what is in flight is settled, or is redelivered."""
+    """Deletes a subscription. The group keeps its progress; messages in flight are settled or redelivered."""
     with copies.change():
         subscription_id = subscription.id
         subscription.delete()
@@ -127,7 +127,7 @@ def remove(subscription: Subscription) -> None:
 
 
 def lag(subscription: Subscription) -> int:
-    """Entries of the subscription's topic, and of its group's retries of them, that the group was not handed yet."""
+    """The number of entries in the topic's queues, and in the group's retry queue of the topic, not handed out yet."""
     topic = topic_registry.named(subscription.topic_name)
     group = ConsumerGroup.objects.filter(name=subscription.group_name).first()
     if topic is None or group is None:
@@ -144,7 +144,7 @@ def _lag_here(topic: Topic, group: ConsumerGroup) -> int:
 
 
 def states() -> dict[str, int]:
-    """The number of subscriptions in each state. Each cell has its own health of them."""
+    """The number of subscriptions in each state, by the health that this cell has of the subscriptions."""
     rows = Subscription.objects.using(databases.here()).order_by().values_list("state")
     return dict(rows.annotate(subscriptions=Count("*")))
 

@@ -1,4 +1,4 @@
-"""Subscribers: subscriptions that may be pushed, as one process has read them, and the health of their servers."""
+"""Subscribers: the subscriptions that a process pushes, as last read from the database, and their servers' health."""
 
 import contextlib
 from collections.abc import AsyncIterator, Sequence
@@ -58,7 +58,7 @@ CLAIM_PUSH_PROBE = Statement(__file__, "claim_push_probe", Probe)
 HOLD_SUBSCRIPTION = Statement(__file__, "hold_subscription", SubscriptionId)
 UPDATE_PUSH_CIRCUIT = Statement(__file__, "update_push_circuit", CircuitState)
 
-# A success that changes nothing else is written once in so many seconds.
+# The time of the last success is written at most once in this time, unless the state changes too.
 SUCCESS_NOTED_SECONDS = 10.0
 
 
@@ -107,10 +107,10 @@ async def find(ids: Sequence[int]) -> list[Subscriber]:
 
 @dataclass(slots=True)
 class PauseGuard:
-    """Guards the beginning of one call: none begins after a pause was answered."""
+    """Guards the beginning of one call: no call begins after the pause of a subscription or group was answered."""
 
     subscriber: Subscriber
-    # The call may not begin: the subscription or its group is paused, disabled or deleted, or the database is away.
+    # Whether the call may not begin: subscription or group is paused, disabled or deleted, or the database is away.
     refused: bool = False
 
     @contextlib.asynccontextmanager
@@ -130,7 +130,7 @@ class PauseGuard:
 async def note(subscriber: Subscriber, answer: Answer) -> None:
     """Records a call in the subscription's health, and its last success to within SUCCESS_NOTED_SECONDS.
 
-    A failure may disable the subscription: the answer is 410, or calls have only failed for five days.
+    A failure disables the subscription when the answer is 410, or when all calls have failed for five days.
     """
     before = subscriber.circuit.state
     keep_success = subscriber.success_is_old

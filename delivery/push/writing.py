@@ -1,4 +1,4 @@
-"""Writes what became of pushed messages, again while the broker is busy: their server has done its work."""
+"""Writes the acks and nacks of pushed messages, again while the broker is busy: the server has handled the messages."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,17 +9,17 @@ from store.errors import Refusal
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# Added to a call's time-out in its invisible time: within it the acks are written.
+# Added to a call's time-out for the invisible time of its messages, so that the acks can be written in this time.
 SETTLE_SECONDS = 20.0
 LAST_TRY_SECONDS = SETTLE_SECONDS - 8.0
 PAUSE_SECONDS = 0.5
 
 
 async def until_written(write: Callable[[], Awaitable[object]], subscription: str) -> None:
-    """Writes, and again after each refusal that is for now, while the messages are hidden for long enough.
+    """Calls `write`, again after each refusal that passes by itself, while the messages are hidden for long enough.
 
-    Given up, they would come again when their invisible time is over, and count a retry that none of them needs. Raises
-    the last refusal.
+    Without the write the messages would be redelivered when their invisible time is over, and count a retry. Raises the
+    last refusal.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + LAST_TRY_SECONDS

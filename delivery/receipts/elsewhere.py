@@ -1,4 +1,4 @@
-"""Handles of deliveries whose topic has left the cell that made them: they are settled where that lies now."""
+"""Receipt handles of deliveries whose topic has left the cell of the handle: the topic's new cell settles them."""
 
 from collections.abc import Callable, Sequence, Set
 from typing import Self
@@ -19,21 +19,21 @@ ACK_RECEIPTS = Statement(__file__, "ack_receipts", SettledHandle)
 
 
 def have_left(cell: int | None, handles: Set[Handle]) -> bool:
-    """Whether any of these deliveries is one of a topic that has left their cell."""
+    """Whether the topic of any of these deliveries has left the cell."""
     home = runtime.here() if cell is None else runtime.of(cell)
     return any(home.departed.has(one.topic_id, one.queue_id) for one in handles)
 
 
 def split_from(cell: int) -> list[Runtime]:
-    """The runtimes of the cells that were split from a cell, and from those: what it had may lie there."""
+    """The runtimes of the cells that were split from a cell, and of cells split from them: its topics may lie there."""
     found = [one for one in runtime.cells() if one.parent == cell and one.cell != cell]
     return [each for one in found for each in (one, *split_from(one.cell))]
 
 
 async def settle(cell: int | None, handles: Set[Handle], made: Settling) -> set[Handle]:
-    """Settles handles in the cells that were split from theirs; returns those that proved a delivery there.
+    """Settles handles in the cells that were split from their cell; returns the handles that proved a delivery there.
 
-    Raises SystemBusy where one of these cells is away, for that may have the others.
+    Raises SystemBusy while one of these cells is away, because it may have the other deliveries.
     """
     source = runtime.here().cell if cell is None else cell
     if not split_from(source):
@@ -51,7 +51,7 @@ async def settled(
 ) -> set[Handle]:
     """The handles whose deliveries a statement settled.
 
-    Run twice: a delivery that another process extended at this very moment may be missing from the first snapshot.
+    The statement runs twice: its first snapshot may miss a delivery that another process extended at this moment.
     """
     found: set[Handle] = set()
     for _ in range(2):
@@ -62,7 +62,7 @@ async def settled(
 
 
 class LateAck(Operation[Set[Handle]]):
-    """Acks deliveries that were made before their topic left for the cell of this task."""
+    """Acks deliveries that another cell handed out before their topic moved to this task's cell."""
 
     __slots__ = ("handles",)
     LANE = "acks"

@@ -1,4 +1,4 @@
-"""Deliveries that failed: a consumer gives them back, to be offered again, or gives them up, to the dead letters."""
+"""Deliveries that failed: a nack offers their messages again later, a give-up makes them dead letters at once."""
 
 from collections.abc import Sequence, Set
 from typing import Self
@@ -25,8 +25,8 @@ async def nack(
 ) -> list[Refusal | None]:
     """Gives deliveries back: each is offered again after the group's retry delay, or after `delay_seconds`.
 
-    The reason, of at most nacks.MAX_REASON characters, is kept with the message's trace and its dead letter. In the
-    order given: None, or ReceiptExpired. Raises GroupNotExist or MessageIllegal."""
+    The reason, of at most nacks.MAX_REASON characters, is kept for the message's trace and its dead letter. Returns, in
+    the order given, None or ReceiptExpired. Raises GroupNotExist or MessageIllegal."""
     if delay_seconds is not None:
         require_between("delay_seconds", delay_seconds, 0, settings.MAX_TIMER_DELAY_SECONDS)
     kept_reason = nacks.validate(reason)
@@ -35,10 +35,10 @@ async def nack(
 
 
 async def give_up(group_name: str, given: list[str], reason: str | None = None) -> list[Refusal | None]:
-    """Gives deliveries up: their messages are dead letters of the group at once, whatever retries they have left.
+    """Gives deliveries up: their messages become dead letters of the group at once, without further retries.
 
-    Of an ordered group the next message of the key goes on. The reason is kept as by `nack`. In the order given: None,
-    or ReceiptExpired. Raises GroupNotExist or MessageIllegal.
+    In an ordered group the next message of the key follows. The reason is kept as by `nack`. Returns, in the order
+    given, None or ReceiptExpired. Raises GroupNotExist or MessageIllegal.
     """
     kept_reason = nacks.validate(reason)
     group = await groups.existing(group_name)
@@ -48,7 +48,7 @@ async def give_up(group_name: str, given: list[str], reason: str | None = None) 
 async def receipts_of(
     batch: Batch, statement: Statement[FailedReceipt], handles: Set[Handle]
 ) -> dict[Handle, FailedReceipt]:
-    """The receipts that a statement deletes or locks, by their handles. Run twice, as in `settled`."""
+    """The receipts that a statement deletes or locks, by their handles. The statement runs twice, as in `settled`."""
     failed: dict[Handle, FailedReceipt] = {}
     for _ in range(2):
         if left := handles - failed.keys():
@@ -61,9 +61,9 @@ def _handle_of(row: FailedReceipt) -> Handle:
 
 
 class Nack(Operation[Set[Handle]]):
-    """Deliveries of one group that failed: one delete takes the receipts, and their messages are published again.
+    """Nacks deliveries of one group: one delete takes the receipts, and their messages are published again.
 
-    Those of ordered groups are held in their queues until their retry, or become dead letters.
+    Messages of an ordered group are held in their queues until their retry, or become dead letters.
     """
 
     __slots__ = ("delay_seconds", "handles", "reason")
@@ -89,7 +89,7 @@ class Nack(Operation[Set[Handle]]):
             one.result = (taken.keys() | locked.keys()) & one.handles
 
     async def fail(self, batch: Batch, receipt: FailedReceipt, *, is_ordered: bool) -> None:
-        """Has the message offered again after its delay, or made a dead letter after its last retry."""
+        """Publishes or holds the message for its retry after the delay; after the last retry makes it a dead letter."""
         if is_ordered:
             await ordered.hold(batch, receipt, self.delay_seconds)
         else:
@@ -97,7 +97,7 @@ class Nack(Operation[Set[Handle]]):
 
 
 class GiveUp(Nack):
-    """Deliveries of one group that are not to be tried again."""
+    """Gives up deliveries of one group: their messages are not retried."""
 
     __slots__ = ()
 

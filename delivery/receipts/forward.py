@@ -1,4 +1,4 @@
-"""Ack and send as one: messages that a consumer made of its deliveries are stored with their ack, or neither is."""
+"""Forward: acks a consumer's deliveries and stores the messages that it made of them, in one transaction."""
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
@@ -28,21 +28,22 @@ MAX_MESSAGES = 128
 
 
 class Met(Exception):
-    """Another operation of the batch brings a message of the same id: they are written one after the other."""
+    """Another operation of the batch has a message with the same id, so the two are written one after the other."""
 
 
 class Forward(Operation[list[Sent]]):
     """Acks deliveries and sends messages: both are committed, or neither is.
 
-    POST /v1/consumer-groups/{group}/ack with `messages`, and `ack` of a bulk with them. The result has one answer to a
-    message, in their order. Refused is a handle that proves no delivery, what lies in several cells, and what a send
-    refuses. A repeat, whose deliveries are acked and whose ids are stored, has the first answers with `duplicate`.
+    POST /v1/consumer-groups/{group}/ack with `messages`, and `ack` of a bulk with `messages`. The result has the answer
+    of each message, in the order given. The operation refuses a handle that proves no delivery, deliveries and topics
+    of several cells, and each message that a send refuses. A repeat finds all its deliveries acked and all its message
+    ids stored; it is answered like the first request, with `duplicate`.
 
-    Written stepwise only: in a pipelined batch the sends would have to read what the statement of the acks deletes.
+    Written stepwise only: in a pipelined batch the sends would need the result of the acks before they are written.
     """
 
     __slots__ = ("caller", "given", "group", "group_name", "handles", "request_bytes", "sends")
-    # Behind sends, so that it sees the messages of those in its batch.
+    # Written after the batch's sends, so that it sees their messages.
     ORDER = 3
     URGENT = True
 
@@ -60,14 +61,14 @@ class Forward(Operation[list[Sent]]):
         self.given = given
         self.caller = caller
         self.request_bytes = request_bytes
-        # Sends of the broker's own: the caller is asked for all of the messages together.
+        # The sends have no caller: this operation checks the caller's permission for all messages at once.
         self.sends = [Send(each, traceparent) for each in messages]
-        # Once it is complete:
+        # Set by `complete`:
         self.group: GroupFacts
         self.handles: Set[Handle] = frozenset()
 
     def ready(self) -> bool:
-        """Never: it has to see its receipts. Raises NoPermission unless the caller may consume, and produce."""
+        """False: the write reads the receipts first. Raises NoPermission unless the caller may consume and produce."""
         if self.caller is not None:
             self.caller.require("consume", self.group_name)
             for send in self.sends:
@@ -86,15 +87,15 @@ class Forward(Operation[list[Sent]]):
         self.handles = {one for one in found.values() if one is not None}
         self.key = PACKED.pack(*min(self.handles))
         if self.caller is not None:
-            # Once for all of them: asked for one after the other, more than a second's worth would never pass.
+            # One call for all messages. With a call for each, more messages than a second's limit would never pass.
             self.caller.spend(len(self.sends), self.request_bytes)
         for send in self.sends:
             await send.complete()
         self._place()
 
     def _place(self) -> None:
-        """Its cell, its version and its size. Raises TransactionSpansCells, or MessageIdReused for an id that comes
-        twice.
+        """Sets cell, version, size and `ordered`. Raises TransactionSpansCells, or MessageIdReused when two messages
+        have the same id.
         """
         cells = {*(by_cell(self.given) if runtime.several else (CONTROL,))}
         cells |= {send.cell for send in self.sends if send.cell is not None}
@@ -117,7 +118,7 @@ class Forward(Operation[list[Sent]]):
         return [record.message_id for send in self.sends for record in send.parcel.records]
 
     async def renew(self, refusal: Refusal) -> bool:
-        """As a send does. Deliveries of a topic that has left this cell are refused: they come again in its cell."""
+        """Renews its sends. Deliveries of a topic that has left this cell are refused: the new cell redelivers them."""
         if not isinstance(refusal, MessageIdReused | TopicMoved):
             return False
         renewed = [await send.renew(refusal) for send in self.sends]
@@ -147,7 +148,7 @@ class Forward(Operation[list[Sent]]):
         steps = Send.write(batch, sends)
         await anext(steps)
         for send in sends:
-            # The others of the batch are written without it.
+            # The other operations of the batch are then written without this one.
             if send.refusal is not None:
                 raise send.refusal
         await settled(batch, ACK_RECEIPTS, {handle for one in live for handle in one.handles}, {})
@@ -160,7 +161,7 @@ class Forward(Operation[list[Sent]]):
             batch.after_commit(partial(wake, one.group, one.handles))
 
     async def _is_over(self, batch: Batch, locked: Mapping[Handle, FailedReceipt]) -> bool:
-        """Whether it has nothing to write, for a receipt proves no delivery: it is a repeat, or refused."""
+        """Whether a receipt is missing, so nothing is written. Sets the result of a repeat, or the refusal."""
         missing = [text for text, handle in self._texts() if handle not in locked]
         if not missing:
             return False
@@ -176,7 +177,7 @@ class Forward(Operation[list[Sent]]):
         return list(zip(self.given, unpacked(self.group, self.given), strict=True))
 
     async def _first_answers(self, batch: Batch) -> list[Sent] | None:
-        """The answers of the time when it was committed; None where its messages are not all stored."""
+        """The answers of the first request, which was committed; None when a message is not stored."""
         accepted = [each for send in self.sends for each in send.parcel.each(send.messages)]
         stored = await batch.stored_before(accepted)
         if any(each.message_id not in stored for each in accepted):

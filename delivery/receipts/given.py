@@ -1,4 +1,4 @@
-"""The handles that a consumer gives: what each holds, in which cell its delivery lies, and what became of it."""
+"""The receipt handles of a request: unpacks them, settles them in their cells, and returns an outcome for each."""
 
 import asyncio
 from collections import Counter
@@ -18,7 +18,7 @@ MAX_HANDLES = 1000
 
 
 def unpacked(group: GroupFacts, given: list[str]) -> list[Handle | None]:
-    """What each handle holds; None for one of another group or of no broker.
+    """The content of each handle; None for a handle of another group, or a text that is no handle.
 
     Raises MessageIllegal for no or too many handles.
     """
@@ -30,9 +30,9 @@ def unpacked(group: GroupFacts, given: list[str]) -> list[Handle | None]:
 async def settle(
     group: GroupFacts, given: list[str], made: Callable[[Set[Handle]], Operation[Set[Handle]]]
 ) -> list[Refusal | None]:
-    """The outcomes of handles, in the order given, whose deliveries an operation of each cell settles.
+    """Settles handles by one operation in each cell; returns None or a Refusal for each handle, in the order given.
 
-    Raises MessageIllegal, or SystemBusy where all of them lie in a cell that is away.
+    Raises MessageIllegal, or SystemBusy when all handles belong to one cell and the cell is away.
     """
     found = dict(zip(given, unpacked(group, given), strict=True))
     of_cells = by_cell(given)
@@ -57,7 +57,7 @@ async def settle(
 async def ack(
     parts: Sequence[Operation[Set[Handle]]], given: Sequence[list[str]]
 ) -> tuple[Set[Handle], dict[str, Refusal]]:
-    """Writes an ack for each cell: the handles that proved a delivery, and the refusals for the others' `given`."""
+    """Writes an ack in each cell; returns the handles that proved a delivery, and refusals by the given handles."""
     ended = await asyncio.gather(*map(writer.run, parts), return_exceptions=True)
     settled: set[Handle] = set()
     away: dict[str, Refusal] = {}
@@ -72,7 +72,7 @@ async def ack(
 
 
 def wake(group: GroupFacts, settled: Set[Handle]) -> None:
-    """Wakes what waits for an ordered group: its queues have no delivery in flight any more."""
+    """Wakes the waiters of an ordered group, because queues may have no delivery in flight any more."""
     if group.ordered:
         notifier.notify(Counter(one.topic_id for one in settled))
 
@@ -80,7 +80,7 @@ def wake(group: GroupFacts, settled: Set[Handle]) -> None:
 def outcomes(
     given: list[str], found: Sequence[Handle | None], settled: Set[Handle], away: Mapping[str, Refusal]
 ) -> list[Refusal | None]:
-    """Of each handle, in the order given: None, or the refusal of a cell that is away, or ReceiptExpired."""
+    """For each handle, in the order given: None, the refusal of a cell that is away, or ReceiptExpired."""
     return [None if one in settled else away.get(text) or expired(text) for text, one in zip(given, found, strict=True)]
 
 

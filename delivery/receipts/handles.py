@@ -1,4 +1,4 @@
-"""Receipt handles: what proves a delivery, opaque to its consumer."""
+"""Receipt handles: a handle proves a delivery, and is opaque to the consumer."""
 
 import base64
 import struct
@@ -12,15 +12,15 @@ from store.process.runtime import CONTROL
 # the control has no such beginning, and neither has a handle that an earlier version of the broker made.
 CELL = struct.Struct(">BH")
 VERSION = 1
-# Widths match integer and bigint, so a forged handle cannot overflow a parameter.
+# The widths match PostgreSQL's integer and bigint, so a forged handle cannot overflow a parameter.
 PACKED = struct.Struct(">iiiqq")
 WITH_CELL = CELL.size + PACKED.size
-# Of a handle of the control: base64 without its padding.
+# Characters of a handle of the control: base64 without padding.
 CHARACTERS = -(-PACKED.size * 4 // 3)
 
 
 class Handle(NamedTuple):
-    """What a receipt handle holds: the key of the receipt's row, and the nonce of this very delivery."""
+    """The content of a receipt handle: the key of the receipt's row, and the nonce of this delivery."""
 
     group_id: int
     topic_id: int
@@ -38,7 +38,7 @@ def handle(group_id: int, topic_id: int, queue_id: int, queue_offset: int, nonce
 
 
 def unpack(given: str) -> Handle | None:
-    """What a handle holds, or None when no broker made it."""
+    """The content of a handle; None for a text that no broker made."""
     try:
         packed = _decoded(given)
         if len(packed) == WITH_CELL and packed[0] == VERSION:
@@ -49,7 +49,7 @@ def unpack(given: str) -> Handle | None:
 
 
 def cell_of(given: str) -> int:
-    """The cell of a handle's delivery; the control for what no broker made."""
+    """The cell of a handle's delivery; the control for a text that no broker made."""
     if len(given) == CHARACTERS:
         return CONTROL
     try:
@@ -75,6 +75,6 @@ def _decoded(given: str) -> bytes:
 
 
 def columns(handles: Iterable[Handle]) -> dict[str, object]:
-    """The parameters of the statements that take handles: sorted, so that two of them lock rows in the same order."""
+    """The parameters of a statement that takes handles, sorted, so that two statements lock rows in the same order."""
     ordered_handles = sorted(handles)
     return {name: [getattr(one, name) for one in ordered_handles] for name in Handle._fields}

@@ -1,4 +1,4 @@
-"""Receipts: the proof of a delivery, and how its consumer settles it: by an ack, or later by more time for it."""
+"""Settling: a consumer acks its deliveries, or extends their invisible time."""
 
 from collections.abc import Iterable, Sequence, Set
 from functools import partial
@@ -24,14 +24,14 @@ from store.process.runtime import CONTROL
 
 EXTEND_RECEIPTS = Statement(__file__, "extend_receipts", SettledHandle)
 
-# What a handle adds to a batch.
+# Bytes that a handle adds to the size of a batch.
 HANDLE_BYTES = 64
 
 
 def invisible_time(seconds: float | None, least: float | None = None) -> float:
     """The invisible time of a delivery in seconds; None: DEFAULT_INVISIBLE_SECONDS.
 
-    Raises MessageIllegal outside `least`, or else MIN_INVISIBLE_SECONDS, to MAX_INVISIBLE_SECONDS.
+    Raises MessageIllegal below `least` (None: MIN_INVISIBLE_SECONDS) or above MAX_INVISIBLE_SECONDS.
     """
     if seconds is None:
         return float(settings.DEFAULT_INVISIBLE_SECONDS)
@@ -46,7 +46,7 @@ async def extend(
     """Gives deliveries more time: `invisible_seconds` from now on. The handles stay the same.
 
     `least_seconds` is the shortest time that may be asked for; None: MIN_INVISIBLE_SECONDS. With 0 s a delivery is over
-    at once. In the order given: None, or ReceiptExpired. Raises GroupNotExist or MessageIllegal.
+    at once. Returns, in the order given, None or ReceiptExpired. Raises GroupNotExist or MessageIllegal.
     """
     seconds = invisible_time(invisible_seconds, least_seconds)
     group = await groups.existing(group_name)
@@ -56,10 +56,11 @@ async def extend(
 class Ack(Operation[Set[Handle]]):
     """Acks deliveries: each is done for the group. POST /v1/consumer-groups/{group}/ack, and `ack` of a bulk.
 
-    The result: the handles that proved a delivery. Raises GroupNotExist, or MessageIllegal for no or too many handles.
+    The result is the set of handles that proved a delivery. Raises GroupNotExist, or MessageIllegal for no or too many
+    handles.
 
-    Pipelined it is one delete. What that does not find is looked for again, stepwise: a delivery that was extended at
-    that moment was not in its snapshot.
+    A pipelined batch acks by one delete. The stepwise writer looks again for the handles that the delete did not find:
+    its snapshot misses a delivery that was extended at that moment.
     """
 
     __slots__ = ("away", "caller", "found", "given", "group", "group_name", "handles", "is_late", "unpacked")
@@ -71,15 +72,15 @@ class Ack(Operation[Set[Handle]]):
         self.group_name = group_name
         self.given = given
         self.caller = caller
-        # Once it is complete:
+        # Set by `complete`:
         self.group: GroupFacts
         self.unpacked: list[Handle | None] = []
         self.handles: Set[Handle] = frozenset()
-        # What the pipelined batch has deleted, where it is not all.
+        # The handles that the pipelined batch has deleted, when others are left.
         self.found: Set[Handle] = frozenset()
-        # Whether those of topics that have left the cell were acked elsewhere.
+        # Whether deliveries whose topics have left the cell were already acked in the topics' new cells.
         self.is_late = False
-        # The refusals of cells that are away, by the handles of their deliveries.
+        # The refusals of cells that are away, by given handle.
         self.away: dict[str, Refusal] = {}
 
     def ready(self) -> bool:
@@ -112,14 +113,14 @@ class Ack(Operation[Set[Handle]]):
             self.result = frozenset()
 
     def _is_of_one_cell(self) -> bool:
-        """Whether its deliveries lie in one cell, which it is for then."""
+        """Whether its deliveries lie in one cell; sets `cell`."""
         if not runtime.several:
             return True
         self.cell, *others = by_cell(self.given) or (CONTROL,)
         return not others
 
     def outcomes(self) -> list[Refusal | None]:
-        """In the order given: None, or ReceiptExpired."""
+        """For each handle, in the order given: None, or the refusal."""
         return outcomes(self.given, self.unpacked, self.result or frozenset(), self.away)
 
     @classmethod
@@ -140,7 +141,7 @@ class Ack(Operation[Set[Handle]]):
         numbers = (int.from_bytes(rows.get_value(row, 0) or b"") for row in range(rows.ntuples))
         settled = {handles[number - 1] for number in numbers}
         for one in operations:
-            # A batch is sent again for what it left out, and finds the deliveries of the first time no more.
+            # A batch is sent again for left-out operations; it does not find the receipts that its first time deleted.
             one.found = one.found | settled.intersection(one.handles)
             if len(one.found) == len(one.handles):
                 one.result = one.found
@@ -148,7 +149,7 @@ class Ack(Operation[Set[Handle]]):
 
     @staticmethod
     def _sorted(operations: Sequence["Ack"]) -> list[Handle]:
-        """So that two batches lock rows in the same order."""
+        """All handles, sorted, so that two batches lock rows in the same order."""
         return sorted({handle for one in operations for handle in one.handles})
 
     @classmethod
@@ -163,7 +164,7 @@ class Ack(Operation[Set[Handle]]):
                 one.refusal = TopicMoved("The topic of a delivery has left its cell: try again in a second.")
 
     async def renew(self, refusal: Refusal) -> bool:
-        """Deliveries of topics that have left the cell are acked where these lie now, once."""
+        """Acks deliveries of topics that have left the cell in the topics' new cells, once."""
         if not isinstance(refusal, TopicMoved) or self.is_late:
             return False
         self.is_late = True
@@ -173,7 +174,7 @@ class Ack(Operation[Set[Handle]]):
 
 
 class Extension(Operation[Set[Handle]]):
-    """More time for deliveries of one group. Each extension is one update: they are rare."""
+    """Extends the invisible time of deliveries of one group. Each extension is one update, because they are rare."""
 
     __slots__ = ("handles", "invisible_seconds")
     LANE = "acks"

@@ -1,1 +1,1 @@
-"""What a consumer reads: a receive, which hides what it hands out; its return; a pull, which keeps nothing; offsets."""
+"""Reading: receives, which hide the messages that they hand out; returns; pulls, which keep no state; offsets."""

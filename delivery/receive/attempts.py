@@ -1,7 +1,7 @@
-"""Attempts: a receive that its consumer repeats under the same id is handed the same deliveries again.
+"""Attempts: a receive that a consumer repeats with the same attempt id is handed the same deliveries again.
 
-The answer to a receive may be lost, and its deliveries are hidden then until their invisible time is over. RocketMQ's
-clients name each receive by an attempt id, and repeat it under the same one: what is not settled by then is theirs.
+When the answer to a receive is lost, its deliveries stay hidden until their invisible time is over. RocketMQ's clients
+give each receive an attempt id and repeat the receive with it: they get the deliveries that are not settled yet.
 """
 
 import asyncio
@@ -19,12 +19,13 @@ from store.process import runtime
 from store.process.answer_budget import Hold
 from store.process.shares import Shares
 
-# Deliveries of all attempts of one process, some 160 bytes each; one key has five eighths of them. The oldest go first.
+# Deliveries of all attempts that a process keeps, about 160 bytes each; one key has at most five eighths of them.
+# Beyond this the oldest attempts of the key are dropped.
 MAX_DELIVERIES = 64_000
 
 
 class Attempt(NamedTuple):
-    """What a receive was handed, without the messages, until its invisible time is over by time.monotonic()."""
+    """The entries that a receive was handed, without messages. `until` is the end of the invisible time (monotonic)."""
 
     receiver: Receiver
     entries: Sequence[HandedOut]
@@ -32,19 +33,19 @@ class Attempt(NamedTuple):
 
 
 class Attempts:
-    """The receives of this process by their key, and by their consumer group and their ids.
+    """The attempts of this process, by API key and by consumer group and attempt id.
 
-    Another process knows none of them: there a repeated one is handed what comes next, and the first deliveries come
-    again when their time is over.
+    Another process does not know them: a receive that is repeated there is handed the next messages, and the first
+    deliveries come again when their invisible time is over.
     """
 
     def __init__(self) -> None:
-        # Of each key in the order in which they were kept.
+        # The attempts of each key, the oldest first.
         self._kept: defaultdict[str, dict[tuple[str, str], Attempt]] = defaultdict(dict)
         self._deliveries = Shares(MAX_DELIVERIES)
 
     def keep(self, attempt_id: str, received: Received) -> None:
-        """Keeps what was handed out under an id."""
+        """Keeps the entries that were handed out for an attempt id."""
         handout = received.handout
         if handout is None or not handout.entries:
             return
@@ -55,13 +56,13 @@ class Attempts:
             if not self._kept.get(crowded):
                 return
             self.forget(crowded, *next(iter(self._kept[crowded])))
-        # Neither the messages nor what holds their bytes.
+        # Neither the messages are kept, nor the hold that counts their bytes.
         receiver = replace(handout.receiver, hold=Hold(key), gone=None)
         until = time.monotonic() + receiver.invisible_seconds
         self._kept[key][received.group, attempt_id] = Attempt(receiver, list(handout.entries), until)
 
     def forget(self, key: str, group: str, attempt_id: str) -> None:
-        """Drops what was given back."""
+        """Drops an attempt, for instance because its deliveries were returned."""
         found = self._kept[key].pop((group, attempt_id), None)
         if found is not None:
             self._deliveries.give_back(key, len(found.entries))
@@ -71,9 +72,9 @@ class Attempts:
     async def again(
         self, group: str, attempt_id: str, hold: Hold, gone: asyncio.Future[object] | None
     ) -> Received | None:
-        """What was handed out under an id and is not settled, hidden from now on for as long as the first time.
+        """The deliveries of an attempt that are not settled, hidden again for the invisible time from now on.
 
-        None where nothing is left of it: the receive begins anew. Raises what `receives.entries` raises.
+        None when no delivery is left: the receive then begins anew. Raises the refusals of `receives.entries`.
         """
         found = self._kept.get(hold.key, {}).get((group, attempt_id))
         if found is None:

@@ -1,4 +1,4 @@
-"""Deliveries: what a receive reads, what it is handed, and how an entry is answered."""
+"""Deliveries: a receive, the entries that it is handed, and their form in an answer."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -30,10 +30,10 @@ class Entry(msgspec.Struct, gc=False):
 
 
 class Delivery(Entry, gc=False):
-    """An entry that was handed to a consumer, hidden from its group until it is acked or its time is over.
+    """An entry that was handed to a consumer, hidden from its group until it is acked or its invisible time is over.
 
-    One that was delivered before is the only one of its answer. `alone` is true where that delivery ended without a
-    reason, as when its consumer died of it: handle no other message beside it.
+    A message that was delivered before is the only message of its answer. `alone` is true when the earlier delivery
+    ended without a reason, perhaps because the consumer died: handle no other message beside this message.
     """
 
     delivery_attempt: int
@@ -43,7 +43,7 @@ class Delivery(Entry, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """One receive with its group and its topic as they are now; `queues` are those it reads, the retries first."""
+    """One receive, with its group and topic as they are now. `queues`: the queues it reads, the retry queue first."""
 
     group: GroupFacts
     topic: TopicFacts
@@ -51,28 +51,29 @@ class Receiver:
     filter: Filter | None
     max_messages: int
     invisible_seconds: float
-    # The bytes that its answer holds.
+    # The part of the process's answer bytes that this answer occupies.
     hold: Hold
-    # Where it reads, and whether another cell is read behind it: each has its own queues of the broker's topics.
+    # The cell that this receive reads, and whether it reads another cell afterwards: each cell has its own queues of
+    # the broker's own topics.
     cell: int
     has_next_cell: bool
-    # Done as soon as the consumer has hung up.
+    # Done when the consumer has closed its connection.
     gone: asyncio.Future[object] | None = None
-    # Whether what it is handed comes again at once when its invisible time is over, without a retry's delay.
+    # Whether its messages are offered again when their invisible time is over, without a retry's delay.
     again_at_once: bool = False
 
     def new_nonce(self) -> int:
-        """The nonce of what it is handed."""
+        """A nonce for a delivery to this receive."""
         return nonces.new_nonce(again_at_once=self.again_at_once)
 
     @property
     def is_gone(self) -> bool:
-        """Whether the consumer has hung up: what it would be handed would be hidden in vain."""
+        """Whether the consumer has closed its connection: messages would be handed out and hidden for nothing."""
         return self.gone is not None and self.gone.done()
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is handed every entry, whatever it is, and the retries of one topic only."""
+        """Whether it takes each entry of one topic and of its retries, in any order: no filter, no order, no turns."""
         return self.is_of_own_topic and self.filter is None and not (self.group.ordered or self.is_fair)
 
     @property
@@ -82,7 +83,7 @@ class Receiver:
 
     @property
     def is_of_own_topic(self) -> bool:
-        """Whether it reads what was sent to a topic, and the retries of that one only."""
+        """Whether it reads the messages that were sent to this topic, and their retries."""
         return not (self.of_others or self.topic.name.startswith(RETRY_PREFIX))
 
     @property
@@ -101,7 +102,7 @@ class Receiver:
         return self.topic.name.startswith(DEAD_LETTER_PREFIX)
 
 
-# Not frozen: one is made for each delivery, in a third of the time.
+# Not frozen: an object is made for each delivery, and a frozen one takes three times as long.
 @dataclass(slots=True)
 class HandedOut:
     """An entry that is handed out: where its message lies, this delivery's nonce, and the retries before it."""
@@ -113,8 +114,7 @@ class HandedOut:
     queue_offset: int
     nonce: int
     reconsume_times: int
-    # The retries that another group gave the message before it became the dead letter that is read here; of a discarded
-    # message, its checks.
+    # Of another group's dead letter: the retries in that group. Of a discarded message: its checks.
     died_after: int | None = None
 
     @property
@@ -129,27 +129,27 @@ class HandedOut:
 
 @dataclass(slots=True)
 class Handout:
-    """What one receive is handed; while a batch is written, what it has been handed so far."""
+    """The entries that one receive is handed; while a batch is written, the entries handed so far."""
 
     receiver: Receiver
     entries: list[HandedOut] = field(default_factory=list)
-    # Those that are read already, by their log positions.
+    # The messages that are read already, by log position.
     messages: Mapping[tuple[int, int], MessageRow] = field(default_factory=dict)
-    # All that was there for it: the next read would find nothing.
+    # Whether these are all entries that there were: the next read would find nothing.
     is_all: bool = False
-    # Empty, but unread entries remain past filtered or oversized ones: read again at once, do not wait.
+    # No entry was handed out, but more entries follow filtered or oversized ones: read again at once, do not wait.
     more: bool = False
 
     def count_bodies(self) -> None:
-        """Counts the bodies in what the receive holds of the process's answers."""
+        """Sets the receive's part of the process's answer bytes to the size of its bodies."""
         size = sum(handed.body_bytes for handed in self.entries)
         if size != self.receiver.hold.size:
             self.receiver.hold.set(size)
 
     async def read(self) -> None:
-        """Reads the messages that are not read yet, when no lock is held any more: bodies may be large.
+        """Reads the messages that are not read yet. Called after the commit: large bodies must not prolong the locks.
 
-        An entry whose message is gone with its segment is left out: it comes again as a retry. Raises SystemBusy.
+        An entry whose message was dropped with its segment is left out; it is retried later. Raises SystemBusy.
         """
         missing = [handed for handed in self.entries if handed.position not in self.messages]
         if not missing:
@@ -169,12 +169,12 @@ class Handout:
 def answered(
     receiver: Receiver, handed: HandedOut, row: MessageRow, origins: Mapping[int, str], producers: Mapping[int, str]
 ) -> Delivery:
-    """A delivery as it is answered.
+    """The delivery in an answer, made of a handed out entry and its message.
 
-    `origins` are the names of the topics that messages of others come from, `producers` those of the producer groups of
-    discarded messages.
+    `origins`: by id, the names of the topics that dead letters and discarded messages were sent to. `producers`: by id,
+    the names of the producer groups of discarded messages.
     """
-    # The topic that the message was sent to, as in a pull: not the one that dead or discarded messages are read from.
+    # The answer names the topic that the message was sent to, not the topic of dead letters or discarded messages.
     message = messages.stored(row, origins[row.topic_id] if receiver.of_others else receiver.topic.name)
     message.reconsume_times = handed.reconsume_times
     retries = handed.reconsume_times if handed.died_after is None else handed.died_after

@@ -1,6 +1,6 @@
-"""What an entry of the discards' topic adds to its message: how often its producer was asked, and the producer's group.
+"""Discarded messages: an entry of their topic adds the number of checks and the producer group to the message.
 
-The entry counts the checks where entries of other topics count retries; no consumer group has retried it yet.
+Such an entry counts checks in the column in which entries of other topics count retries.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -14,22 +14,22 @@ Naming = Callable[[set[int]], Awaitable[Mapping[int, str]]]
 
 
 class Producers:
-    """How this process names producer groups, which an app beside this one keeps. None are named before `start`."""
+    """The names of producer groups, which another app keeps. Before `start` there are no names."""
 
     def __init__(self) -> None:
         self._naming: Naming | None = None
 
     def start(self, naming: Naming) -> None:
-        """Has groups named by their ids."""
+        """Sets the function that finds the names of producer groups by their ids."""
         self._naming = naming
 
     async def names(self, ids: set[int]) -> Mapping[int, str]:
-        """The names of groups; one that was deleted is missing."""
+        """The names of producer groups by id; a deleted group is missing."""
         return {} if self._naming is None or not ids else await self._naming(ids)
 
 
 async def producers(rows: Iterable[MessageRow]) -> Mapping[int, str]:
-    """The names of the producer groups of messages, by their ids."""
+    """The names of the messages' producer groups, by id."""
     ids = {row.producer_group_id for row in rows if row.producer_group_id is not None}
     return await runtime.control(Producers).names(ids)
 

@@ -7,16 +7,16 @@ from delivery.receive.deliveries import Receiver
 from store.process import runtime
 from store.rows import Head
 
-# A filter looks for so long in one turn of the event loop, then pauses for as long: a small send passes the loop some
-# ten times.
+# A filter runs for this time in one turn of the event loop, then pauses for this time. A small send needs about ten
+# turns of the loop.
 STEP_SECONDS = 0.001
-# The filters of one batch together, pauses included: its locks are held meanwhile, and the server ends a transaction
-# whose client rests for 0.5 s. What is left is looked at in the next batch.
+# Time of all filters of a batch together, with pauses: the batch holds locks, and PostgreSQL ends a transaction whose
+# client is idle for 0.5 s. The next batch filters the remaining messages.
 BATCH_SECONDS = 0.1
 
 
 class Filtering:
-    """The filter of one receive while a batch is written. It looks at one message at least, so each batch moves on."""
+    """The filter of one receive while a batch is written. It reads one message at least, so each batch gets on."""
 
     def __init__(self, receiver: Receiver, seconds: float) -> None:
         self._receiver = receiver
@@ -25,11 +25,11 @@ class Filtering:
         self.is_over = False
 
     def resume(self) -> None:
-        """Begins a step: the event loop has just run, as where a statement was awaited."""
+        """Begins a new step; called when the event loop has just run, for instance while a statement was awaited."""
         self._step_began = time.perf_counter()
 
     async def goes_on(self) -> bool:
-        """Whether the next message may be looked at: neither is the time over, nor has the consumer hung up."""
+        """Whether the filter may read the next message: the time is not over, and the consumer is still connected."""
         if self._receiver.is_gone:
             return False
         if self._receiver.filter is None or time.perf_counter() - self._step_began < STEP_SECONDS:
@@ -42,7 +42,7 @@ class Filtering:
         return not self._receiver.is_gone
 
     def takes(self, head: Head) -> bool:
-        """Whether the receive wants this message. Dead letters of a topic that has left the cell are copies."""
+        """Whether the receive wants this message. False for a dead letter of a topic that has left the cell: a copy."""
         if self._receiver.of_others and head.origin_topic_id in runtime.here().departed.topics:
             return False
         return self._receiver.filter is None or self._receiver.filter(head)

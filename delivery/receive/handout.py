@@ -1,6 +1,6 @@
-"""Handout: hands each receive its messages and hides them, in a pipelined batch; what that leaves out, in steps.
+"""Handout: hands each receive its messages and hides them, in a pipelined batch or, when left out, stepwise.
 
-Of a batch, receives of one group and one topic are one *reading*: they share its locks, and what its queues hold.
+The receives of one group and one topic in a batch are one *reading*: they share the locks and the queues' entries.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from store.segments import log
 
 
 class HeldReadings(NamedTuple):
-    """The numbers of the readings whose groups are locked and not paused, as the register `mq.readings` has them."""
+    """The content of the register `mq.readings`: the numbers of the readings whose groups are locked and not paused."""
 
     readings: str
 
@@ -38,10 +38,10 @@ ONLY_FREE = b"\x01"
 
 
 async def hand_out(receiver: Receiver) -> Handout:
-    """What a receive is handed, hidden from its group, its messages read.
+    """Hands a receive its entries, hides them from the group, and reads their messages.
 
-    Raises SystemBusy when too much waits or the database is away, OutcomeUnknown when the connection broke during the
-    commit: then messages may be hidden until their invisible time is over.
+    Raises SystemBusy when too many operations wait or the database is away. Raises OutcomeUnknown when the connection
+    broke during the commit: messages may then be hidden until their invisible time is over.
     """
     handout = await writer.run(Receiving(receiver))
     await handout.read()
@@ -49,7 +49,7 @@ async def hand_out(receiver: Receiver) -> Handout:
 
 
 class Reading(NamedTuple):
-    """The receives of one group and one topic, and the queues that they read: those of the first of them."""
+    """The receives of one group and one topic in a batch, and the queues that they read, in the first one's order."""
 
     receives: list["Receiving"]
     queues: list[Queue]
@@ -60,24 +60,24 @@ class Reading(NamedTuple):
 
     @property
     def wanted(self) -> int:
-        """How many messages they ask for together."""
+        """The number of messages that the receives ask for together."""
         return sum(receive.receiver.max_messages for receive in self.receives)
 
 
 class Receiving(Operation[Handout]):
-    """What a receive is handed, by `receive.stepwise` or in a pipelined batch:
+    """Hands out entries to a receive, by `receive.stepwise` or in a pipelined batch, in four steps:
 
-    1. `lock_readings`: the progress of its group in its queues, and the group against a pause.
-    2. `hand_out`: its entries are chosen, and their receipts inserted.
-    3. `record_moves`: the group's progress moves beyond every entry that was handed out.
-    4. Behind the commit, `read_handed`: their messages.
+    1. `lock_readings` locks the progress of the group in its queues, and locks the group against a pause.
+    2. `hand_out` chooses the entries and inserts their receipts.
+    3. `record_moves` moves the group's progress beyond each entry that was handed out.
+    4. After the commit, `read_handed` reads the messages.
 
-    While answers are short of room it is left out: the stepwise writer has it wait.
+    While the process is short of bytes for answers, a pipelined batch leaves receives out, and they wait for room.
     """
 
     __slots__ = ("nonce", "receiver")
     LANE = "receives"
-    # Where it has joined operations that enter messages: behind these.
+    # A receive that has joined a batch is written after the operations that store messages.
     ORDER = 4
     IS_READ = True
 
@@ -86,11 +86,11 @@ class Receiving(Operation[Handout]):
         self.nonce = receiver.new_nonce()
         super().__init__(self.nonce.to_bytes(8))
         self.cell, self.version = receiver.cell, receiver.topic.version
-        # A page out of the reserve holds small messages only: they are chosen by their heads.
+        # A page from the reserve has only small messages, which the stepwise writer chooses by their heads.
         self.is_plain = receiver.is_plain and not receiver.hold.is_small
 
     async def renew(self, refusal: Refusal) -> bool:
-        """What a receive reads next is looked up anew: this process may remember where its topic was."""
+        """Drops the cached topic when the topic has moved: the next receive looks it up. Returns False."""
         if isinstance(refusal, TopicMoved):
             topics.forget(self.receiver.topic.name)
         return False
@@ -118,7 +118,7 @@ class Receiving(Operation[Handout]):
             "key": arrays.int8s(keys),
             "key_reading": arrays.int4s(numbers),
             "key_group_id": arrays.int4s(group_ids),
-            # What has joined makes others wait for no lock.
+            # A joined receive waits for no lock, because the other operations of the batch would wait with it.
             "only_free": ONLY_FREE if operations[0].joined else only_free,
         }
         return [Call(LOCK_READINGS, columns)]
@@ -133,7 +133,7 @@ class Receiving(Operation[Handout]):
 
     @classmethod
     def behind_commit(cls, operations: Sequence[Self]) -> Iterable[Call]:
-        # The others of a batch that it has joined are not to wait for a read: it knows what they store.
+        # A joined receive needs no read, because it gets the messages that its batch has stored by `see`.
         return () if operations[0].joined or _are_short(operations) else [Call(log.READ_HANDED, {})]
 
     @classmethod
@@ -153,35 +153,35 @@ class Receiving(Operation[Handout]):
                     receive.hand(handed[receive], read, is_cut=number in cut)
 
     def hand(self, entries: list[HandedOut], read: Mapping[tuple[int, int], MessageRow], *, is_cut: bool) -> None:
-        """Sets the result: these entries."""
+        """Sets the result to these entries."""
         is_all = not is_cut and len(entries) < self.receiver.max_messages
         self.result = Handout(self.receiver, entries, read, is_all, more=is_cut and not entries)
         self.result.count_bodies()
 
-    # As a read that may join a batch which enters messages.
+    # For a receive that may join a batch which stores messages:
 
     @property
     def most(self) -> int:
-        """How many messages it takes at most."""
+        """The most messages that the receive takes."""
         return self.receiver.max_messages
 
     @property
     def may_join(self) -> bool:
-        """Whether it can be written now: answers have room, and its consumer is there."""
+        """Whether the receive may be written now: answers have room, and the consumer is still connected."""
         return answers().is_calm and not self.receiver.is_gone
 
     @property
     def taken(self) -> int:
-        """How many messages it has taken."""
+        """The number of messages that the receive was handed."""
         return 0 if self.result is None else len(self.result.entries)
 
     @property
     def is_all(self) -> bool:
-        """Whether it has taken all that was there."""
+        """Whether the receive was handed all entries that there were."""
         return self.result is not None and self.result.is_all
 
     def see(self, stored: Iterable[MessageRow]) -> None:
-        """What the others of the batch have stored is not read back."""
+        """Takes the messages that the batch has stored, so that the receive need not read them."""
         if self.result is not None:
             self.result.messages = {(row.segment_id, row.log_offset): row for row in stored}
 

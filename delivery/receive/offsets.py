@@ -51,7 +51,7 @@ Target = str | int | datetime
 
 
 class ResetOffsets(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Where a group is to stand, in the cell as `holders.of_queues`: `earliest`, `latest`, a time, or an offset."""
+    """The target of a reset: `earliest`, `latest`, a time, or an offset. `cell`: see `holders.of_queues`."""
 
     topic: str
     to: str | int
@@ -61,7 +61,7 @@ class ResetOffsets(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omi
 
 
 class QueueMove(msgspec.Struct, rename={"from_": "from"}):
-    """A queue's reset: entries that come again, and entries that are passed over."""
+    """The reset of a queue: numbers of entries that are handed out again (`replayed`) and passed over (`skipped`)."""
 
     queue_id: int
     from_: int
@@ -71,7 +71,7 @@ class QueueMove(msgspec.Struct, rename={"from_": "from"}):
 
 
 class OffsetsReset(msgspec.Struct):
-    """The reset of a group's offsets in a topic; of a dry run: what it would be."""
+    """The reset of a group's offsets in a topic; for a dry run the reset that would happen."""
 
     group: str
     topic: str
@@ -118,12 +118,12 @@ def _target(to: str | int) -> Target:
 
 
 class Reset(Operation[list[QueueMove]]):
-    """A reset, validated. Each is written by itself, under the locks of the group's progress in the topic.
+    """A validated reset. Each reset is written separately, under the locks of the group's progress in the topic.
 
-    1. The locks, then the progress as it is under them.
-    2. The target offset of each queue; a Refusal changes nothing.
-    3. For a group that begins to read the topic: where it starts in the other queues.
-    4. The moves. Receipts of the queues are dropped: their handles are refused from then on.
+    1. Take the locks, then read the progress.
+    2. Find the target offset of each queue; a Refusal changes nothing.
+    3. For a group that begins to read the topic, record where it starts in the other queues.
+    4. Record the moves, and drop the receipts of the queues: their handles are refused from then on.
     """
 
     __slots__ = ("group", "queue_ids", "to", "topic")
@@ -146,7 +146,7 @@ class Reset(Operation[list[QueueMove]]):
 
 
 def outcomes(reset: Operation[Any]) -> Iterable[Outcome]:
-    """What the audit has of a reset."""
+    """The entry of the audit about a reset."""
     assert isinstance(reset, Reset)
     after = reset.refusal or {"topic": reset.topic.name, "queues": reset.result}
     yield Outcome(reset.group.name, after, reset.before)
@@ -169,7 +169,7 @@ async def _reset(batch: Batch, wanted: Reset) -> list[QueueMove]:
 async def _start_elsewhere(batch: Batch, wanted: Reset, rows: Sequence[PositionRow]) -> None:
     """Records where the group starts in the topic's other queues, if this reset is its first move in the topic.
 
-    Without that they would count as queues that appeared later, which are read from their first entry.
+    Without the record the other queues would count as added later, and be read from their first entry.
     """
     if wanted.group.start_at == "latest" and not any(row.begun for row in rows):
         others = [(wanted.topic.id, queue) for queue in range(wanted.topic.queues) if queue not in wanted.queue_ids]

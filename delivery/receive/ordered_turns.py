@@ -1,7 +1,7 @@
-"""Turns in an ordered group: keys take turns within each queue, and what is read ahead is parked.
+"""Turns in an ordered group: keys take turns within each queue, and entries that are read ahead are parked.
 
-A group that is not ordered lets entries wait in runs (`turns`). An ordered one parks a receipt for each, as it does
-behind a message that fails.
+A fair group that is not ordered keeps waiting entries in runs (`turns`). An ordered fair group parks a receipt for each
+entry, as an ordered group does behind a failed message.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from store.queues import Queue
 from store.reading import progress
 from store.rows import Head
 
-# Entries of a queue that are read ahead of the first one that waits.
+# How far a group may read ahead of the first waiting entry of a queue, in entries. Then it reads no new entry.
 MAX_AHEAD = 100_000
 
 
@@ -33,7 +33,7 @@ async def from_queue_by_turns(
     from_queue: OrderedQueue,
     reached: QueueProgress,
 ) -> list[HandedOut]:
-    """As `selection.from_queue_in_order`, by turns over the keys. What is read ahead and not handed out is parked."""
+    """As `selection.from_queue_in_order`, but keys take turns, and entries read ahead but not handed out are parked."""
     last_keys, group_id = runtime.part(LastKeys), receiver.group.id
     after = last_keys.of(group_id, queue)
     await ordered.choose_again(batch, group_id, queue, from_queue, receiver.max_messages, after)
@@ -67,13 +67,13 @@ def _key_of(head: Head) -> str:
 
 @dataclass(slots=True)
 class Room:
-    """How many messages more a receive takes, and how many bytes of their bodies; the last one may go beyond those."""
+    """The messages and bytes of bodies that a receive still takes. The last message may exceed the bytes."""
 
     messages: int
     size: int
 
     def takes(self, head: Head) -> bool:
-        """Takes a message, unless there is no room for one more; nothing is taken behind one that was not."""
+        """Takes a message if there is room, and returns whether it did. After a message without room none is taken."""
         if self.messages <= 0 or self.size <= 0:
             self.messages = 0
             return False

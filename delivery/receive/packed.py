@@ -1,4 +1,4 @@
-"""What a batch hands out, as its statement answers it: packed, one row for all of its receives."""
+"""The packed answer of the statements that hand out entries: one row for all receives of a batch."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -8,15 +8,15 @@ from delivery.receive.deliveries import HandedOut
 from store.db.statements import Statement
 from store.queues import Queue
 
-# Receive, queue, queue offset, segment, log offset, retries, bytes of the body; receive and queue count from 1.
+# Receive and queue (numbers from 1), queue offset, segment, log offset, retries, bytes of the body.
 HANDED = struct.Struct("!iiqiqii")
-# Bodies that are read with a batch; a receive reads the others by itself, in steps.
+# Bytes of bodies that are read with a batch. Each receive reads its other bodies by itself.
 MAX_READ_BYTES = 1024 * 1024
 NUMBER = struct.Struct("!i")
 
 
 class HandedEntries(NamedTuple):
-    """What a batch hands out, packed: the readings that were not left out, those that were cut, and the entries."""
+    """A batch's entries, packed; `readings`: the written readings; `cut`: readings that may have more entries."""
 
     readings: bytes | None
     cut: bytes | None
@@ -29,7 +29,7 @@ HAND_OUT = Statement(__file__, "hand_out", HandedEntries)
 
 
 def entries(nonces: Sequence[int], queues: Sequence[Queue], packed: bytes) -> list[list[HandedOut]]:
-    """What each receive is handed, in its order; the receives by their nonces."""
+    """The entries of each receive, in the order in which the receives' nonces are given."""
     found: list[list[HandedOut]] = [[] for _ in nonces]
     for number, queue, queue_offset, segment_id, log_offset, retries, body_bytes in HANDED.iter_unpack(packed):
         handed = HandedOut(
@@ -46,5 +46,5 @@ def entries(nonces: Sequence[int], queues: Sequence[Queue], packed: bytes) -> li
 
 
 def numbers(packed: bytes | None) -> Iterator[int]:
-    """The numbers of readings."""
+    """The numbers of readings in a packed column."""
     return (number for (number,) in NUMBER.iter_unpack(packed or b""))

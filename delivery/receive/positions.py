@@ -19,7 +19,7 @@ from store.queues import Queue
 from store.reading import holders, progress
 from store.rows import Lag, PositionRow
 
-# Topics that were deleted and made anew since the group has read them.
+# The lag in topics that were deleted and created again after the group had read them.
 FIND_LAGS_ANEW = Statement(__file__, "find_lags_anew", Lag)
 
 # Reads rows in a cell, or in every cell.
@@ -27,7 +27,7 @@ Read = Callable[[Statement[Waiting], dict[str, Any]], Awaitable[Sequence[Waiting
 
 
 class QueuePosition(msgspec.Struct):
-    """Where a group stands in a queue; `max_offset` is the next to be written. `lag`: entries not handed out yet."""
+    """A group's position in a queue. `max_offset`: the offset of the next entry. `lag`: entries not handed out yet."""
 
     topic: str
     queue_id: int
@@ -38,7 +38,7 @@ class QueuePosition(msgspec.Struct):
 
 
 class Offsets(msgspec.Struct):
-    """Where a group stands, in one topic or in all that it reads."""
+    """A group's positions, in one topic or in all topics that it reads."""
 
     group: str
     results: list[QueuePosition]
@@ -46,10 +46,10 @@ class Offsets(msgspec.Struct):
 
 
 async def of(group_name: str, topic_name: str | None, shows: Callable[[str], bool], cell: str | None = None) -> Offsets:
-    """Where a group stands in each queue of a topic, or of every topic that it has begun to read and `shows` takes.
+    """A group's position in each queue of a topic, or of all topics that it has begun to read and `shows` accepts.
 
-    Offsets are dense, so of the lag only what a group has read ahead or parked is counted. Raises GroupNotExist or
-    TopicNotExist.
+    The lag is a difference of offsets, which are dense; only entries that are read ahead or parked are counted one by
+    one. Raises GroupNotExist or TopicNotExist.
     """
     group = await groups.existing(group_name)
     if topic_name is None:
@@ -95,7 +95,7 @@ async def _in_all_topics(group: GroupFacts) -> list[QueuePosition]:
 
 
 async def _read_ahead(read: Read, group: GroupFacts) -> Counter[Queue]:
-    """What a fair group has read ahead or an ordered one has parked, and not handed out, by queue."""
+    """The number of entries, by queue, that a fair group has read ahead or an ordered group has parked."""
     reads_ahead = group.ordered or group.fair_by is not None
     rows = await read(COUNT_WAITING, {"group_ids": [group.id]}) if reads_ahead else ()
     return sum((Counter({(row.topic_id, row.queue_id): row.waiting}) for row in rows), Counter())

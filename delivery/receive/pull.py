@@ -1,4 +1,4 @@
-"""Pull: reads a queue by offset and remembers nothing of the reader; for replay, broadcast and streams."""
+"""Pull: reads a queue by offset and keeps no state of the reader; for replay, broadcast and streams."""
 
 import asyncio
 import time
@@ -22,13 +22,13 @@ from store.rows import EntryRow, QueueBounds
 
 MAX_MESSAGES = 1000
 DEFAULT_MESSAGES = 32
-# A blocked pull reads again after this: a wake-up may be lost.
+# A blocked pull reads again after this time, because a wake-up may be lost.
 READ_AGAIN_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Consecutive entries of a queue, each made when it is iterated, with the offsets where they and the queue end."""
+    """Consecutive entries of a queue, made during iteration, with the next offset and the queue's bounds."""
 
     entries: Iterator[Entry]
     bounds: dict[str, int]
@@ -47,15 +47,15 @@ async def pull(
 ) -> Stretch:
     """The entries of a queue from an offset on, with the queue's bounds.
 
-    Waits for the first one when there is none, until the reader's connection is `gone` or the process ends. After each
-    wait `require` raises the refusal of a key that was revoked or narrowed meanwhile. `cell` is as `holders.of_queues`.
-    The bodies count in `hold`.
+    When there is no entry, it waits up to `wait_seconds` for the first entry, or until the reader's connection is
+    `gone` or the process ends. After each wait `require` raises a refusal if the key was revoked or narrowed meanwhile.
+    `cell`: see `holders.of_queues`. The bodies count in `hold`.
 
     Raises TopicNotExist, QueueIllegal, MessageIllegal, SystemBusy, or OffsetOutOfRange with both bounds.
     """
     deadline, reader = time.monotonic() + wait_seconds, object()
     while True:
-        # Each time: during the wait the topic may be deleted, or made anew under its name.
+        # Looked up in each round: during the wait the topic may be deleted, or created again under its name.
         topic = await topics.for_reading(topic_name)
         _validate(topic, queue_id, max_messages, wait_seconds)
         with runtime.in_cell(holders.of_queues(topic, cell)), notifier.listening((topic.id,), reader) as waiter:

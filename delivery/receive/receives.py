@@ -28,13 +28,14 @@ from store.process.answer_budget import Hold
 from store.queues import Queue
 from store.reading import holders
 
-# A blocked receive reads again after this: a wake-up may be lost. What an ordered group holds becomes due without one.
+# A blocked receive reads again after this time, because a wake-up may be lost, and because messages that an ordered
+# group holds become due without a wake-up.
 READ_AGAIN_SECONDS = 5.0
 READ_AGAIN_ORDERED_SECONDS = 0.5
 
 
 class Receive(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a consumer asks for, and the receipts of deliveries that it is done with."""
+    """The request of a receive. `ack` has receipt handles of deliveries that the consumer is done with."""
 
     topic: str
     ack: list[str] | None = None
@@ -46,15 +47,15 @@ class Receive(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_def
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What a receive was handed; each delivery is made when it is iterated."""
+    """The deliveries of a receive; each delivery is made during iteration."""
 
     group: str
     handout: Handout | None = None
-    # The names of the topics that dead letters and discarded messages come from, by their ids.
+    # By id, the names of the topics that dead letters and discarded messages were sent to.
     origins: Mapping[int, str] = field(default_factory=dict)
-    # Those of the producer groups of discarded messages.
+    # By id, the names of the producer groups of discarded messages.
     producers: Mapping[int, str] = field(default_factory=dict)
-    # Whether its one delivery is to be handled with no other beside it.
+    # Whether the consumer shall handle the only delivery with no other message beside it.
     alone: bool = False
 
     def __iter__(self) -> Iterator[Delivery]:
@@ -68,8 +69,8 @@ class Received:
     async def given_back(self, gone: asyncio.Future[object] | None) -> bool:
         """Returns the deliveries to the group if the consumer's connection is `gone`: they are received again at once.
 
-        Called again right before an answer is written. An answer that the connection loses after that is redelivered
-        when its invisible time is over. Raises GroupNotExist or SystemBusy.
+        Called again just before the answer is written. Messages of an answer that is lost later are redelivered when
+        their invisible time is over. Raises GroupNotExist or SystemBusy.
         """
         if gone is None or not gone.done() or self.handout is None or not self.handout.entries:
             return False
@@ -79,7 +80,7 @@ class Received:
 
 
 async def receive(group_name: str, request: Receive, hold: Hold | None = None, *, makes: bool = True) -> list[Delivery]:
-    """As `entries`, whole; without a `hold` the bodies count until it returns."""
+    """As `entries`, but returns a list. Without a `hold` the bodies count only until the function returns."""
     if hold is not None:
         return list(await entries(group_name, request, hold, makes=makes))
     with Hold() as own:
@@ -98,17 +99,17 @@ async def entries(
 ) -> Received:
     """A group's next messages of a topic, at most `max_messages`, hidden from the group for `invisible_seconds`.
 
-    1. The request is validated before anything is looked up or created for it.
-    2. Where the receive `makes` them, the topic and the group are created at their first use; once: what is deleted
-       while the receive waits stays deleted, and the receive is refused.
-    3. The group and the topic are looked up again before each read: meanwhile either may be paused or deleted. So is
-       the consumer's key, by `require`, which raises the refusal of one that was revoked or narrowed.
+    1. The request is validated before anything is looked up or created.
+    2. With `makes`, the topic and the group are created at their first use, once: if they are deleted while the receive
+       waits, they are not created again, and the receive is refused.
+    3. The group and the topic are looked up again before each read, because they may be paused or deleted meanwhile.
+       `require` checks the consumer's key again, and raises a refusal if the key was revoked or narrowed.
     4. Without a message the request is blocked, up to `wait_seconds` in all; a blocked request holds no connection.
-    5. When the consumer's connection is `gone`, what was handed out is returned: it would be hidden in vain.
+    5. When the consumer's connection is `gone`, the deliveries are returned to the group at once.
 
-    `again_at_once`: what is not settled in its invisible time comes again without a retry's delay, as RocketMQ's
-    clients expect. The bodies count in `hold`. Raises a Refusal when a rule is broken, too many answers are in flight,
-    or the database is away.
+    `again_at_once`: a message that is not settled within its invisible time is offered again without a retry's delay,
+    as RocketMQ's clients expect. The bodies count in `hold`. Raises a Refusal when a rule is broken, too many answers
+    are in flight, or the database is away.
     """
     deadline = time.monotonic() + request.wait_seconds
     wanted = await filters.parse_in_turn(request.filter)
@@ -129,10 +130,10 @@ async def entries(
 
 
 async def _receive_in_cell(receiver: Receiver, deadline: float) -> Received | None:
-    """What one cell has, waited for where no other one is read behind it; None to read again.
+    """The deliveries of one cell; waits for a message unless another cell is read next. None: the caller reads again.
 
-    Nothing is read where it is known that nothing is there, unless its time is over: a receive that is answered with
-    nothing has read. While it waits, its read may join the batch that stores a message for it.
+    The database is not read while the process knows that there is no entry; but before an empty answer it is always
+    read. While the receive waits, its read may join the batch that stores a message for it.
     """
     hold, group, is_woken = receiver.hold, receiver.group, _is_woken(receiver)
     with notifier.listening({topic_id for topic_id, _ in receiver.queues}, group.id) as waiter:
@@ -160,30 +161,30 @@ async def _receive_in_cell(receiver: Receiver, deadline: float) -> Received | No
 
 
 def _is_woken(receiver: Receiver) -> bool:
-    """Whether what it could be handed wakes it: it chooses nothing, and there is no other cell and no pause."""
+    """Whether a new entry in its queues wakes it: it takes any entry, in one cell, and the group is not paused."""
     return receiver.is_plain and not receiver.group.paused and not _is_spread(receiver)
 
 
 def _is_spread(receiver: Receiver) -> bool:
-    """Whether several cells hold entries of its topic: those of another one wake no request that listens here."""
+    """Whether several cells hold entries of its topic. Entries of another cell do not wake a request of this cell."""
     return len(holders.of_topic(receiver.topic)) > 1
 
 
 async def _handout(receiver: Receiver) -> Handout:
-    # What an ordered group is handed again may be large, whatever comes next.
+    # The size of a held or parked message is not known before its read, so an ordered group needs room for large ones.
     await receiver.hold.room(may_be_small=not receiver.group.ordered)
     return Handout(receiver) if receiver.group.paused else await hand_out(receiver)
 
 
 async def of_handout(group_name: str, handout: Handout) -> Received:
-    """What a receive was handed, with the names that its answer has."""
+    """The deliveries of a handout, with the names of topics and producer groups for the answer."""
     origin_ids = {message.topic_id for _, message in handout} if handout.receiver.of_others else set()
     producers = await discarded.producers(row for _, row in handout) if handout.receiver.of_discarded else {}
     return Received(group_name, handout, await topic_names.of_ids(origin_ids), producers, await _is_alone(handout))
 
 
 async def _is_alone(handout: Handout) -> bool:
-    """What comes again is handed out by itself, so of several deliveries none does: those cost no look-up."""
+    """Whether the only delivery is a retry after an unexplained failure. Several deliveries never include a retry."""
     if len(handout.entries) != 1 or not (handed := handout.entries[0]).reconsume_times:
         return False
     return await nacks.is_unexplained(handout.receiver.group.id, handed.log_offset, handed.reconsume_times)
@@ -191,7 +192,7 @@ async def _is_alone(handout: Handout) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a receive asks for, validated by itself."""
+    """The validated parameters of a receive."""
 
     group: str
     topic: str
@@ -211,9 +212,9 @@ class Terms:
         return cls(group_name, request.topic, wanted, max_messages, seconds, again_at_once)
 
     async def receiver(self, hold: Hold, gone: asyncio.Future[object] | None, turn: int) -> Receiver:
-        """With the group and the topic as they are now. Raises a Refusal where they may not be read.
+        """A receive with the group and the topic as they are now. Raises a Refusal when they may not be read.
 
-        With each `turn`, from 0, it reads the next cell of those that hold entries of the topic.
+        `turn`, from 0, chooses the cell: each turn reads the next of the cells that hold entries of the topic.
         """
         topic = await topics.for_reading(self.topic)
         group = await groups.existing(self.group)
@@ -234,7 +235,7 @@ class Terms:
 
 
 async def _queues_of(group: GroupFacts, topic: TopicFacts) -> list[Queue]:
-    """The retries come before new messages; the topic's own queues take turns at being first, or have a rank each."""
+    """The retry queue, then the topic's queues: from a random queue on, or with `priority` the highest number first."""
     retry = await groups.retry_topic(group.name)
     own = [(topic.id, queue_id) for queue_id in range(topic.queues)]
     if group.queue_order == "priority":

@@ -1,4 +1,4 @@
-"""Returns: deliveries that no consumer has begun are offered again as they were, and no retry is counted."""
+"""Returns: deliveries that no consumer has begun are offered again, and no retry is counted."""
 
 from collections.abc import Sequence, Set
 from typing import Self
@@ -20,10 +20,10 @@ RETURN_RECEIPTS = Statement(__file__, "return_receipts", SettledHandle)
 
 
 async def give_back(group_name: str, given: list[str], delay_seconds: float = 0) -> list[Refusal | None]:
-    """Returns deliveries that no consumer has begun: after `delay_seconds` they are offered as if they never were.
+    """Returns deliveries that no consumer has begun: after `delay_seconds` they are offered again; no retry counts.
 
-    Messages of an ordered group stay in their queue. In the order given: None, or ReceiptExpired for a handle that
-    proves no delivery any more: its message is on its way again, or done. Raises GroupNotExist or MessageIllegal.
+    Messages of an ordered group stay in their queue. Returns, in the order given, None, or ReceiptExpired for a handle
+    that proves no delivery any more: its message is offered again, or done. Raises GroupNotExist or MessageIllegal.
     """
     group = await groups.existing(group_name)
     return await settle(group, given, lambda handles: Return(handles, delay_seconds))
@@ -32,7 +32,7 @@ async def give_back(group_name: str, given: list[str], delay_seconds: float = 0)
 class Return(Operation[Set[Handle]]):
     """A return deletes the receipts and publishes their messages again, with the retries they had.
 
-    They may be received again after `delay_seconds`. A return to an ordered group holds the messages in their queue.
+    The messages may be received after `delay_seconds`. A return to an ordered group holds the messages in their queue.
     """
 
     __slots__ = ("delay_seconds", "handles")

@@ -1,4 +1,4 @@
-"""Selection: the entries that a receive is handed, chosen by their heads; bodies are read later, of the chosen ones."""
+"""Selection: chooses the entries that a receive is handed by their heads. Bodies of chosen entries are read later."""
 
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ from store.rows import Head
 
 INSERT_RECEIPTS = Statement(__file__, "insert_receipts")
 
-# Chooses what a receive is handed of one queue of an ordered group.
+# A function that chooses the entries of one queue of an ordered group for a receive.
 Choose = Callable[[Batch, Receiver, Filtering, Queue, OrderedQueue, QueueProgress], Awaitable[list[HandedOut]]]
 
 # Entries that one batch reads for all its receives; `progress.heads` bounds their bytes.
@@ -26,12 +26,12 @@ MAX_HEADS = 4 * MAX_ENTRIES_READ
 
 
 async def by_head(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Queue, QueueProgress]) -> None:
-    """Hands out the entries that each filter wants, whatever their order; dead letters of other groups, too."""
+    """Hands each receive the entries that its filter accepts, without keeping order; also dead letters of others."""
     entries = await _heads(batch, handouts, reached)
     taken = 0
     for handout in handouts:
         hold = handout.receiver.hold
-        # Out of the reserve each has a page of its own; of the rest they share one.
+        # A receive with a page from the reserve has the page for itself; the other receives share one page.
         room = hold.page_bytes - (0 if hold.is_small else taken)
         its_filter = Filtering(handout.receiver, filtering.BATCH_SECONDS / len(handouts))
         async for head in _wanted(its_filter, handout.receiver, entries, reached, room):
@@ -43,7 +43,7 @@ async def by_head(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Qu
 async def _heads(
     batch: Batch, handouts: Sequence[Handout], reached: Mapping[Queue, QueueProgress]
 ) -> dict[Queue, deque[Head]]:
-    """The heads of the entries that the receives may be handed, by queue."""
+    """The heads of the entries from which the receives choose, by queue."""
     counts = _entries_to_read(handouts, reached)
     found: dict[Queue, deque[Head]] = {queue: deque() for queue in counts}
     starts = [reached[queue].next_offset for queue in counts]
@@ -55,9 +55,9 @@ async def _heads(
 
 
 def _entries_to_read(handouts: Sequence[Handout], reached: Mapping[Queue, QueueProgress]) -> dict[Queue, int]:
-    """How many entries of each queue are read: as many as are asked for, or more where a filter may pass over most.
+    """The number of entries to read of each queue: the number asked for, or more when there is a filter.
 
-    Of a receive's queues the first ones, until it has its part of MAX_HEADS: the queues take turns at being first.
+    A receive reads its first queues until it has its part of MAX_HEADS; the queues take turns at being first.
     """
     counts: Counter[Queue] = Counter()
     for handout in handouts:
@@ -78,10 +78,10 @@ async def _wanted(
     reached: Mapping[Queue, QueueProgress],
     room: int,
 ) -> AsyncIterator[Head]:
-    """A receive's entries, in the order of its queues, while there is time, and room for their bodies, in bytes.
+    """The entries for a receive, in the order of its queues, until the filter's time or `room` (in bytes) is used up.
 
-    The group's progress moves beyond the entries that the filter passes over, too. Of a page out of the reserve not
-    even the first one may be larger than the room. An entry that was delivered before is the only one.
+    The group's progress also moves beyond the entries that the filter does not accept. In a page from the reserve even
+    the first body must fit into `room`. A retry is handed out alone.
     """
     wanted = receiver.max_messages
     for queue in receiver.queues:
@@ -109,7 +109,7 @@ async def in_order(
     reached: Mapping[Queue, QueueProgress],
     choose: Choose,
 ) -> None:
-    """Hands each receive of an ordered group messages of one queue that has none in flight."""
+    """Hands each receive of an ordered group messages of one queue that has no delivery in flight."""
     queues = await ordered.read_queues(batch, group_id, reached)
     free = [queue for queue in reached if not queues[queue].is_busy]
     for handout in handouts:
@@ -132,7 +132,8 @@ async def from_queue_in_order(
     from_queue: OrderedQueue,
     reached: QueueProgress,
 ) -> list[HandedOut]:
-    """Of one queue: what is due again, then new entries; entries of a blocked key are parked."""
+    """The entries of one queue: first held and parked ones that are due, then new ones. Entries of blocked keys are
+    parked."""
     await ordered.choose_again(batch, receiver.group.id, queue, from_queue, receiver.max_messages)
     chosen = [chosen_again(batch, receiver, queue, receipt) for receipt in from_queue.again]
     wanted, room = from_queue.room_behind_again(receiver.max_messages), receiver.hold.page_bytes
@@ -154,13 +155,13 @@ async def from_queue_in_order(
 
 
 def chosen_again(batch: Batch, receiver: Receiver, queue: Queue, receipt: OrderedReceipt) -> HandedOut:
-    """What was held or parked, and is handed out again."""
+    """A held or parked message, as a new delivery."""
     nonce = receiver.new_nonce()
     ordered.hand_out_again(batch, receiver.group.id, receipt, nonce, receiver.invisible_seconds)
     return HandedOut(
         segment_id=receipt.segment_id,
         log_offset=receipt.log_offset,
-        # Known once its message is read.
+        # Not known until the message is read.
         body_bytes=0,
         queue=queue,
         queue_offset=receipt.queue_offset,
@@ -170,7 +171,7 @@ def chosen_again(batch: Batch, receiver: Receiver, queue: Queue, receipt: Ordere
 
 
 def handed_out(batch: Batch, receiver: Receiver, head: Head) -> HandedOut:
-    """An entry that is handed out for the first time from its queue."""
+    """An entry, as its first delivery from this queue."""
     nonce = receiver.new_nonce()
     batch.insert(INSERT_RECEIPTS, receipt_of(receiver, head, "flight", nonce))
     return HandedOut(
@@ -186,7 +187,7 @@ def handed_out(batch: Batch, receiver: Receiver, head: Head) -> HandedOut:
 
 
 def _is_of_other_group(receiver: Receiver, head: Head) -> bool:
-    """Whether an entry is another group's dead letter, or discarded: what it counts are no retries of this group."""
+    """Whether an entry is a dead letter or a discarded message: then its count is no count of this group's retries."""
     return receiver.of_others and head.entry_topic_id == receiver.topic.id
 
 

@@ -1,4 +1,4 @@
-"""Receives in steps: those that choose their entries (filters, order, dead letters), and what a batch left out."""
+"""Stepwise receives: receives that choose entries (filters, order, dead letters), and those that a batch left out."""
 
 from collections.abc import Sequence
 
@@ -12,16 +12,16 @@ from store.rows import PositionRow
 
 
 async def hand_out(batch: Batch, receivers: Sequence[Receiver]) -> list[Handout]:
-    """What each receive is handed; those of one group take turns, and read what they are handed together.
+    """Hands out entries to each receive; the receives of one group choose one after another.
 
-    1. The group's progress in the queues that are read is locked for the whole transaction.
-    2. A group that is paused is handed nothing; nor is any while answers are short of room. A receive that knows its
-       group as ordered or fair reads again when it is not, and the other way round.
-    3. The entries are chosen by their heads, and their receipts inserted.
-    4. The group's progress moves beyond every entry that was handed out, parked or passed over.
+    1. The batch has locked the group's progress in the queues that are read, for the whole transaction.
+    2. Lock each group. A paused group is handed nothing, and neither is a receive while answers are short of room. A
+       receive whose cached group differs in `ordered` or `fair_by` reads again.
+    3. Choose the entries by their heads, and insert their receipts.
+    4. Move the group's progress beyond each entry that was handed out, parked or passed over.
 
-    Their messages are read after the commit: a process that is stopped while it takes large bodies off its socket must
-    not keep the locks.
+    Messages are read after the commit: a process that stops while it reads large bodies from its socket must not keep
+    the locks.
     """
     handouts = [Handout(receiver) for receiver in receivers]
     by_group: dict[int, list[Handout]] = {}
@@ -35,7 +35,7 @@ async def hand_out(batch: Batch, receivers: Sequence[Receiver]) -> list[Handout]
             now = held[group_id]
             is_current = (group.ordered, group.fair_by) == (now.ordered, now.fair_by)
             is_short = handout.receiver.hold.is_short
-            # It waits for room before it reads again.
+            # A receive without room reads again when it has got room.
             handout.more = is_short or not is_current
             if not is_current:
                 groups.forget(group.name)

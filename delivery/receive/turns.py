@@ -1,8 +1,8 @@
-"""Turns: a fair group is handed its messages by turns over the keys that wait, whatever number waits behind each.
+"""Turns: a fair group hands out one message of each key in turn, however many messages of a key wait.
 
-A receive reads ahead, and what it reads waits by key: in runs, a row each, so that a hundred messages of one tenant
-cost one row. Handed out is the first message that waits of each key, then the second of each, from the key on that is
-behind the last one served. So a tenant with a million messages delays one with ten by one message a turn.
+A receive reads entries ahead, and keeps them waiting by key. A row holds a run of up to MAX_OFFSETS entries of one key
+and queue. The group hands out the first waiting message of each key, then the second of each key, and so on, beginning
+with the key after the last served key. So a key with a million messages delays another key by one message per turn.
 """
 
 import re
@@ -29,25 +29,26 @@ from store.segments import log
 
 SHARDING_KEY = "sharding_key"
 PROPERTY = "property:"
-# Stands before all keys.
+# Sorts before all keys.
 NO_KEY = ""
-# Of a key; those that begin alike take turns as one. An index entry has 2,704 bytes at most.
+# Characters of a key. Keys with the same first 128 characters take turns as one key. PostgreSQL's index entries have at
+# most 2,704 bytes.
 MAX_KEY = 128
 
-# Entries that one batch reads ahead, over the queues of a topic: some 10 ms, while the locks of the group are held.
+# Entries that one batch reads ahead in all queues of a topic: about 10 ms, during which the group's locks are held.
 MAX_READ_AHEAD = 2048
-# Of a run: 1 kB.
+# Entries of a run, which take 1 kB.
 MAX_OFFSETS = 128
-# What a group may have waiting: 10 MB where keys are few, 250 MB where each message has its own. Beyond it new entries
-# are read as the others are handed out. Each process may go over it by what it reads in COUNTED_SECONDS.
+# Waiting messages of a group: 10 MB with few keys, 250 MB if each message has its own key. Beyond this no entry is read
+# ahead until others are handed out. Each process may exceed it by the entries that it reads ahead in COUNTED_SECONDS.
 MAX_WAITING = 1_000_000
 COUNTED_SECONDS = 30.0
-# Groups and topics that a process knows of.
+# Pairs of group and topic whose turns a process keeps. Beyond this all turns are dropped.
 MAX_KNOWN = 10_000
 
 
 class Waiting(NamedTuple):
-    """What a group has read ahead in a queue and not handed out, and when the first of it became visible."""
+    """The number of entries of a queue that a group has read ahead, and when the first entry became visible."""
 
     group_id: int
     topic_id: int
@@ -57,7 +58,7 @@ class Waiting(NamedTuple):
 
 
 class HandedByTurns(NamedTuple):
-    """What was taken by turns: how many messages, whether more found no room, the last key, and `packed.HANDED`."""
+    """A handout by turns: the number of entries, whether more had no room, the last key, entries as `packed.HANDED`."""
 
     taken: int
     cut: bool
@@ -71,9 +72,9 @@ COUNT_WAITING = Statement(__file__, "count_waiting", Waiting)
 
 
 class Turn:
-    """What a process knows of a group and a topic: the key that it served last, and about how many messages wait.
+    """A process's state for a group and a topic: the last served key, and about how many messages wait.
 
-    Each process goes round by itself, and so all of them together are fair. What is lost costs a key one turn.
+    Each process takes its own turns; if each is fair, all together are fair. Losing this state costs a key one turn.
     """
 
     def __init__(self) -> None:
@@ -83,7 +84,7 @@ class Turn:
         self.counted_at: float | None = None
 
     async def is_full(self, batch: Batch, group_id: int) -> bool:
-        """Whether MAX_WAITING messages wait: then no entry is read ahead."""
+        """Whether MAX_WAITING messages wait, so that no entry is read ahead."""
         now = time.monotonic()
         if self.counted_at is None or (self.waiting > MAX_WAITING / 10 and now - self.counted_at > COUNTED_SECONDS):
             rows = await batch.read(COUNT_WAITING, {"group_ids": [group_id]})
@@ -91,7 +92,7 @@ class Turn:
         return self.waiting >= MAX_WAITING
 
     def move_on(self, key: str, more: int) -> None:
-        """Behind the commit: the last key that was served, and how many messages more wait."""
+        """Keeps, after the commit, the last served key and the change in the number of waiting messages."""
         self.key = key
         self.waiting += more
 
@@ -103,24 +104,24 @@ class Turns:
         self._known: dict[tuple[int, int], Turn] = {}
 
     def of(self, receiver: Receiver) -> Turn:
-        """That of the group and the topic which a receive reads."""
+        """The turn of the group and the topic of a receive."""
         if len(self._known) >= MAX_KNOWN:
             self._known.clear()
         return self._known.setdefault((receiver.group.id, receiver.topic.id), Turn())
 
 
 def validate(fair_by: object) -> None:
-    """Raises MessageIllegal unless messages can be parted by this."""
+    """Raises MessageIllegal unless `fair_by` names the sharding key or a property."""
     name = fair_by.removeprefix(PROPERTY) if isinstance(fair_by, str) else ""
     if fair_by != SHARDING_KEY and (name == fair_by or not name):
         raise MessageIllegal(f"fair_by is {SHARDING_KEY}, or {PROPERTY} and the name of a property, or null.")
 
 
 async def by_key(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Queue, QueueProgress]) -> None:
-    """Hands receives of one fair group and one topic what waits, by turns over the keys.
+    """Hands waiting messages to the receives of one fair group and one topic, by turns over the keys.
 
-    1. Entries are read ahead; the filter of the first receive passes over those that it does not want.
-    2. What waits is handed out. A receive with a page out of the reserve has it for itself, the others share one.
+    1. Read entries ahead that the filter of the first receive accepts.
+    2. Hand out waiting messages. A receive with a page from the reserve has the page for itself; the others share one.
     """
     present = [handout for handout in handouts if not handout.receiver.is_gone]
     if not present:
@@ -145,7 +146,7 @@ async def by_key(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Que
 
 
 async def _read_ahead(batch: Batch, receiver: Receiver, reached: Mapping[Queue, QueueProgress]) -> int:
-    """Has the next entries of the queues wait that the filter wants; gives their number."""
+    """Reads the queues' next entries ahead, by key, if the filter accepts them; returns their number."""
     queues = [queue for queue in receiver.queues if reached[queue].lag > 0]
     if not queues:
         return 0
@@ -176,7 +177,7 @@ async def _read_ahead(batch: Batch, receiver: Receiver, reached: Mapping[Queue, 
 async def _wanted(
     batch: Batch, receiver: Receiver, queues: Sequence[Queue], most: int, reached: Mapping[Queue, QueueProgress]
 ) -> list[tuple[Queue, int]]:
-    """The next entries that a receive's filter takes, queue by queue, while there is time to look at them."""
+    """The next entries that a receive's filter accepts, queue by queue, until the filter's time is over."""
     starts, counts = (
         [reached[queue].next_offset for queue in queues],
         [min(reached[queue].lag, most) for queue in queues],
@@ -194,7 +195,7 @@ async def _wanted(
 
 
 def _ranges(entries: Sequence[tuple[Queue, int]]) -> Iterator[tuple[Queue, int, int]]:
-    """Entries as ranges of their queues: from an offset, to another that is not in it."""
+    """The entries as ranges of offsets: queue, first offset, offset after the last."""
     start = 0
     for number, (queue, offset) in enumerate(entries, 1):
         if number == len(entries) or entries[number] != (queue, offset + 1):
@@ -203,9 +204,9 @@ def _ranges(entries: Sequence[tuple[Queue, int]]) -> Iterator[tuple[Queue, int, 
 
 
 def pattern(fair_by: str) -> str | None:
-    """By what PostgreSQL finds the value of a property in the JSON bytes that the broker writes; None: by sharding key.
+    """The regular expression by which PostgreSQL finds a property's value in the stored JSON; None: the sharding key.
 
-    A quotation mark within a name or a value is escaped there, so nothing else looks like the name.
+    The JSON escapes a quotation mark within a name or a value, so no other text matches the quoted name.
     """
     if fair_by == SHARDING_KEY:
         return None
@@ -214,7 +215,7 @@ def pattern(fair_by: str) -> str | None:
 
 
 async def _read_bodies(batch: Batch, handouts: Sequence[Handout]) -> None:
-    """Reads the first messages that were handed out, for all receives at once; each reads the others by itself."""
+    """Reads the first MAX_READ_BYTES of the handed out messages for all receives; each reads the rest by itself."""
     entries = [handed for handout in handouts for handed in handout.entries]
     room = takewhile(lambda size: size <= packed.MAX_READ_BYTES, accumulate(handed.body_bytes for handed in entries))
     if places := [handed.position for handed, _ in zip(entries, room, strict=False)]:

@@ -1,1 +1,1 @@
-"""Retries: what becomes of a delivery without an ack: its nack or expiry, its order, when it is offered again."""
+"""Retries: deliveries without an ack: nacks, expiry, order in ordered groups, and the time of the next delivery."""

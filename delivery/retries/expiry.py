@@ -16,7 +16,7 @@ from store.process import runtime
 
 
 class ExpiryProbe(NamedTuple):
-    """Whether any delivery is over, and the database's time of this answer."""
+    """Whether the invisible time of any delivery is over, and the database's time of this answer."""
 
     now: datetime
     found: bool
@@ -27,15 +27,15 @@ LOCK_EXPIRED = Statement(__file__, "lock_expired", FailedReceipt)
 TAKE_EXPIRED = Statement(__file__, "take_expired", FailedReceipt)
 
 MAX_PER_BATCH = 1000
-# A receipt is committed within this time of when its invisible time counts from: a slower transaction is timed out.
+# A receipt is committed within this time after the start of its invisible time: PostgreSQL ends slower transactions.
 WRITTEN_SECONDS = 60.0
 
 
 class Horizon:
     """Lower bound of the expiry scan: no receipt that expired before `since` is left. None: scan from the start.
 
-    While a session holds an old snapshot, acked receipts stay as dead rows: from the start a scan takes 90 ms behind
-    200,000 of them.
+    While a session holds an old snapshot, acked receipts stay as dead rows, and a scan from the start takes 90 ms for
+    200,000 dead rows.
     """
 
     def __init__(self) -> None:
@@ -43,9 +43,10 @@ class Horizon:
         self._scanned_at: datetime | None = None
 
     def note(self, now: datetime, found: bool, late_seconds: float) -> None:
-        """Notes a scan at `now`. After one that found nothing the bound moves to before the scan that preceded it.
+        """Notes a scan at `now`. A scan that found nothing moves the bound to a time before the scan before it.
 
-        Two scans, in case the database stood still during one. A clock that was set back lifts the bound.
+        The bound lags one scan behind in case the database stood still during a scan. A clock that was set back removes
+        the bound.
         """
         before, self._scanned_at = self._scanned_at, now
         if before is None or now < before:
@@ -57,7 +58,7 @@ class Horizon:
 async def run(late_seconds: float = 0) -> bool:
     """Retries or gives up the messages whose invisible time is over; returns whether there were any.
 
-    With `late_seconds` only when one has been over for that long: the fallback leaves younger ones to beat.
+    With `late_seconds` only when a delivery has been over for this time: the fallback leaves later ones to beat.
     """
     horizon = runtime.part(Horizon)
     [probe] = await connections.read(FIND_EXPIRED, {"late_seconds": late_seconds, "since": horizon.since})
@@ -70,7 +71,7 @@ async def run(late_seconds: float = 0) -> bool:
 
 
 class Expiry(Operation[int]):
-    """The delete of a receipt publishes its message, once. Those of a batch are one."""
+    """Retries expired deliveries: deleting a receipt publishes its message, once. A batch runs its expiries as one."""
 
     __slots__ = ()
 
@@ -82,7 +83,7 @@ class Expiry(Operation[int]):
             await publish(batch, await redelivery.retry(receipt, nonces.delay_of(receipt.nonce)))
         locked = await batch.read(LOCK_EXPIRED, parameters)
         for receipt in locked:
-            # Its queue has stood for the invisible time already.
+            # Held without a delay: the queue has already waited for the invisible time.
             await ordered.hold(batch, receipt, 0)
         for one in operations:
             one.result = max(len(taken), len(locked))

@@ -1,4 +1,4 @@
-"""Floors: lower bounds of the offsets at which an ordered group may have a receipt, which a process keeps."""
+"""Floors: a process keeps lower bounds of the offsets at which an ordered group may have receipts."""
 
 import time
 from collections.abc import Mapping
@@ -10,7 +10,8 @@ from store.queues import Queue
 
 # Floors that a process keeps, one per queue of a group.
 MAX_FLOORS = 20_000
-# To lower a floor by what other processes did since costs a probe per move, and the ledger drops moves after days.
+# Moves after which a floor is not used any more: the scan probes each move since the floor, in case one moved back, and
+# the ledger drops moves after days.
 MAX_MOVES = 1000
 FLOOR_BELIEVED_SECONDS = 3600.0
 
@@ -30,7 +31,7 @@ NO_FLOOR = Floor(0, 0, 0.0)
 class Floors:
     """Per-process lower bounds of the offsets at which an ordered group may hold a receipt.
 
-    A scan for receipts starts there, past dead rows. A floor that is lost costs one longer scan.
+    A scan for receipts starts at the floor and skips the dead rows before it. A lost floor costs one longer scan.
     """
 
     def __init__(self) -> None:
@@ -43,7 +44,7 @@ class Floors:
         return floor if is_fresh and reached.move - floor.move <= MAX_MOVES else NO_FLOOR
 
     def keep(self, batch: Batch, group_id: int, offsets: Mapping[Queue, int], moves: Mapping[Queue, int]) -> None:
-        """Keeps floors once the batch is durable: a batch that fails leaves the receipts that it would have deleted."""
+        """Keeps floors after the commit: when a batch fails, the receipts that it would have deleted still exist."""
         now = time.monotonic()
 
         def keep() -> None:

@@ -1,4 +1,4 @@
-"""The reasons of nacks: why a consumer gave a delivery back, or what a push was answered, kept with the message."""
+"""The reasons of nacks, kept with the message: a consumer's text, or the server's answer to a push."""
 
 import uuid
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from store.messages.texts import is_blank, legible
 
 
 class FoundNack(NamedTuple):
-    """Whether there is such a nack."""
+    """Whether the nack has a reason in the table."""
 
     found: bool
 
@@ -23,12 +23,12 @@ FIND_NACKS = Statement(__file__, "find_nacks", NackRow)
 INSERT_NACKS = Statement(__file__, "insert_nacks")
 
 MAX_REASON = 1000
-# Of one message in a trace, the latest.
+# Nacks of a message that a trace shows; older ones are left out.
 MAX_NACKS = 500
 
 
 def validate(reason: str | None) -> str | None:
-    """The reason as it is kept; None for a blank one.
+    """The reason as it is stored; None for a blank reason.
 
     Raises MessageIllegal for more than MAX_REASON characters.
     """
@@ -40,16 +40,16 @@ def validate(reason: str | None) -> str | None:
 
 
 def keep(batch: Batch, receipt: FailedReceipt, reason: str | None) -> None:
-    """Adds the row with the reason of a failed delivery, which is written with its retry; none without a reason."""
+    """Adds a row with the reason of a failed delivery to the batch of its retry. Without a reason there is no row."""
     if reason is not None:
         row = {"group_id": receipt.group_id, "log_offset": receipt.log_offset, "nonce": receipt.nonce}
         batch.insert(INSERT_NACKS, {**row, "reconsume_times": receipt.reconsume_times, "reason": reason})
 
 
 async def is_unexplained(group_id: int, log_offset: int, reconsume_times: int) -> bool:
-    """Whether a message that comes again may have killed its consumer: the last delivery ended without a reason.
+    """Whether a retried message may have killed its consumer: its last delivery ended without a reason.
 
-    `reconsume_times` are its retries, 1 at least. Raises SystemBusy.
+    `reconsume_times` is the number of retries, at least 1. Raises SystemBusy.
     """
     last = {"group_id": group_id, "log_offset": log_offset, "reconsume_times": reconsume_times - 1}
     [row] = await connections.read(FIND_NACK_OF, last)
@@ -57,6 +57,6 @@ async def is_unexplained(group_id: int, log_offset: int, reconsume_times: int) -
 
 
 async def of_message(message_id: uuid.UUID) -> Sequence[NackRow]:
-    """The kept nacks of a message, the oldest first, the latest MAX_NACKS of them."""
+    """The latest MAX_NACKS nacks of a message that have a reason, the oldest first."""
     rows = await connections.read(FIND_NACKS, {"message_id": message_id, "max_nacks": MAX_NACKS})
     return rows[::-1]

@@ -1,7 +1,7 @@
-"""Ordered groups: one receive's deliveries in flight per queue; a failed message holds up only what must follow it.
+"""Ordered groups: a queue has deliveries of one receive in flight, and a failed message delays only its followers.
 
-A failed message stays in its queue: its receipt is held. With sharding keys only its key waits: later messages of the
-key are parked behind it, those of other keys go on. A message without a key holds up its whole queue.
+A failed message stays in its queue, with its receipt held. Later messages of its sharding key are parked behind it;
+messages of other keys are handed out. A failed message without a sharding key stops its whole queue.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,12 +28,12 @@ HOLD_RECEIPTS = Statement(__file__, "hold_receipts")
 READ_ORDERED_RECEIPTS = Statement(__file__, "read_ordered_receipts", OrderedReceipt)
 READ_RECEIPTS_OF_KEYS = Statement(__file__, "read_receipts_of_keys", OrderedReceipt)
 
-# Stands in a receipt for the sharding key of a message without one: no key is empty.
+# The sharding key in the receipt of a message without a sharding key. A real key is never empty.
 NO_KEY = ""
-# Keys that wait in a queue at most; then the whole queue waits. A receive probes each of them, at some 10 us. Behind a
-# key any number may be parked: a parked receipt is not read before its turn.
+# Keys that may wait in a queue; beyond this the whole queue waits. A receive probes each waiting key, in about 10 µs.
+# Any number of messages may be parked behind a key: a parked receipt is not read before its turn.
 MAX_WAITING_KEYS = 1000
-# Above what a queue can have of waiting keys and of deliveries in flight: a receipt that is not read is overtaken.
+# Exceeds the waiting keys and deliveries in flight of a queue. A message whose receipt is not read would be overtaken.
 MAX_RECEIPTS = 10 * MAX_WAITING_KEYS
 
 
@@ -41,8 +41,8 @@ MAX_RECEIPTS = 10 * MAX_WAITING_KEYS
 class OrderedQueue:
     """A queue of an ordered group while a receive chooses from it.
 
-    `receipts` are those in flight and the first of each key that is held or parked, by offset. `again` are those that
-    are handed out again.
+    `receipts`, by offset: the receipts in flight, and the first held or parked receipt of each key. `again`: the
+    receipts that are handed out again.
     """
 
     receipts: list[OrderedReceipt] = field(default_factory=list)
@@ -57,13 +57,13 @@ class OrderedQueue:
 
     @property
     def is_full(self) -> bool:
-        """Whether so many keys wait that no new entry may be read."""
+        """Whether MAX_WAITING_KEYS keys wait, so that no new entry may be read."""
         return len(self.receipts) >= MAX_WAITING_KEYS
 
     def lowest(self, next_offset: int) -> int:
-        """The offset of its first receipt; without any, the next offset of the group."""
+        """The offset of the queue's first receipt; without receipts the group's next offset."""
         if len(self.receipts) >= MAX_RECEIPTS:
-            # Some were not read, and may be lower.
+            # The limit was reached: receipts that were not read may have lower offsets.
             return 0
         return self.receipts[0].queue_offset if self.receipts else next_offset
 
@@ -72,18 +72,18 @@ class OrderedQueue:
         return self.all_blocked or key in self.blocked_keys
 
     def room_behind_again(self, wanted: int) -> int:
-        """How many messages may be handed out beside those that are handed out again; none where that one is a retry.
+        """The number of messages that may be handed out in addition to `again`; 0 when `again` is a retry.
 
-        What was together when its consumer died comes apart, so that the message that killed it is alone.
+        A retry is handed out alone, so that a message that kills its consumer does not take others with it.
         """
         is_retry = any(receipt.reconsume_times > 0 for receipt in self.again[:1])
         return 0 if is_retry else wanted - len(self.again)
 
     def choose_again(self, receipts: Iterable[OrderedReceipt], wanted: int, *, is_fair: bool) -> None:
-        """Chooses, in order, the receipts that are due or follow one that is chosen; every other blocks its key.
+        """Chooses, in order, the receipts that are due; a receipt that is not chosen blocks its key.
 
-        One that was delivered before is chosen alone. In a fair group a message without a key that waits for its turn
-        holds up none of a key.
+        A retry is chosen alone. A receipt without a key blocks the whole queue, but not in a fair group while it only
+        waits for its turn.
         """
         for receipt in receipts:
             if self.is_blocked(receipt.sharding_key):
@@ -102,7 +102,7 @@ def _is_due(receipt: OrderedReceipt) -> bool:
 
 
 async def read_queues(batch: Batch, group_id: int, reached: Mapping[Queue, QueueProgress]) -> dict[Queue, OrderedQueue]:
-    """The queues with the group's receipts in each. The caller holds the lock of the group's progress there."""
+    """The queues with the group's receipts. The caller holds the locks of the group's progress in the queues."""
     floors = runtime.part(Floors)
     known = [floors.of(group_id, queue, at) for queue, at in reached.items()]
     parameters = {
@@ -124,10 +124,10 @@ async def read_queues(batch: Batch, group_id: int, reached: Mapping[Queue, Queue
 async def choose_again(
     batch: Batch, group_id: int, queue: Queue, ordered: OrderedQueue, wanted: int, after: str | None = None
 ) -> None:
-    """Chooses what is handed out again: of each key whose first receipt is due, the ones that follow it, too.
+    """Chooses the receipts that are handed out again: due first receipts of keys, and receipts that follow in the key.
 
-    At most `wanted` keys are read, and one receipt more of each than may be handed out: that one blocks its key. In a
-    fair group they come by turns, from the key behind `after` on.
+    At most `wanted` keys are read, with one receipt more of each key than may be handed out; this receipt then blocks
+    the key. In a fair group (`after` is not None) keys take turns, from the key after `after` on.
     """
     firsts = ordered.receipts if after is None else by_turns(ordered.receipts, _key, after)
     due = [receipt for receipt in firsts if _is_due(receipt)][:wanted]
@@ -157,7 +157,7 @@ async def new_entries(
 ) -> Sequence[Head]:
     """The heads of entries that the group was not handed yet; none when the whole queue has to wait.
 
-    More than `count` where some keys have to wait.
+    More than `count` heads when some keys have to wait.
     """
     if ordered.all_blocked or ordered.is_full or count <= 0:
         return ()
@@ -194,7 +194,7 @@ async def hold(batch: Batch, receipt: FailedReceipt, delay_seconds: float | None
 
 
 async def give_up(batch: Batch, receipt: FailedReceipt) -> None:
-    """Publishes a failed message as a dead letter; what waits behind it goes on."""
+    """Publishes a failed message as a dead letter; messages that are parked behind it may be handed out."""
     batch.insert(GIVE_UP_RECEIPTS, _row_key(receipt))
     await publish(batch, await redelivery.dead_letter(receipt))
 

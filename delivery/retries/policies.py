@@ -11,19 +11,19 @@ from store.errors import MessageIllegal
 FIRST_RETRY_LEVEL = 3
 MAX_DELAYS = 64
 MAX_DELAY_SECONDS = 40 * 86400
-# Keeps the product a float: 100 ** 64 is far below its limit.
+# Bounds the powers: 100 ** 64 is far below the largest float.
 MAX_EXPONENT = 64
-# Of an ordered group without a policy of its own: a queue stands while its first message waits. RocketMQ's
-# suspendCurrentQueueTimeMillis.
+# Delay of an ordered group with the default policy: it is short because the queue or key waits behind the message.
+# RocketMQ's suspendCurrentQueueTimeMillis.
 ORDERED_SECONDS = 1.0
 
 Seconds = Annotated[float, Meta(ge=0, le=MAX_DELAY_SECONDS)]
 
 
 class Table(msgspec.Struct, tag_field="kind", tag="table", forbid_unknown_fields=True, omit_defaults=True):
-    """RocketMQ's way: the delay of each retry is read from a table, the last one for all that follow.
+    """A table with the delay of each retry, as in RocketMQ. The last delay also applies to all later retries.
 
-    Without `delay_seconds` the table is that of the delay levels from the third on: 10 s, 30 s, 1 m, 2 m, ….
+    Without `delay_seconds` the table has the delay levels from the third on: 10 s, 30 s, 1 m, 2 m, ….
     """
 
     delay_seconds: Annotated[list[Seconds], Meta(min_length=1, max_length=MAX_DELAYS)] | None = None
@@ -45,7 +45,7 @@ Policy = Table | Exponential | Never
 
 
 def parse(given: object) -> dict[str, object]:
-    """A policy as the group's row keeps it, with every default filled in.
+    """A policy in the form of the group's row, with all defaults filled in.
 
     Raises MessageIllegal, which names the field and the valid values.
     """
@@ -61,7 +61,7 @@ def parse(given: object) -> dict[str, object]:
 
 
 def default(*, ordered: bool) -> dict[str, object]:
-    """The policy of a group that was given none."""
+    """The policy of a group for which no policy was given."""
     return parse({"kind": "table", "delay_seconds": [ORDERED_SECONDS]} if ordered else {"kind": "table"})
 
 

@@ -1,4 +1,4 @@
-"""Redelivery: what a message is published as after a delivery that failed or was returned."""
+"""Redelivery: the publication of a message after its delivery failed or was returned."""
 
 from django.conf import settings
 
@@ -31,7 +31,7 @@ class Failed:
 
 
 async def retry(receipt: FailedReceipt, delay_seconds: float | None = None) -> Publication:
-    """The message of a failed delivery on its way to its group's retries, or to the dead letters after the last retry.
+    """The publication of a failed message to its group's retry topic, or to the dead letters after the last retry.
 
     `delay_seconds` is what the consumer asked for; None: by the group's retry policy.
     """
@@ -43,12 +43,12 @@ async def retry(receipt: FailedReceipt, delay_seconds: float | None = None) -> P
 
 
 async def unchanged(receipt: FailedReceipt, delay_seconds: float) -> Publication:
-    """The message of a delivery that reached no consumer, to be offered again with the retries it had."""
+    """The publication of a message whose delivery no consumer began, with its number of retries unchanged."""
     return await _to_retries(receipt, receipt.reconsume_times, Delay(seconds=delay_seconds))
 
 
 async def dead_letter(receipt: FailedReceipt) -> Publication:
-    """The message of a failed delivery on its way to its group's dead letters."""
+    """The publication of a failed message to its group's dead letters."""
     topic = await groups.dead_letter_topic(receipt.group_name)
     return _publication(receipt, topic, 0, receipt.reconsume_times, None)
 

@@ -1,7 +1,7 @@
-"""What waits for its next attempt: of each consumer group and topic, how many messages, since when and until when.
+"""Retrying messages: by consumer group and topic, how many wait for the next attempt, since when and until when.
 
-It is in no lag, for it was handed out, and not in flight, for that delivery is over. A message of an ordered group
-waits in its queue, held; any other waits by a delay level or a timer, on the way to its group's retries.
+A retrying message is not in the lag, because it was handed out, and not in flight, because that delivery is over. In an
+ordered group it is held in its queue; in another group it waits in a delay level or a timer for the retry topic.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ from store.queues import Queue
 
 
 class RetryingOf(NamedTuple):
-    """What waits of a topic for a group's next attempt; `topic` is None once that is deleted."""
+    """The retrying messages of a group and a topic; `topic` is None when the topic was deleted."""
 
     group_id: int
     topic_id: int
@@ -34,7 +34,7 @@ class RetryingOf(NamedTuple):
 
 
 class StandingQueue(NamedTuple):
-    """A queue of an ordered group, or a key in it, that waits behind a message until that is offered again."""
+    """A queue of an ordered group, or a key in it, that waits until a held message is offered again."""
 
     group_id: int
     topic: str
@@ -47,7 +47,7 @@ class StandingQueue(NamedTuple):
 
 
 class Handed(NamedTuple):
-    """How much a group was handed since a time."""
+    """The number of entries that a group was handed since a time."""
 
     group_id: int
     handed: int
@@ -57,16 +57,16 @@ COUNT_HANDED_SINCE = Statement(__file__, "count_handed_since", Handed)
 COUNT_RETRYING = Statement(__file__, "count_retrying", RetryingOf)
 FIND_STANDING_QUEUES = Statement(__file__, "find_standing_queues", StandingQueue)
 
-# Of what is held, of the timers of retries, and of the entries of each delay level: some 50 ms each.
+# Counted at most, each: held receipts, timers of retries, entries of each delay level. Each takes about 50 ms.
 MAX_WAITING = 100_000
 MAX_STANDING = 100
-# Of each queue: some 0.2 ms.
+# The latest moves that are read of each queue: about 0.2 ms.
 MAX_MOVES = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Retrying:
-    """Messages that wait, when the oldest of them began to, and when the next is offered again; None without one."""
+    """The number of retrying messages, since when the oldest waits, and when the next is offered; None without one."""
 
     messages: int = 0
     oldest_at: datetime | None = None
@@ -78,13 +78,13 @@ class Retrying:
         return Retrying(self.messages + other.messages, min(oldest, default=None), min(following, default=None))
 
 
-# Of a group, by the names of the topics that it received them from.
+# The retrying messages of a group, by the name of the topic that was received.
 ByTopic = Mapping[str, Retrying]
 
 
 @dataclass(frozen=True, slots=True)
 class OfTopic:
-    """What waits of a topic for a group's next attempt, and for how long the oldest does."""
+    """The number of retrying messages of a group and a topic, and how long the oldest has waited."""
 
     group: str
     topic: str
@@ -108,7 +108,7 @@ def everywhere(count: int, namespace: str | None = None) -> Iterator[OfTopic]:
 
 
 def of_groups(groups: Sequence[ConsumerGroup]) -> dict[int, ByTopic]:
-    """What waits of each of these groups, by topic; none of the topics of which nothing waits."""
+    """The retrying messages of each group, by topic; topics without retrying messages are missing."""
     found: dict[int, dict[str, Retrying]] = {group.id: {} for group in groups}
     asked = {"group_ids": list(found), "max_waiting": MAX_WAITING, **QUEUES_OF_LEVELS}
     for rows in cells.ask(lambda: sync.read(COUNT_RETRYING, asked)).values() if found else ():
@@ -120,14 +120,14 @@ def of_groups(groups: Sequence[ConsumerGroup]) -> dict[int, ByTopic]:
 
 
 def in_all(by_topic: ByTopic) -> Retrying:
-    """What waits of all topics together."""
+    """The retrying messages of all topics together."""
     return sum(by_topic.values(), Retrying())
 
 
 def handed_since(since: Mapping[int, datetime], queues: Iterable[tuple[int, Queue]]) -> dict[int, int]:
-    """How many entries each of these groups was handed since its time, by the group's id, over these of their queues.
+    """The number of entries of these queues that each group was handed since its time in `since`, by group id.
 
-    Of the last MAX_MOVES moves in each queue: of a group that moves often it is a lower bound.
+    Only the last MAX_MOVES moves in each queue are read, so the number is a lower bound for a group that moves often.
     """
     asked = [(group_id, *queue) for group_id, queue in queues if group_id in since]
     parameters = {
@@ -145,7 +145,7 @@ def handed_since(since: Mapping[int, datetime], queues: Iterable[tuple[int, Queu
 
 
 def standing(groups: Sequence[ConsumerGroup], min_seconds: float) -> list[StandingQueue]:
-    """The queues of ordered groups that wait behind a message for so long at least, the longest wait first."""
+    """The queues of ordered groups that wait at least `min_seconds` more behind a message, the longest wait first."""
     ids = [group.id for group in groups if group.ordered]
     limits = {"group_ids": ids, "min_seconds": min_seconds, "max_queues": MAX_STANDING}
     found = cells.ask(lambda: sync.read(FIND_STANDING_QUEUES, limits)) if ids else {}

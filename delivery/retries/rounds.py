@@ -1,4 +1,4 @@
-"""Rounds: the order in which keys take turns, and where a process goes on."""
+"""Rounds: the order in which keys take turns, and the key where the next round begins."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -13,7 +13,7 @@ MAX_KEYS = 20_000
 
 
 def by_turns(items: Iterable[Item], key_of: Callable[[Item], str], after: str) -> list[Item]:
-    """The first of each key behind `after`, round to that key again, then the second of each, and so on."""
+    """Orders items by turns: the first item of each key, from the key after `after` round to it; then the second."""
     seen: Counter[str] = Counter()
     found: list[tuple[int, bool, str, Item]] = []
     for item in items:
@@ -24,7 +24,7 @@ def by_turns(items: Iterable[Item], key_of: Callable[[Item], str], after: str) -
 
 
 class LastKeys:
-    """The key that a process served last in a queue of a fair group; what is lost costs a key one turn."""
+    """The last key that a process served in each queue of a fair group. A lost entry costs a key one turn."""
 
     def __init__(self) -> None:
         self._keys: dict[tuple[int, Queue], str] = {}
@@ -33,7 +33,7 @@ class LastKeys:
         return self._keys.get((group_id, queue), "")
 
     def keep(self, group_id: int, queue: Queue, key: str) -> None:
-        """Of a batch that is durable."""
+        """Keeps the last served key, after the commit."""
         if len(self._keys) >= MAX_KEYS:
             self._keys.clear()
         self._keys[group_id, queue] = key

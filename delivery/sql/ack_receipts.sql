@@ -1,6 +1,7 @@
--- Ack deliveries: this delete ends each of them, and returns its number in the arrays. A handle without a row was acked
--- before, or its time is over, or its message was handed out again (another nonce): that delivery stays. The handles come
--- sorted, so that two acks lock rows in the same order; each is probed on its own, whatever the planner expects in flight.
+-- Ack deliveries: delete their receipts, and return the handles' numbers in the arrays. No row is found for a handle
+-- whose delivery was acked before, whose time is over, or whose message was handed out again with another nonce.
+-- Handles come sorted, so two acks lock rows in the same order; each is probed by index, whatever number of rows the
+-- planner expects.
 WITH found AS (
     SELECT a.nonce, a.number, f.tid
     FROM unnest(

@@ -1,5 +1,5 @@
--- Count what each group was handed since a time, over its queues: by its last max_moves moves in each, so a busy group's count
--- is a lower bound. The moves of a queue are read backwards by the key of progress.
+-- Count the entries that each group was handed since a time, in the last max_moves moves of each of its queues: for a
+-- busy group the count is a lower bound. The moves of a queue are read backwards by the key of progress.
 SELECT g.group_id, sum(h.handed)::bigint AS handed
 FROM unnest(%(group_id)s::integer [], %(since)s::timestamptz []) AS g (group_id, since)
 INNER JOIN unnest(

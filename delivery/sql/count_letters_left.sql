@@ -1,4 +1,4 @@
--- Count a group's dead letters below an offset that were not redriven, up to a limit: reads that many entries at most.
+-- Count a group's dead letters below an offset that were not redriven, up to max_count, so no more entries are read.
 SELECT count(*)::integer AS letters
 FROM (
     SELECT

@@ -1,6 +1,6 @@
--- Count what fair groups have read ahead and not handed out, by queue, and find since when the first of it is visible. One pass
--- over the rows of each group: a thousand for a hundred thousand entries of a few keys. Ordered ones park a row for each,
--- and the index of those is one of what is held, too.
+-- Count by queue the entries that groups have read ahead or parked, and find when the first one became visible. One
+-- pass over the rows of each group: a fair group has a thousand rows for a hundred thousand entries of a few keys. An
+-- ordered group has a row for each entry, found by the index of held and parked receipts.
 SELECT
     w.group_id, w.queue_topic_id AS topic_id, w.queue_id, w.waiting,
     (

@@ -1,5 +1,6 @@
--- Give deliveries more time, from now on, and return their numbers in the arrays. A handle without a row was acked before,
--- or its time is over, or its message was handed out again. The handles come sorted and are probed one by one, as for an ack.
+-- Extend deliveries from now on, and return the handles' numbers in the arrays. No row is found for a handle whose
+-- delivery was acked before, whose time is over, or whose message was handed out again. Handles come sorted and are
+-- probed one by one, as in ack_receipts.
 WITH found AS (
     SELECT a.nonce, a.number, f.tid
     FROM unnest(

@@ -1,4 +1,4 @@
--- Find a group's dead letters by their message ids, the oldest first; read as `describe_dead_letters` reads them.
+-- Find a group's dead letters by their message ids, the oldest first; the plan is the plan of `describe_dead_letters`.
 SELECT
     c.queue_offset, c.tags_code, m.segment_id, m.log_offset, m.topic_id, m.queue_id, m.message_id
 FROM commit_log AS m

@@ -1,6 +1,6 @@
--- Find whether any delivery has been over for late_seconds: one index probe, so that nothing to do costs nothing. The scan
--- starts behind `since`, before which nothing is left: under a pinned snapshot a scan from the beginning of time would walk
--- through all that was ever acked.
+-- Find whether the invisible time of any delivery has been over for late_seconds: one probe by index when there is
+-- none. The scan starts at `since`, before which no receipt is left: while a session holds an old snapshot, a scan from
+-- the beginning would read the dead rows of all receipts that were acked.
 SELECT
     now() AS now,
     EXISTS (

@@ -1,6 +1,7 @@
--- Find the lag of groups in topics that they have read under their names before these were deleted and made anew: another topic
--- by its id, of which they were handed nothing yet. One pass over the groups' retry queues, then two probes per queue. Of a
--- group that starts at the latest entry nothing: it is handed what comes behind its first receive.
+-- Find the lag of groups in topics that were deleted and created again after the groups had read them: the new topic
+-- has another id, and the group was handed nothing of it. One pass over the groups' retry queues, then two probes per
+-- queue. A group that starts at the latest entry has no lag there: it is handed only entries that come after its first
+-- receive.
 SELECT
     a.group_id AS reader_id, a.topic_id, a.topic, q.queue_id, q.min_offset, q.max_offset, NULL::timestamptz AS moved_at,
     next.entered_at AS next_entered_at, q.min_offset AS next_offset, q.max_offset - q.min_offset AS lag

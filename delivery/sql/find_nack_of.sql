@@ -1,5 +1,5 @@
--- Find whether a group gave a message back with a reason at one of its deliveries: by the index of nacks. What was stored again
--- since then has none.
+-- Find whether a group nacked one delivery of a message with a reason, by the index of nacks. A message that was
+-- reappended since then has another log offset, so no nack is found.
 SELECT
     EXISTS (
         SELECT

@@ -1,5 +1,5 @@
--- Find in each queue when the first entry became visible for which its group has a receipt: in flight, held or parked. Two
--- probes by index per queue.
+-- Find when the first entry became visible for which a group has a receipt (in flight, held or parked), for each queue.
+-- Two probes by index per queue.
 SELECT q.group_id, q.topic_id, q.queue_id, first.entered_at
 FROM unnest(
     %(group_id)s::integer [], %(topic_id)s::integer [], %(queue_id)s::integer []

@@ -1,5 +1,6 @@
--- Find what queues of ordered groups wait behind: messages that are held for min_seconds more at least, where others wait for
--- them: parked ones, or for one without a sharding key also what the group was not handed yet. The longest wait first.
+-- Find the messages behind which queues of ordered groups wait, the longest wait first: messages that are held for at
+-- least min_seconds more and have parked messages behind them. A held message without a sharding key also delays the
+-- entries that the group was not handed yet.
 SELECT
     h.group_id, t.name AS topic, h.queue_id, h.queue_offset, h.sharding_key, m.message_id, h.reconsume_times,
     h.expires_at AS until

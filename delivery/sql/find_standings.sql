@@ -1,7 +1,8 @@
--- Find how consumer groups stand with entries of a message: whether each has read past an entry, since when, and its receipt
--- for it. An entry of a group's own topic concerns that group, any other each group that has begun to read the topic. Per
--- group and entry some probes by index; the move that passed an entry is found by halving the moves, which are dense. A
--- group that was reset passed it more than once: one of these moves is found.
+-- Find the state of entries of a message in consumer groups: whether a group's progress passed the entry, when, and the
+-- group's receipt. An entry of a group's own topic concerns this group; another entry concerns each group that has
+-- begun to read its topic. Each pair of group and entry costs some probes by index: a binary search over the group's
+-- moves, which are dense, finds the move that passed the entry. A group that was reset passed it more than once; one of
+-- the moves is found.
 WITH RECURSIVE standing AS (
     SELECT
         g.id AS group_id, g.name AS group_name, g.takes_turns, g.fair, e.topic_id, e.queue_id, e.queue_offset,
@@ -66,7 +67,7 @@ halving AS (
 
 SELECT
     s.group_name, s.takes_turns, s.topic_id, s.queue_id, s.queue_offset,
-    -- What a fair group has read ahead waits as if it were not read.
+    -- An entry that a fair group has read ahead counts as not passed.
     s.passed AND NOT (
         s.fair AND EXISTS (
             SELECT 1
@@ -76,7 +77,7 @@ SELECT
                 AND w.first_offset <= s.queue_offset AND s.queue_offset = any(w.offsets[w.taken + 1:])
         )
     ) AS passed,
-    -- NULL: it was passed before the oldest move that is kept.
+    -- NULL: the entry was passed before the oldest move that is kept.
     CASE WHEN h.low > s.oldest_move OR s.oldest_move = 1 THEN passing.moved_at END AS passed_at,
     r.state, r.received_at, r.expires_at, r.reconsume_times
 FROM standing AS s

@@ -1,8 +1,8 @@
--- Find the subscriptions that may be pushed now and have something to push: an entry that their group was not handed yet in
--- one of the topic's queues or of its retries, a held message of an ordered group that is due, or one that a fair group has
--- read ahead. It takes two probes by index per queue and no lock, so that an idle subscription costs next to nothing.
--- With late_seconds only what has waited for so long, and for a whole call beyond it, in a queue without a move meanwhile:
--- another process that pushes would have moved its group.
+-- Find the subscriptions that may be pushed now and have a message to push: an entry in the topic's queues or the
+-- group's retry queue that was not handed out, a held message of an ordered group that is due, or an entry that a fair
+-- group has read ahead. Two probes by index per queue and no lock, so an idle subscription costs almost nothing.
+-- With late_seconds only messages that have waited for late_seconds plus the time-out of a call, in a queue in which
+-- the group has not moved meanwhile: a move shows that another process pushes.
 SELECT s.id
 FROM subscription AS s
 INNER JOIN consumer_group AS g ON s.group_name = g.name

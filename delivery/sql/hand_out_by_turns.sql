@@ -1,10 +1,11 @@
--- Hand out what a fair group has read ahead of a topic, in the order of turns: the first message of each key behind `after`,
--- round to that key again, then the second of each; and hide it until it is acked or its time is over by the database's clock.
--- By index from key to key, however many wait behind each; of a key at most four times its share of the messages wanted. The
--- caller holds the lock of the group's progress there. The messages form one line, and so do the receives, each as long as the
--- number of messages that it asks for: a receive is handed the messages beside it. A message that was delivered before is its
--- receive's only one: what was together when a consumer died comes apart. No more is handed out than max_bytes of bodies, but
--- the first one, unless `only_whole`. A message that is gone with its segment is taken, and handed to none.
+-- Hand out entries that a fair group has read ahead of a topic, in the order of turns: the first entry of each key from
+-- the key after `after` round to `after`, then the second of each key; and hide them until they are acked or their
+-- invisible time is over by the database's clock. The index leads from key to key, however many entries wait behind
+-- each; of a key at most four times its share of the wanted entries are read. The caller holds the lock of the group's
+-- progress. Entries form one line, and receives a second line beside it: each occupies as many places as it asks for
+-- messages, and is handed the entries at its places. A retried message is the only message of its receive. At most
+-- max_bytes of bodies are handed out, but always the first entry, unless `only_whole`. An entry whose message was
+-- dropped with its segment is removed, and not handed out.
 WITH RECURSIVE beyond AS (
     (
         SELECT w.fair_key
@@ -108,7 +109,7 @@ found AS MATERIALIZED (
     WINDOW turns AS (ORDER BY l.round, l.number)
 ),
 
--- A stretch is a retry, or what lies between two of them. Each has a receive of its own; the last one has those behind, too.
+-- A stretch is a retry, or the entries between two retries. Each stretch has one receive; the last has all later ones.
 stretch AS MATERIALIZED (
     SELECT
         s.*, row_number() OVER (PARTITION BY s.stretch ORDER BY s.place) AS place_in_stretch,
@@ -141,7 +142,7 @@ taken AS MATERIALIZED (
     FROM beside AS b
     WHERE
         b.bytes - CASE WHEN %(only_whole)s THEN 1 ELSE coalesce(b.body_bytes, 0) END < %(max_bytes)s
-        -- Of a key and queue all before it are taken, so nothing behind one that no receive has room for.
+        -- Entries of a key and queue are taken in order, so no entry is taken after one that no receive has room for.
         AND b.place < coalesce(
             (
                 SELECT min(o.place)

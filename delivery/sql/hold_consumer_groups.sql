@@ -1,6 +1,6 @@
--- Read groups as they are now, and lock them: an update that pauses one of them or changes its order waits for the end of the
--- transaction. So what is handed out was handed out before a pause was answered, and no message is held in order for a
--- group that is ordered no more, nor waits for its turn in one that is fair no more. Rows are locked in id order.
+-- Read groups as they are now, and lock them: an update that pauses a group or changes its order waits for the end of
+-- this transaction. So no message is handed out after a pause was answered, and no message is held for a group that is
+-- no longer ordered, or waits for a turn in a group that is no longer fair. Rows are locked in id order.
 SELECT g.id, g.paused, g.ordered, g.fair_by
 FROM consumer_group AS g
 WHERE g.id = any(%(ids)s::integer [])

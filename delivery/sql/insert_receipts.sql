@@ -1,4 +1,4 @@
--- Hide messages that are handed out, until they are acked or their time is over by the database's clock; park others.
+-- Hide handed out messages until they are acked or their invisible time is over by the database's clock; park others.
 INSERT INTO receipt (
     group_id, topic_id, queue_id, queue_offset, nonce, expires_at, received_at, log_segment, log_offset, tags_code,
     reconsume_times, origin_topic_id, state, sharding_key

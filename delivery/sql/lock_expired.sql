@@ -1,6 +1,6 @@
--- Lock the deliveries of ordered groups whose time is over: each is held in its queue, or given up. Rows that another
--- transaction is settling are skipped, and groups that are just being changed: what is held for a group that is ordered no
--- more would never be handed out.
+-- Lock the deliveries of ordered groups whose invisible time is over: each is then held in its queue, or given up.
+-- Skips rows that another transaction is settling, and groups that another transaction is changing: a message that is
+-- held for a group that is no longer ordered would never be handed out.
 SELECT
     r.group_id, r.topic_id, r.queue_id, r.queue_offset, r.nonce, g.name AS group_name,
     coalesce(

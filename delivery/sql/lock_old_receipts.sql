@@ -1,5 +1,5 @@
--- Lock receipts whose messages lie in a segment that is dropped next. A row that is being acked or given up is skipped: its
--- message is not needed any more, or that transaction appends it again.
+-- Lock receipts whose messages lie in the segment that is dropped next. A row that another transaction is deleting is
+-- skipped: its message is no longer needed, or the other transaction appends it again.
 SELECT r.group_id, r.topic_id, r.queue_id, r.queue_offset, r.log_segment, r.log_offset
 FROM receipt AS r
 WHERE r.log_segment <= %(leaving_id)s

@@ -1,9 +1,10 @@
--- Lock the progress of groups in the topics that a batch reads, each with one lock for the topic and one for its retries,
--- and the groups that are neither paused, ordered nor fair: an update that pauses one of them waits for the end of the transaction,
--- so what is handed out was handed out before the pause was answered. Advisory locks are taken in sorted order, then rows in
--- id order, so no two transactions deadlock. With `only_free` a lock that another session holds is passed over instead of waited
--- for; a row always is. The register `mq.readings` hands on the numbers of the readings that have all of their locks.
--- What the locks guard is read by a later statement, whose snapshot is newer.
+-- Lock the progress of groups in the topics that a batch reads, each with one lock for the topic and one for its
+-- retries, and the groups that are neither paused, ordered nor fair: an update that pauses a group waits for the end of
+-- the transaction, so no message is handed out after the pause was answered. Advisory locks are taken in sorted order,
+-- then rows in id order, so no two transactions deadlock. With `only_free` the statement skips an advisory lock that
+-- another session holds instead of waiting; a locked row is always skipped. The register `mq.readings` passes on the
+-- numbers of the readings that have all of their locks. A later statement, whose snapshot is newer, reads the rows that
+-- the locks guard.
 WITH tried AS MATERIALIZED (
     SELECT
         sorted.reading, sorted.group_id,

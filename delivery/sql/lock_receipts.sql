@@ -1,5 +1,5 @@
--- Lock nacked deliveries of an ordered group, in the sorted order of the handles. A handle without a row was acked before, or
--- its time is over, or its message was handed out again.
+-- Lock nacked deliveries of an ordered group, in the sorted order of the handles. No row is found for a handle whose
+-- delivery was acked before, whose time is over, or whose message was handed out again.
 SELECT
     r.group_id, r.topic_id, r.queue_id, r.queue_offset, r.nonce, g.name AS group_name,
     coalesce(

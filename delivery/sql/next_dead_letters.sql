@@ -1,4 +1,4 @@
--- Find a group's dead letters between two offsets, without their bodies: a redrive needs none.
+-- Find a group's dead letters between two offsets, without bodies, which a redrive does not need.
 SELECT
     d.queue_offset, d.tags_code, d.log_segment AS segment_id, d.log_offset, d.origin_topic_id AS topic_id,
     d.origin_queue_id AS queue_id, d.message_id

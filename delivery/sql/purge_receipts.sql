@@ -1,5 +1,5 @@
--- Delete the deliveries of topics that have left this database, and what was read ahead of them: they go on in another cell. Behind a fence, and so beside no
--- other writer.
+-- Delete the deliveries of topics that have left this database for another cell, and the entries that were read ahead
+-- of these topics. Runs behind a fence, so there is no other writer.
 WITH gone AS (
     DELETE FROM receipt
     WHERE origin_topic_id = any(%(topics)s::integer [])

@@ -1,6 +1,6 @@
--- Read entries ahead for a fair group: ranges of its queues, by the key whose turn each takes, in runs of max_offsets at most.
--- The key is the sharding key, or what a pattern finds in the JSON bytes of the properties that the broker writes. The caller
--- holds the lock of the group's progress there, and moves it beyond these entries in the same transaction.
+-- Read ranges of queues ahead for a fair group, as runs of at most max_offsets entries of one key and queue. The key is
+-- the sharding key, or the text that a pattern finds in the stored JSON of the properties. The caller holds the lock of
+-- the group's progress, and moves the progress beyond these entries in the same transaction.
 WITH head AS MATERIALIZED (
     SELECT
         q.queue_topic_id, q.queue_id, e.queue_offset, e.log_segment, e.log_offset,

@@ -1,5 +1,5 @@
--- Read a group's dead letters with their messages, from an offset on: no more than max_bytes of bodies, but always the first.
--- `letters` is the number found before that cut.
+-- Read a group's dead letters with their messages, from an offset on: at most max_bytes of bodies, but always the first
+-- letter. `letters` is the number of letters before the cut to max_bytes.
 SELECT found.*
 FROM (
     SELECT

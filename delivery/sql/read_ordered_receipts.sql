@@ -1,8 +1,9 @@
--- Read what an ordered group has in flight in some queues, and of each key that waits there the first receipt that is held or
--- parked: by index from key to key, however many are parked behind each. The caller holds the lock of the group's progress
--- there, so no other transaction hands out meanwhile; what is due is due by the database's clock.
--- Deliveries in flight are read from a floor on, below which nothing was left at an earlier move of the group: under a pinned
--- snapshot a scan from the queue's beginning would walk through all that was ever acked. A move back lowers the floor.
+-- Read an ordered group's deliveries in flight in some queues, and the first held or parked receipt of each waiting
+-- key: by index from key to key, however many receipts are parked behind each. The caller holds the lock of the group's
+-- progress, so no other transaction hands out meanwhile; due times are by the database's clock.
+-- Deliveries in flight are read from a floor on, below which no receipt was left at an earlier move of the group: while
+-- a session holds an old snapshot, a scan from the queue's beginning would read the dead rows of all acked receipts. A
+-- move back lowers the floor.
 SELECT
     q.topic_id, q.queue_id, r.queue_offset, r.state, r.expires_at > now() AS waits, r.sharding_key,
     r.log_segment AS segment_id, r.log_offset, r.tags_code, r.reconsume_times

@@ -1,5 +1,5 @@
--- Read what an ordered group holds or has parked in a queue behind the first receipt of some keys, at most max_receipts of
--- each key. The caller holds the lock of the group's progress there.
+-- Read the held and parked receipts of an ordered group in a queue that follow the first receipt of some keys, at most
+-- max_receipts of each key. The caller holds the lock of the group's progress.
 SELECT
     r.topic_id, r.queue_id, r.queue_offset, r.state, r.expires_at > now() AS waits, r.sharding_key,
     r.log_segment AS segment_id, r.log_offset, r.tags_code, r.reconsume_times

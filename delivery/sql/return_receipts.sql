@@ -1,6 +1,6 @@
--- Hold deliveries of an ordered group that no consumer has begun in their queue, as they were: no retry is counted. Return
--- their numbers in the arrays. A row that was acked before, whose time is over or that was handed out again stays as it is.
--- The handles come sorted and are probed one by one, as for an ack.
+-- Hold deliveries of an ordered group that no consumer has begun in their queue, without counting a retry, and return
+-- the handles' numbers in the arrays. A delivery that was acked, whose time is over or that was handed out again is not
+-- found. Handles come sorted and are probed one by one, as in ack_receipts.
 WITH found AS (
     SELECT a.nonce, a.number, f.tid
     FROM unnest(

@@ -1,5 +1,5 @@
--- Sum a group's latest dead letters by what they have in common: their topic, tags, attempts, hour and reason, each by itself.
--- `max_looked_at` letters at most are read, so that no number of them costs more.
+-- Sum a group's latest dead letters by the values that they share: by topic, by tags, by attempts, by hour and by
+-- reason. At most `max_looked_at` letters are read, which bounds the cost.
 WITH letters AS (
     SELECT
         d.origin AS topic, coalesce(d.tags, '') AS tags, (d.reconsume_times + 1)::text AS attempts,

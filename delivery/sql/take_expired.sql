@@ -1,5 +1,5 @@
--- Delete receipts whose time is over: this delete publishes each message, once. Rows that another transaction is deleting
--- are skipped.
+-- Delete receipts whose invisible time is over, so that the caller publishes each message once. Rows that another
+-- transaction is deleting are skipped.
 WITH gone AS (
     SELECT r.ctid AS tid, r.group_id
     FROM receipt AS r

@@ -1,5 +1,6 @@
--- Delete nacked or returned deliveries: this delete publishes each message, once. A handle without a row was acked before, or
--- its time is over, or its message was handed out again. The handles come sorted and are probed one by one, as for an ack.
+-- Delete nacked or returned deliveries, so that the caller publishes each message once. No row is found for a handle
+-- whose delivery was acked before, whose time is over, or whose message was handed out again. Handles come sorted and
+-- are probed one by one, as in ack_receipts.
 WITH found AS (
     SELECT a.group_id, a.nonce, f.tid
     FROM unnest(
