@@ -1,7 +1,7 @@
 """Alarms: the process that stores a short delay releases it itself, to the millisecond.
 
-Beat's tick may have read the due messages before this one was stored. No release depends on an alarm: the next tick
-releases what an alarm missed.
+Beat's tick may read the due messages before a short delay is stored. No release depends on an alarm: the next tick
+releases the messages that an alarm missed.
 """
 
 import asyncio
@@ -15,11 +15,11 @@ from store.process import runtime
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# A later release comes with one of beat's ticks, which are 2 s apart.
+# Alarms are set for at most this time ahead. Beat's ticks, 2 s apart, release messages that are due later.
 HORIZON_SECONDS = 3.5
-# Alarms nearer to each other than this are one.
+# Alarms in the same interval of this length are one alarm.
 BUCKET_SECONDS = 0.005
-# Between two tries of a release whose cell is away for a moment, as behind a fence.
+# Pause between two tries of a release while the cell is away, for instance behind a fence.
 AWAY_SECONDS = 0.3
 
 
@@ -32,18 +32,18 @@ class Alarms:
         self._buckets: set[int] = set()
         self._task: asyncio.Task[None] | None = None
         self._again = False
-        # Of the next release.
+        # How far the next release looks ahead.
         self._ahead_seconds = 0.0
 
     def start(self, release: Callable[[float], Awaitable[object]]) -> None:
-        """Lets alarms be set; each runs `release`, which releases what is due, or becomes due in so many seconds."""
+        """Allows alarms; each calls `release(ahead_seconds)`, which releases messages due within `ahead_seconds`."""
         self._release = release
 
     def look_ahead(self) -> None:
-        """Releases at once, and ahead as far as an alarm may be set, in the running event loop.
+        """Starts a release now that looks HORIZON_SECONDS ahead, in the running event loop.
 
-        For a cell that this process has just learned of: its messages were delayed in another cell, where alarms may
-        be set for them, and beat's ticks reach it seconds later.
+        Called for a cell that this process has just found: its messages were delayed in another cell, which has the
+        alarms for them, and beat's ticks reach the new cell seconds later.
         """
         self._ahead_seconds = HORIZON_SECONDS
         self._schedule(0)
@@ -54,12 +54,12 @@ class Alarms:
             batch.after_commit(lambda: self._schedule(seconds))
 
     def set_now(self, seconds: float) -> None:
-        """Sets an alarm so many seconds from now, after a commit, when that is before the horizon."""
+        """Sets an alarm `seconds` from now, unless that is past HORIZON_SECONDS. Called after a commit."""
         if self._release is not None and seconds <= HORIZON_SECONDS:
             self._schedule(seconds)
 
     async def close(self) -> None:
-        """Lets no more alarms be set, and cancels a release under way."""
+        """Ends alarms, and cancels a release under way."""
         self._release = None
         if self._task is not None:
             self._task.cancel()
@@ -73,7 +73,7 @@ class Alarms:
             loop.call_at(bucket * BUCKET_SECONDS, self._ring, bucket)
 
     def _ring(self, bucket: int) -> None:
-        """Starts the release. One runs at a time: an alarm during a release makes it run once more."""
+        """Starts the release. Only one release runs at a time: an alarm during a release makes it run once more."""
         self._buckets.discard(bucket)
         if self._task is None or self._task.done():
             self._task = self._home.task(self._run(), "alarm")
@@ -104,5 +104,5 @@ def set_after(batch: Batch, seconds: float) -> None:
 
 
 def set_now(seconds: float) -> None:
-    """Sets an alarm of this process so many seconds from now; as `Alarms.set_now`."""
+    """`Alarms.set_now` of this process."""
     runtime.part(Alarms).set_now(seconds)

@@ -21,14 +21,14 @@ class Clock(NamedTuple):
 
 READ_CLOCK = Statement(__file__, "read_clock", Clock)
 
-# Tolerance for NTP steps: a smaller correction must not release early.
+# Tolerance for steps of the clock by NTP: a smaller step must not release a message early.
 CLOCK_STEP_SECONDS = 1
-# A microsecond, as the database counts: anything shorter is no delay.
+# A microsecond, the resolution of PostgreSQL. A shorter delay counts as no delay.
 SHORTEST_SECONDS = 1e-6
 
 
 class Delay(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One of: a delay level (1 is the first), a number of seconds, a time. None of them: now."""
+    """A delay: a delay level from 1 on, a number of seconds, or a time. Without any of the three: now."""
 
     level: int | None = None
     seconds: float | None = None
@@ -47,9 +47,9 @@ def of_message(message: Message) -> Delay | None:
 
 
 def validate(delay: Delay | None, now: datetime) -> None:
-    """Checks a delay when its message is accepted, and never again: the maximum may be lowered while it waits.
+    """Validates a delay, only when its message is accepted: a maximum that is lowered later has no effect.
 
-    Raises DelayIllegal when it is due later than MAX_TIMER_DELAY_SECONDS from `now`.
+    Raises DelayIllegal when the delay ends more than MAX_TIMER_DELAY_SECONDS after `now`.
     """
     longest = settings.MAX_TIMER_DELAY_SECONDS
     if delay is None or delay.level is not None:
@@ -60,14 +60,14 @@ def validate(delay: Delay | None, now: datetime) -> None:
 
 
 def _validate_seconds(delay: Delay) -> None:
-    """The part of it that needs no clock."""
+    """The part of `validate` that needs no clock."""
     longest = settings.MAX_TIMER_DELAY_SECONDS
     if delay.seconds is not None and delay.seconds > longest:
         raise DelayIllegal(f"delay_seconds {delay.seconds} is above the maximum of {longest}.")
 
 
 async def require_possible(message: Message) -> None:
-    """As `validate`, by the database's clock, for a message whose topic may have to be made for it.
+    """As `validate`, by the database's clock, before a topic is created for the message.
 
     Raises DelayIllegal.
     """
@@ -81,7 +81,7 @@ async def require_possible(message: Message) -> None:
 
 
 def are_possible(seconds: float) -> bool:
-    """Whether a timer may wait for so many seconds: neither longer than the maximum, nor less than a microsecond."""
+    """Whether a timer may wait for this time: at least a microsecond, and at most the maximum."""
     return SHORTEST_SECONDS <= seconds <= settings.MAX_TIMER_DELAY_SECONDS
 
 
@@ -95,12 +95,12 @@ def due_at(delay: Delay | None, now: datetime) -> datetime:
 
 
 def known_level(level: int) -> int:
-    """The level itself, or the highest level for any above it."""
+    """The level; for a number above the highest level, the highest level."""
     return min(level, len(settings.DELAY_LEVELS))
 
 
 def seconds_of_level(level: int) -> int:
-    """The delay of a level, that of the highest level for any above it."""
+    """The delay of a level in seconds; for a number above the highest level, the delay of the highest level."""
     return settings.DELAY_LEVELS[known_level(level) - 1]
 
 
@@ -128,11 +128,11 @@ def time_of(due_ms: int) -> datetime:
 
 
 def corrected(due: datetime, level: int, now: datetime) -> datetime:
-    """The due time of an entry of a level's queue: now, if its time is further off than the level's delay.
+    """The due time of an entry of a level's queue; `now` when the due time is further ahead than the level's delay.
 
-    The level was shortened then, or a clock was set back (RocketMQ's `correctDeliverTimestamp`). The messages of a
-    level that was removed from the settings keep their time. `now` must have been read after the entry: the time of an
-    entry stored later would seem too far off.
+    The due time is too far ahead when the level was shortened or a clock was set back (RocketMQ's
+    `correctDeliverTimestamp`). Messages of a level that was removed from the settings keep their time. The caller reads
+    `now` after the entry, because the due time of an entry that is stored after `now` would seem too far ahead.
     """
     if level > len(settings.DELAY_LEVELS):
         return due

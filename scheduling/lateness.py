@@ -16,7 +16,7 @@ from store.process import runtime
 
 
 class LatenessRow(NamedTuple):
-    """The latest releases of one level's queue, or of timers, per bucket of lateness."""
+    """The number of recent releases of one level's queue, or of timers, per bucket of lateness."""
 
     queue_id: int
     counts: list[int]
@@ -29,12 +29,12 @@ SUM_LATENESS = Statement(__file__, "sum_lateness", LatenessRow)
 BUCKETS_MS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 500, 1000, 3000, 10_000, 60_000)
 KEEP_SECONDS = 10.0
 HOUR = 3600
-# Stands for the timers in the column of the level's queue.
+# The value for timers in the column of the level's queue.
 TIMERS = -1
 
 
 class Counts:
-    """The releases of this process since it last wrote its counts. A crash may lose them."""
+    """The releases that this process has counted and not written yet. A crash may lose them."""
 
     def __init__(self) -> None:
         self._by_queue: dict[int, list[int]] = {}
@@ -47,7 +47,7 @@ class Counts:
             counts[bisect_left(BUCKETS_MS, late)] += 1
 
     async def keep(self) -> None:
-        """Writes the counts, unless it did so less than KEEP_SECONDS ago."""
+        """Writes the counts, unless they were written less than KEEP_SECONDS ago."""
         now = asyncio.get_running_loop().time()
         if not self._by_queue or now - self._kept_at < KEEP_SECONDS:
             return
@@ -81,7 +81,7 @@ class Summary:
 
 
 def of_last_hour() -> dict[int | None, Summary]:
-    """The lateness of the last hour, per delay level that released anything, and under None of the timers."""
+    """The lateness of the last hour by delay level, for levels with releases; the key None stands for timers."""
     found = _counts(HOUR)
     return {None if queue == TIMERS else delays.level_of(queue): summary(of) for queue, of in found.items()}
 
@@ -109,7 +109,7 @@ def summary(bucket_counts: Sequence[int]) -> Summary:
 
 
 def percentile(bucket_counts: Sequence[int], share: float) -> float | None:
-    """The lateness in ms that this share of the releases did not exceed, interpolated in its bucket."""
+    """The lateness in ms that this share of the releases did not exceed, interpolated within the bucket."""
     wanted = share * sum(bucket_counts)
     if not wanted:
         return None

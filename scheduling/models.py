@@ -5,17 +5,17 @@ from django.db import models
 
 
 class Timer(models.Model):
-    """A message that becomes visible at a time of its own.
+    """A message that becomes visible at its own time, not at a delay level.
 
     waiting ──its time──▶ an entry in its topic's queue      the row is deleted: that delete is the release
        └─────recall─────▶ never visible                      the row is deleted: that delete is the recall
 
-    The broker makes the id. The message's own id would not be unique: two consumer groups may wait for a retry of it.
+    The broker makes the id. The message id is not unique here: two consumer groups may wait for a retry of a message.
     """
 
     id = models.UUIDField(primary_key=True)
     due_at = models.DateTimeField()
-    # Null for a retry: only a message that its producer delayed can be recalled.
+    # Null for a retry, because only a message that its producer delayed can be recalled.
     message_id = models.UUIDField(null=True)
     log_segment = models.IntegerField()
     log_offset = models.BigIntegerField()
@@ -29,7 +29,7 @@ class Timer(models.Model):
         indexes = (
             # The release takes due timers in this order.
             models.Index(fields=("due_at", "id"), name="timer_due"),
-            # From a message to its timers: its trace.
+            # For the trace: from a message to its timers.
             models.Index(fields=("log_offset",), name="timer_message"),
             # `count_retrying`: the retries of a consumer group, past any number of messages that producers delayed.
             models.Index(fields=("topic_id",), condition=models.Q(reconsume_times__gt=0), name="timer_retries"),

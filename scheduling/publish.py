@@ -1,4 +1,4 @@
-"""The one door to visibility: a plain send, a transaction that commits, a retry and a dead letter all pass here."""
+"""Publishes messages: the only function that makes a send, a commit, a retry or a dead letter visible."""
 
 import uuid
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ class Publication:
 
     @property
     def position(self) -> LogPosition:
-        """Where its body lies, as the caller knows it; `publish` may append the body again elsewhere."""
+        """The log position of its body before `publish`, which may append the body again in another segment."""
         return self.log_segment, self.log_offset
 
     @property
@@ -51,14 +51,14 @@ class Publication:
 
 
 async def publish(batch: Batch, publication: Publication) -> None:
-    """As `publish_all`, of one message."""
+    """`publish_all` for one message."""
     await publish_all(batch, (publication,))
 
 
 async def publish_all(batch: Batch, publications: Sequence[Publication]) -> None:
     """Makes stored messages visible now, at their delay level or at their time, counted from the batch's time.
 
-    Bodies that lie further back than the segment before the open one are appended again, by one statement for all.
+    Bodies in a segment older than the one before the open segment are appended again, by one statement for all.
     """
     positions = await reappend.near(batch, {publication.position for publication in publications})
     for publication in publications:
@@ -71,7 +71,7 @@ async def _publish(batch: Batch, publication: Publication, position: LogPosition
         publication.entry = _visible_now(publication, position)
         batch.enqueue(publication.entry)
         return
-    # The sender's time may have any offset.
+    # The producer's time may have any UTC offset.
     publication.deliver_at = due = exact(due.astimezone(UTC))
     alarms.set_after(batch, (due - batch.now).total_seconds())
     if publication.delay is not None and publication.delay.level is not None:

@@ -14,7 +14,7 @@ class TimersOf(NamedTuple):
 
 
 class PurgedTimers(NamedTuple):
-    """The place behind the timers that were looked at, and how many of them were deleted."""
+    """The due time and id of the last timer that was read, and how many timers were deleted."""
 
     due_at: datetime
     id: UUID

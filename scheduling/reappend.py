@@ -1,4 +1,4 @@
-"""Reappends the messages of timers before their segment is dropped, as often as a timer outlives one."""
+"""Reappends the messages of timers before their segment is dropped; again for each segment that a timer outlives."""
 
 import uuid
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ from store.segments import retention
 
 
 class ScanStep(NamedTuple):
-    """A step of the scan for timers in the leaving segment: the last id read, None after the end, and those found."""
+    """A step of the scan for timers in the leaving segment: the last id read (None: the end), and the ids found."""
 
     last_id: UUID | None
     old: list[UUID]
 
 
 class LockedTimer(NamedTuple):
-    """A timer whose message lies in the leaving segment, locked."""
+    """A locked timer whose message lies in the leaving segment."""
 
     id: UUID
     log_segment: int
@@ -32,14 +32,14 @@ FIND_OLD_TIMERS = Statement(__file__, "find_old_timers", ScanStep)
 LOCK_OLD_TIMERS = Statement(__file__, "lock_old_timers", LockedTimer)
 MOVE_TIMERS = Statement(__file__, "move_timers")
 
-# A step of the scan reads so many timers, in some 15 ms.
+# Timers that one step of the scan reads, in about 15 ms.
 MAX_PER_STEP = 10_000
 MAX_PER_BATCH = 500
 FIRST_ID = uuid.UUID(int=0)
 
 
 async def run() -> int:
-    """Moves the timers off the segment that retention drops next; returns their number. Retention waits for them."""
+    """Moves timers off the segment that retention drops next; returns their number. Retention waits for the move."""
     leaving_id = await retention.leaving()
     if leaving_id is None:
         return 0
@@ -55,7 +55,7 @@ async def run() -> int:
 
 
 async def _move(leaving_id: int, ids: Sequence[uuid.UUID]) -> int:
-    """Moves these timers, in as many batches as their bodies take."""
+    """Moves these timers, in as many batches as their bodies need; returns the number of moved timers."""
     moved = 0
     while ids:
         done, ids = await writer.run(TimerReappend(leaving_id, ids))
@@ -64,7 +64,7 @@ async def _move(leaving_id: int, ids: Sequence[uuid.UUID]) -> int:
 
 
 class TimerReappend(Operation[tuple[int, Sequence[uuid.UUID]]]):
-    """Appends messages again and moves their timers, in one transaction: how many, and the ids that are left."""
+    """Appends messages again and moves their timers, in one transaction. Result: the number, and the ids left over."""
 
     __slots__ = ("leaving_id", "timer_ids")
 

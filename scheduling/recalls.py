@@ -1,4 +1,4 @@
-"""Recall: takes a delayed message back before its release. The answer is exact: either recalled, or delivered."""
+"""Recall: takes a delayed message back before its release. The answer is exact: recalled, or already delivered."""
 
 import base64
 import uuid
@@ -25,7 +25,7 @@ from store.reading import holders, lookup, progress
 
 
 class Fate(NamedTuple):
-    """Whether a message is visible, and whether its segment is kept, so that an entry of it would be."""
+    """Whether a message is visible, and whether its segment is kept, so that an entry of the message would be found."""
 
     message_id: UUID
     visible: bool
@@ -45,7 +45,7 @@ INSERT_RECALL = Statement(__file__, "insert_recall", RecalledEntry)
 
 
 class Handle(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    """Where a delayed message waits: a timer by its id, or an offset of a level's queue."""
+    """The content of a recall handle: where a message waits, as the id of a timer or an offset of a level's queue."""
 
     message_id: uuid.UUID
     timer_id: uuid.UUID | None = None
@@ -54,13 +54,13 @@ class Handle(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields
 
     @property
     def names_one_wait(self) -> bool:
-        """Whether it names either a timer or an offset of a level's queue, as each handle of the broker does."""
+        """Whether it names either a timer or an offset of a level's queue, as a handle of the broker always does."""
         at_level = (self.level_queue is not None, self.level_offset is not None)
         return at_level == ((False, False) if self.timer_id is not None else (True, True))
 
 
 class Recalled(msgspec.Struct):
-    """A delayed message that will not become visible any more."""
+    """A delayed message that was recalled and never becomes visible."""
 
     message_id: uuid.UUID
     state: Literal["RECALLED"]
@@ -95,7 +95,7 @@ class Waits(Protocol):
 
 
 async def standings(batch: Batch, message_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, Standing]:
-    """Where delayed messages stand now, by their ids."""
+    """The standing of delayed messages now (visible, waiting or neither), by message id."""
     if not message_ids:
         return {}
     parameters = {"message_ids": list(message_ids), "scheduler": progress.SCHEDULER}
@@ -103,7 +103,7 @@ async def standings(batch: Batch, message_ids: Sequence[uuid.UUID]) -> dict[uuid
 
 
 def stand(answer: Waits, row: Standing) -> None:
-    """Sets in the answer to a repeated request where its message stands now: visible, waiting or recalled."""
+    """Sets the message's standing in the answer to a repeated request: visible, waiting or recalled."""
     if row.visible and row.queue_id is not None:
         answer.queue_id, answer.queue_offset = row.queue_id, row.queue_offset
     elif row.due_at is not None:
@@ -121,7 +121,7 @@ def message_of(recall_handle: str) -> uuid.UUID:
 async def recall(recall_handle: str, note: Note | None = None) -> Recalled:
     """Takes a delayed message back before it becomes visible; a repeated recall has the same answer.
 
-    Raises AlreadyDelivered when it became visible before, MessageIllegal when `recall_handle` is not one.
+    Raises AlreadyDelivered when the message is already visible, MessageIllegal for an invalid `recall_handle`.
     """
     given = _read(recall_handle)
     async with holders.of_message(given.message_id):
@@ -129,9 +129,9 @@ async def recall(recall_handle: str, note: Note | None = None) -> Recalled:
 
 
 async def recall_message(message_id: uuid.UUID, note: Note | None = None) -> Recalled:
-    """Takes a delayed message back, wherever it waits now; as `recall`.
+    """Finds where a delayed message waits, and recalls it as `recall` does.
 
-    Raises MessageNotFound or AlreadyDelivered, too, when it waits nowhere.
+    Also raises MessageNotFound, or AlreadyDelivered when the message does not wait.
     """
     parameters = {"message_ids": [message_id], "scheduler": progress.SCHEDULER}
     async with holders.of_message(message_id):
@@ -145,7 +145,7 @@ async def recall_message(message_id: uuid.UUID, note: Note | None = None) -> Rec
 
 
 def waiting(message_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, datetime]:
-    """When each of these messages is due, by UTC; one that does not wait is missing."""
+    """The due times of these messages, in UTC, by message id; a message that does not wait is missing."""
     rows = sync.read(FIND_STANDINGS, {"message_ids": list(message_ids), "scheduler": progress.SCHEDULER})
     return {row.message_id: row.due_at.astimezone(UTC) for row in rows if not row.visible and row.due_at is not None}
 
@@ -164,7 +164,7 @@ def _read(recall_handle: str) -> Handle:
 
 
 class Recall(Operation[Recalled]):
-    """A timer is recalled by its delete, a level's entry by a row that the release reads under the same lock."""
+    """Recalls a timer by deleting it, and a level's entry by a row that the release reads under the same lock."""
 
     __slots__ = ("handle",)
     URGENT = True
@@ -200,7 +200,7 @@ async def _recall_timer(batch: Batch, handle: Handle) -> bool:
 
 
 async def _recall_entry(batch: Batch, handle: Handle) -> bool:
-    """Whether the entry still waited, and was not recalled before."""
+    """Recalls the entry; returns whether it still waited and was not recalled before."""
     schedule = await topics.own(topics.SCHEDULE, queues=1)
     assert handle.level_queue is not None
     assert handle.level_offset is not None
@@ -212,7 +212,7 @@ async def _recall_entry(batch: Batch, handle: Handle) -> bool:
 
 
 async def _refusal(batch: Batch, message_id: uuid.UUID) -> Refusal | None:
-    """The refusal of a message that does not wait, because it was delivered. None: it was recalled before."""
+    """The refusal when the message was delivered; None when the message was recalled before."""
     rows = await batch.read(FIND_FATE, {"message_id": message_id})
     if rows and rows[0].visible:
         return AlreadyDelivered(f"Message {message_id} was delivered before it was recalled: its consumers have it.")

@@ -1,8 +1,8 @@
 """Release: makes due messages of the delay levels and the timers visible in their real topic and queue.
 
-The scheduler's progress and the new entries commit together: a restart repeats no release, and a failed one is tried
-again. Due times are compared with the database's clock. Any number of processes may release at once: progress moves
-under its lock, and a timer is released by its delete.
+The scheduler's progress and the new entries commit together: a restart repeats no release, and a failed release is
+tried again. Due times are compared with the database's clock. Several processes may release at the same time: the lock
+of the progress, and the delete of a timer's row, make each release happen once.
 """
 
 import asyncio
@@ -31,18 +31,19 @@ TAKE_DUE_OF_LEVEL = Statement(__file__, "take_due_of_level", DueEntry)
 TAKE_RECALLS = Statement(__file__, "take_recalls", RecalledEntry)
 TAKE_TIMERS = Statement(__file__, "take_timers", DueTimer)
 
-# The parameters of a statement that reads the queues of the delay levels and how far the scheduler has come there.
+# Parameters of the statements that read the delay levels' queues and the scheduler's progress in these queues.
 QUEUES_OF_LEVELS = {"scheduler": progress.SCHEDULER, "schedule_topic": topics.SCHEDULE}
 MAX_PER_BATCH = 1000
-# The shortest pause between two reads of what is due: half of it is the average lateness.
+# The shortest pause between two reads of due messages. The average lateness is half of this pause.
 PAUSE_SECONDS = 0.010
-# For so long a run tries what another process has locked; then that process, or the next tick, releases it.
+# How long a run tries to release messages that another process has locked. Then the other process or the next tick
+# releases them.
 LOCKED_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """The level queues with due entries, whether timers are due, and the due time of the next message of all."""
+    """The level queues with due entries, whether timers are due, and the earliest due time of all messages."""
 
     now: datetime
     level_queues: tuple[int, ...]
@@ -62,8 +63,8 @@ async def run(ahead_seconds: float = 0) -> int:
     """Releases everything that is due or becomes due within `ahead_seconds`; returns the number released.
 
     1. Read what is due, and the time of the next message.
-    2. While something is due, release a batch of it and read again. A batch that released nothing met another process
-       that holds the locks to release or to recall.
+    2. While messages are due, release a batch and read again. A batch releases nothing when another process holds the
+       locks for a release or a recall.
     3. Sleep until the next message is due, or for PAUSE_SECONDS, and go on with 1.
     4. After `ahead_seconds`, or when nothing becomes due before, write the counts of lateness and end. Beat's ticks are
        two seconds apart, so a run that looks ahead to the next tick releases within milliseconds.
@@ -86,10 +87,10 @@ async def run(ahead_seconds: float = 0) -> int:
 
 
 async def stalled(late_seconds: float, last_seen: datetime | None) -> tuple[bool, datetime | None]:
-    """Whether no process releases: the next message is overdue by `late_seconds` and was the next one before, too.
+    """Whether no process releases: the next message is overdue by `late_seconds`, and `last_seen` is its due time.
 
-    Gives that message's due time, to be passed as `last_seen` the next time: while another process works off a
-    backlog, it moves.
+    Also returns the due time of the next message, which the caller passes as `last_seen` the next time. The due time
+    changes while another process releases a backlog.
     """
     due = await find_due()
     late = due.next_at is not None and due.next_at < due.now - timedelta(seconds=late_seconds)
@@ -97,7 +98,7 @@ async def stalled(late_seconds: float, last_seen: datetime | None) -> tuple[bool
 
 
 async def find_due() -> Due:
-    """What is due. The database's clock is read after the heads, as `delays.corrected` requires."""
+    """Reads which messages are due. The database's clock is read after the heads, as `delays.corrected` requires."""
     heads = await connections.read(DELAY_LEVEL_HEADS, QUEUES_OF_LEVELS)
     [timer] = await connections.read(NEXT_TIMER)
     times = {head.queue_id: _due_at(head.due_ms, head.queue_id, timer.now) for head in heads}
@@ -115,7 +116,7 @@ def _due_at(due_ms: int, queue_id: int, now: datetime) -> datetime:
 
 
 def _count(batch: Batch, queue_id: int, late: list[timedelta]) -> None:
-    """Counts these releases after the commit: the lateness includes the time of the write."""
+    """Counts these releases after the commit, so that the lateness includes the time of the write."""
     loop = asyncio.get_running_loop()
     taken_at = loop.time()
 
@@ -127,7 +128,7 @@ def _count(batch: Batch, queue_id: int, late: list[timedelta]) -> None:
 
 
 class Release(Operation[int]):
-    """A release of what is due: timers, entries of levels, and the scheduler's progress. Those of a batch are one."""
+    """Releases due timers and level entries, and moves the scheduler's progress. A batch runs its releases as one."""
 
     __slots__ = ("due",)
 
@@ -157,7 +158,7 @@ async def _timers(batch: Batch) -> int:
 
 
 async def _levels(batch: Batch, level_queues: list[int]) -> int:
-    """Releases at the levels that no other process has locked, so that a stalled one holds up its level alone."""
+    """Releases at the levels that no other process has locked: a process that stalls delays only its locked levels."""
     schedule = await topics.own(topics.SCHEDULE, queues=1)
     queues = await progress.try_lock(batch, progress.SCHEDULER, [(schedule.id, queue) for queue in level_queues])
     released = 0
@@ -198,7 +199,7 @@ async def _recalled(batch: Batch, queue_id: int, due: list[DueEntry]) -> set[int
 
 
 def _due_in_order(entries: Sequence[DueEntry], queue_id: int) -> list[DueEntry]:
-    """The entries before the first that is not due: a level is first in, first out."""
+    """The entries before the first entry that is not due, because a level releases in order."""
     return list(takewhile(lambda entry: _due_at(entry.due_ms, queue_id, entry.now) <= entry.now, entries))
 
 
@@ -216,7 +217,7 @@ def _of_timer(timer: DueTimer) -> Publication:
 
 
 def _of_entry(entry: DueEntry) -> Publication:
-    """The entry in its real topic and queue, with its real tags code."""
+    """The publication of an entry in its real topic and queue, with its real tags code."""
     return Publication(
         message_id=None,
         topic_id=entry.real_topic_id,

@@ -15,7 +15,7 @@ class RecalledEntry(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """A message that was delayed: visible in a queue, waiting in a timer or a level's queue, or neither (all None)."""
+    """The standing of a delayed message: visible in a queue, waiting in a timer or level's queue, or neither (None)."""
 
     message_id: UUID
     kept: bool
@@ -44,7 +44,7 @@ class LevelHead(NamedTuple):
 
 
 class DueTimer(NamedTuple):
-    """A timer that was deleted because it is due, and the database's time then."""
+    """A timer that was deleted because it is due, and the database's time at the delete."""
 
     id: UUID
     due_at: datetime

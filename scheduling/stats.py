@@ -1,4 +1,4 @@
-"""Numbers of what waits: backlog and next due time per delay level, timers, and a forecast by the minute."""
+"""Numbers of delayed messages: backlog and next due time per delay level, timers, and a forecast by the minute."""
 
 import uuid
 from collections import defaultdict
@@ -68,17 +68,17 @@ FIND_TIMER_ENDS = Statement(__file__, "find_timer_ends", TimerEnds)
 FORECAST_LEVELS = Statement(__file__, "forecast_levels", LevelForecast)
 FORECAST_TIMERS = Statement(__file__, "forecast_timers", TimerForecast)
 
-# Timers that are counted at most: a metric reads the count every few seconds.
+# Timers that are counted; beyond this the number is a lower bound. A metric reads the count every few seconds.
 MAX_TIMERS = 1_000_000
-# Of the forecast.
+# Minutes of the forecast.
 MINUTES = 60
-# Timers of the forecast that are counted; those due later are estimated. 10,000 by their index take some 5 ms.
+# Timers that the forecast counts; timers due later are estimated. Counting 10,000 by index takes about 5 ms.
 MAX_FORECAST_TIMERS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Outermost:
-    """The oldest and the next message of a level or of the timers, and the database's time. None: nothing waits."""
+    """The oldest and the next message of a level or of the timers, and the database's time. None: no message waits."""
 
     oldest_at: datetime | None
     next_due_at: datetime | None
@@ -97,7 +97,7 @@ class Outermost:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A delay level. `delay_seconds` is None for one that was removed from the settings and still has a backlog."""
+    """A delay level. `delay_seconds` is None for a level that was removed from the settings and still has a backlog."""
 
     level: int
     delay_seconds: int | None
@@ -107,7 +107,7 @@ class Level:
 
 
 def levels() -> list[Level]:
-    """Every delay level of the settings, and any that was removed from them but still has a backlog."""
+    """All delay levels of the settings, and removed levels that still have a backlog."""
     waiting = backlogs()
     ends = level_ends()
     configured = dict(enumerate(settings.DELAY_LEVELS, start=1))
@@ -135,7 +135,7 @@ def _backlogs() -> Sequence[LevelBacklog]:
 
 
 def level_ends() -> dict[int, Outermost]:
-    """The ends of every delay level at which something waits."""
+    """The oldest and the next message of each delay level that has waiting messages."""
     found: dict[int, list[Outermost]] = defaultdict(list)
     for rows in cells.ask(lambda: sync.read(DELAY_LEVEL_HEADS, QUEUES_OF_LEVELS)).values():
         for row in rows:
@@ -144,7 +144,7 @@ def level_ends() -> dict[int, Outermost]:
 
 
 def _outermost(ends: Sequence[Outermost]) -> Outermost:
-    """The ends of what waits in several cells."""
+    """The oldest and the next message of several cells together."""
     oldest_at = min((one.oldest_at for one in ends if one.oldest_at), default=None)
     next_due_at = min((one.next_due_at for one in ends if one.next_due_at), default=None)
     return Outermost(oldest_at, next_due_at, ends[0].now)
@@ -166,18 +166,18 @@ def _level_forecast() -> Sequence[LevelForecast]:
 
 
 def timers() -> int:
-    """The timers that wait, counted to MAX_TIMERS."""
+    """The number of timers, counted up to MAX_TIMERS."""
     return min(sum(cells.ask(lambda: Timer.objects.order_by()[:MAX_TIMERS].count()).values()), MAX_TIMERS)
 
 
 def timer_ends() -> Outermost:
-    """The ends of what waits in timers."""
+    """The oldest and the next message of the timers."""
     found = cells.ask(lambda: sync.read(FIND_TIMER_ENDS)[0])
     return _outermost([Outermost(row.oldest_at, row.next_due_at, row.now) for row in found.values()])
 
 
 class NextTimer(NamedTuple):
-    """A timer that waits. `message_id` is None of a retry."""
+    """A timer. `message_id` is None for a retry."""
 
     due_at: datetime
     message_id: uuid.UUID | None

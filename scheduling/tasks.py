@@ -10,7 +10,7 @@ from store.db import event_loop
 
 @shared_task(name="scheduling.release")
 def release() -> None:
-    """Releases what is due, and what becomes due before the next tick, which comes after 2 s."""
+    """Releases messages that are due, or become due before the next tick, which comes after 2 s."""
     event_loop.run(cells.in_each(lambda: releases.run(ahead_seconds=2.3)), limit_seconds=60)
 
 

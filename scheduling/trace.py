@@ -22,9 +22,9 @@ class TimerOfMessage(NamedTuple):
 
 
 class EntryOfMessage(NamedTuple):
-    """An entry of a message. One of a delay level's queue has a real topic and queue, and waits until its release.
+    """An entry of a message. An entry of a delay level's queue has a real topic and queue, and waits until its release.
 
-    `due_at` is the time of the timer whose release made it.
+    `due_at` is the due time of the timer whose release made the entry.
     """
 
     topic_id: int
@@ -43,15 +43,15 @@ class EntryOfMessage(NamedTuple):
 FIND_ENTRIES_OF_MESSAGE = Statement(__file__, "find_entries_of_message", EntryOfMessage)
 FIND_TIMERS_OF_MESSAGE = Statement(__file__, "find_timers_of_message", TimerOfMessage)
 
-# Entries and timers of one message: a retry of each group that reads its topic makes two.
+# Entries, and timers, that a trace shows of a message. Each retry of a group adds two entries.
 MAX_ENTRIES = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of a message. In a delay level's queue it has the level, its due time, and the topic it goes to then.
+    """An entry of a message. In a delay level's queue it has the level, its due time, and the topic of its release.
 
-    One that a timer's release made has the timer's due time.
+    An entry that the release of a timer made has the timer's due time.
     """
 
     topic_id: int
@@ -86,7 +86,7 @@ class Way:
 async def of(log_offsets: Sequence[int]) -> Way:
     """The entries and delays of the message at these log offsets."""
     message = {"log_offsets": list(log_offsets)}
-    # Timers first: a timer that is released between the two reads is then among the rows of both, not of neither.
+    # Timers are read first: a timer that is released between the two reads is in both results, instead of in none.
     timers = await connections.read(FIND_TIMERS_OF_MESSAGE, {**message, "max_timers": MAX_ENTRIES})
     limits = {"scheduler": progress.SCHEDULER, "max_entries": MAX_ENTRIES}
     rows = await connections.read(FIND_ENTRIES_OF_MESSAGE, {**message, **limits})

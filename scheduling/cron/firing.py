@@ -1,7 +1,8 @@
-"""Fires schedules: decides what is due, each time once, and sends what is decided until it is stored.
+"""Fires schedules: decides firings for due times, each once, and sends each firing's message until it is stored.
 
-The statement that moves a schedule to its next time inserts its firings. A firing is deleted once its message is stored
-under the firing's id: a process that dies in between leaves it to the next, whose message is stored no second time.
+The statement that moves a schedule to its next time inserts the firings. A firing is deleted when its message, which
+has the firing's id, is stored. If a process dies before the delete, another process sends the message again, and the
+broker recognizes the id and does not store the message twice.
 """
 
 import asyncio
@@ -48,7 +49,7 @@ class Decided(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """A firing that this process is to send."""
+    """A firing that this process has taken to send its message."""
 
     id: uuid.UUID
     schedule_id: int
@@ -63,26 +64,27 @@ DECIDE_FIRINGS = Statement(__file__, "decide_firings", Decided)
 TAKE_FIRINGS = Statement(__file__, "take_firings", Taken)
 SETTLE_FIRINGS = Statement(__file__, "settle_firings")
 
-# Longer than two ticks of beat: a message is stored with its time before that has come, and released at it.
+# Times up to this far ahead are decided. It exceeds two ticks of beat, so a message is stored before its time, with a
+# delay, and released exactly at its time.
 AHEAD_SECONDS = 4.5
-# A time that is decided so much later was missed.
+# A time that is decided later than this after it has passed counts as missed.
 MISSED = timedelta(seconds=60)
 MAX_MISSED = 100
 MAX_SCHEDULES = 500
-# Of one statement, whose messages are up to 64 KiB each.
+# Firings that one statement inserts, with messages of up to 64 KiB each.
 MAX_DECIDED = 1000
 MAX_TAKEN = 100
-# Firings of one schedule that wait, as while its topic takes no messages. The times behind them are not decided until
-# some are sent, and are missed then, as `missed` says.
+# Firings of one schedule that may wait, for instance while its topic accepts no messages. Later times are decided when
+# some firings are sent; if they are then too late, they count as missed, and the schedule's `missed` applies.
 MAX_WAITING = 1000
-# Of a process that took them and did not delete them.
+# After this time another process may take a firing that a process took and did not delete.
 TAKEN_SECONDS = 10.0
-# A run of a process ends by then; the next tick goes on.
+# A run begins no further batch after this time; the next tick continues.
 RUN_SECONDS = 20.0
 
 
 async def run(late_seconds: float = 0.0) -> None:
-    """Decides and sends what is due; with `late_seconds` only what has been due for so long, in place of another.
+    """Decides and sends due firings. With `late_seconds` only firings that no other process has handled for this time.
 
     Raises SystemBusy while the control is away.
     """
@@ -95,19 +97,19 @@ async def run(late_seconds: float = 0.0) -> None:
 
 
 async def _decide(due_seconds: float) -> bool:
-    """Decides what is due for schedules, MAX_SCHEDULES at most; whether there may be more."""
+    """Decides the due times of at most MAX_SCHEDULES schedules; returns whether there may be more."""
     found = await connections.read_control(
         FIND_DUE_SCHEDULES, {"due_seconds": due_seconds, "max_rows": MAX_SCHEDULES, "max_waiting": MAX_WAITING}
     )
-    # An expression with a time in fifty years takes a moment.
+    # In a thread, because the times of an expression whose next time is fifty years ahead take long to compute.
     decisions = await asyncio.to_thread(_decisions, found)
     decided = await connections.read_control(DECIDE_FIRINGS, _columns(decisions)) if decisions else ()
-    # Without a firing the next look may find the same schedules: another session may hold their rows.
+    # Without a new firing the next run might find the same schedules, whose rows another session may have locked.
     return bool(decided) and (len(found) == MAX_SCHEDULES or len(decisions) < len(found))
 
 
 def _decisions(found: Iterable[Due]) -> list["Decision"]:
-    """Decisions on the first schedules, up to MAX_DECIDED firings; one that cannot be computed holds up no other."""
+    """Decisions for the first schedules, up to MAX_DECIDED firings; skips schedules whose times cannot be computed."""
     decisions: list[Decision] = []
     count = 0
     for due in found:
@@ -116,7 +118,7 @@ def _decisions(found: Iterable[Due]) -> list["Decision"]:
         try:
             decisions.append(decide(due))
         except Exception:
-            # As where its time zone was taken out of tzdata: the console says for how long its time has been due.
+            # For instance when its time zone was removed from tzdata. The console shows how long its time has been due.
             logger.exception("the times of a schedule cannot be computed", schedule=due.name)
             continue
         count += len(decisions[-1].times)
@@ -124,7 +126,7 @@ def _decisions(found: Iterable[Due]) -> list["Decision"]:
 
 
 class Decision(NamedTuple):
-    """The times of a schedule that are fired now, and the one that comes behind them; None: it was the last."""
+    """The times of a schedule that are fired now, and the schedule's next time; None: there is no further time."""
 
     due: Due
     times: Sequence[datetime]
@@ -132,7 +134,7 @@ class Decision(NamedTuple):
 
 
 def decide(due: Due) -> Decision:
-    """What is fired of a schedule: its times up to AHEAD_SECONDS from now, and of missed ones what its policy says."""
+    """The decision for a schedule: its times up to AHEAD_SECONDS from now, and missed times as `missed` says."""
     cron, zone = due.cron, due.time_zone
     end = due.now + timedelta(seconds=AHEAD_SECONDS)
     last = end if due.ends_at is None else min(end, due.ends_at)
@@ -148,12 +150,12 @@ def decide(due: Due) -> Decision:
 
 
 def id_of(seed: uuid.UUID, at: datetime) -> uuid.UUID:
-    """The id of a schedule's message of one time."""
+    """The id of a schedule's message for one time: always the same id for the same seed and time."""
     return uuid.uuid5(seed, at.isoformat())
 
 
 def _columns(decisions: Iterable[Decision]) -> Mapping[str, Sequence[object]]:
-    """Decisions as the statement takes them: schedules and firings, a list for each column."""
+    """The decisions as parameters of the statement: schedules and firings, a list for each column."""
     decisions = list(decisions)
     firings = [(one.due, at) for one in decisions for at in one.times]
     return {
@@ -168,14 +170,14 @@ def _columns(decisions: Iterable[Decision]) -> Mapping[str, Sequence[object]]:
 
 
 async def _send(late_seconds: float) -> bool:
-    """Sends firings that no other process sends, MAX_TAKEN at most; whether there may be more."""
+    """Sends at most MAX_TAKEN firings that no other process has taken; returns whether there may be more."""
     limits = {"late_seconds": late_seconds, "taken_seconds": TAKEN_SECONDS, "max_rows": MAX_TAKEN}
     taken = await connections.read_control(TAKE_FIRINGS, limits)
     if not taken:
         return False
     outcomes = list(zip(taken, await asyncio.gather(*(_outcome(firing) for firing in taken)), strict=True))
     noted = {firing.schedule_id: outcome.failure for firing, outcome in outcomes if outcome.is_noted}
-    # Of a schedule whose messages are refused or wait, those that are stored do not hide why.
+    # A failure of one message is kept even when another message of the schedule was stored.
     noted |= {firing.schedule_id: outcome.failure for firing, outcome in outcomes if outcome.failure}
     refused = Counter(firing.schedule_id for firing, outcome in outcomes if outcome.is_refused)
     settled = [firing.id for firing, outcome in outcomes if not outcome.waits]
@@ -189,21 +191,21 @@ async def _send(late_seconds: float) -> bool:
             "again": limited,
         }
         await connections.read_control(SETTLE_FIRINGS, columns)
-    # Where some are left for later, the rest most likely would be, too.
+    # When some firings have to wait, further ones would probably have to wait, too.
     return len(taken) == MAX_TAKEN and len(settled) == len(taken)
 
 
 class Outcome(NamedTuple):
-    """What became of a firing: stored, refused for good, or it waits and is sent again; and why it is not stored."""
+    """The outcome of a firing: stored, refused for good, or waiting to be sent again; and why it is not stored."""
 
     waits: bool = False
     failure: str | None = None
-    # By a limit, which lets some through each second.
+    # Whether a limit refused the message; the limit allows some messages in each second.
     is_limited: bool = False
 
     @property
     def is_noted(self) -> bool:
-        """Whether its schedule says so: not what a database that is away for a moment has it wait for."""
+        """Whether the schedule notes this outcome. A short wait, as for a database that is away, is not noted."""
         return not self.waits or self.failure is not None
 
     @property
@@ -222,7 +224,7 @@ async def _outcome(firing: Taken) -> Outcome:
         message = registry.message_of(firing.message, firing.name, firing.fire_at, message_id=firing.id, **waits)
         await writer.run(Send(message, None, caller, len(msgspec.json.encode(firing.message))))
     except MessageIdReused:
-        # It was stored before, and its schedule was changed since.
+        # The message was stored before, and the schedule was changed since.
         return Outcome()
     except Refusal as refusal:
         if refusal.is_for_now:
@@ -235,7 +237,7 @@ async def _outcome(firing: Taken) -> Outcome:
         reason = f"{refusal.code}: {refusal.detail}{' The message waits.' if refusal.is_for_now else ''}"[:500]
         return Outcome(refusal.is_for_now, None if is_brief else reason, isinstance(refusal, RateLimited))
     except Exception:
-        # A fault of ours: the firing stays, and holds up no other.
+        # A fault in the broker: the firing stays, and does not delay others.
         logger.exception("a message of a schedule could not be sent", schedule=firing.name)
         return Outcome(waits=True)
     return Outcome()

@@ -1,4 +1,4 @@
-"""The tables of schedules: what is sent when, and the firings that are decided and not sent yet."""
+"""The tables of schedules: the schedules, and the firings whose messages are not stored yet."""
 
 import uuid
 
@@ -11,14 +11,14 @@ from django.db.models.functions import Now
 class Schedule(models.Model):
     """A message that is sent at the times of a cron expression.
 
-    waiting ──next_at──▶ a firing     the statement that inserts it moves `next_at` on, so that each is decided once
+    waiting ──next_at──▶ a firing     its statement also moves `next_at` to the next time: each time is decided once
     next_at null: no time is left
     """
 
     name = models.TextField(unique=True)
-    # Of the ids of its messages: one that is made anew under the same name has others.
+    # Seed of the messages' ids: a new schedule of the same name has another seed, and so other ids.
     seed = models.UUIDField(default=uuid.uuid4, db_default=RandomUUID())
-    # Without its body, which only those may see who may read the topic.
+    # The message without its body, which is in `body`: only callers who may read the topic may see the body.
     message = models.JSONField()
     body = models.JSONField()
     cron = models.TextField()
@@ -28,10 +28,10 @@ class Schedule(models.Model):
     missed = models.TextField(default="last", db_default="last")
     paused = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField(db_default=Now())
-    # Counts changes of its times: what was computed before a change decides nothing after it.
+    # The number of changes to its times: a decision that was computed before a change is not applied after the change.
     version = models.IntegerField(default=0, db_default=0)
     next_at = models.DateTimeField(null=True)
-    # The latest time that a firing was decided for.
+    # The latest time for which a firing was decided.
     last_at = models.DateTimeField(null=True)
     fired = models.BigIntegerField(default=0, db_default=0)
     failure = models.TextField(null=True)
@@ -46,9 +46,9 @@ class Schedule(models.Model):
 
 
 class Firing(models.Model):
-    """A message of a schedule that is decided and not known to be stored yet; its id is the message's.
+    """A decided message of a schedule that may not be stored yet; its id is the message's id.
 
-    It holds the message as it was when it was decided, and is sent whatever becomes of its schedule.
+    The row keeps the message of the time of the decision, and is sent even if the schedule is changed or deleted.
     """
 
     id = models.UUIDField(primary_key=True)
@@ -57,10 +57,10 @@ class Firing(models.Model):
     message = models.JSONField()
     fire_at = models.DateTimeField()
     decided_at = models.DateTimeField(db_default=Now())
-    # When a process took it to send it.
+    # When a process took the firing to send its message.
     taken_at = models.DateTimeField(null=True)
 
     class Meta:
         db_table = "schedule_firing"
-        # Those of one schedule that wait are counted.
+        # For counting the waiting firings of a schedule.
         indexes = (models.Index(fields=("schedule_id",), name="schedule_firing_of"),)

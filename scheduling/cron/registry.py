@@ -1,4 +1,4 @@
-"""The registry of schedules: made, changed, listed, fired by hand and taken away by operators."""
+"""The registry of schedules: created, changed, listed, fired by hand and deleted by operators."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -22,21 +22,21 @@ from store.messages.times import read as read_time
 from store.naming import topics
 
 MAX_SCHEDULES = 10_000
-# Of its message, as JSON.
+# Bytes of a schedule's message as JSON.
 MAX_BYTES = 64 * 1024
 MAX_CRON = 200
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,100}")
 SKIP, LAST, ALL = MISSED = ("skip", "last", "all")
-# The properties that each message of a schedule has besides its own.
+# The properties that the broker adds to each message of a schedule.
 NAME_PROPERTY, TIME_PROPERTY = OWN_PROPERTIES = ("schedule", "scheduled_at")
 MESSAGE = "message"
 BODIES = ("body", "body_base64")
-# What the times are computed of.
+# The columns from which the times are computed.
 TIMING = ("cron", "time_zone", "begins_at", "ends_at", "paused")
 
 
 class ScheduledMessage(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """The message of a schedule: what is sent at each of its times."""
+    """The message that a schedule sends at each of its times."""
 
     topic: str
     body: str | None = None
@@ -48,7 +48,7 @@ class ScheduledMessage(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
 
 
 def parse(given: object) -> dict[str, Any]:
-    """The message as a firing keeps it. Raises the refusal that a send of it would have, or MessageIllegal."""
+    """The message in the form of a firing's row. Raises MessageIllegal, or the refusal of a send of this message."""
     try:
         found = msgspec.convert(given, ScheduledMessage)
     except msgspec.ValidationError as problem:
@@ -66,7 +66,7 @@ def parse(given: object) -> dict[str, Any]:
 
 
 def message_of(kept: Mapping[str, Any], name: str, fire_at: datetime, **more: Any) -> Message:
-    """The message of one firing, from what a row keeps."""
+    """The message of one firing, made of the row's message."""
     at = fire_at.isoformat().replace("+00:00", "Z")
     own = {NAME_PROPERTY: name, TIME_PROPERTY: at}
     return msgspec.convert({**kept, "properties": {**kept.get("properties", {}), **own}, **more}, Message)
@@ -77,8 +77,8 @@ FIELDS = fields.of(
     fields.Json(
         MESSAGE,
         "Message",
-        help="What is sent: topic, body or body_base64, and tags, keys, properties, sharding_key as of any message. No "
-        "answer shows the body, and one that is left out of a change stays as it is",
+        help="The message to send: topic, body or body_base64, and tags, keys, properties, sharding_key as in a send. "
+        "No answer shows the body, and a change without a body keeps the old body",
         needed=True,
         parse=parse,
         schema=ScheduledMessage,
@@ -90,13 +90,13 @@ FIELDS = fields.of(
         needed=True,
         most=MAX_CRON,
     ),
-    fields.Text("time_zone", "Time zone", help="Whose clock the times are of, such as Europe/Berlin", most=60),
+    fields.Text("time_zone", "Time zone", help="The time zone of the times, such as Europe/Berlin", most=60),
     fields.Time("begins_at", "Not before", help="No time before it counts", unset="from now on"),
     fields.Time("ends_at", "Not after", help="No time after it counts", unset="for ever"),
     fields.Choice(
         "missed",
         "Missed times",
-        help="What is sent of times that were decided a minute late: nothing, the last, or the last 100",
+        help="Which times are fired that the broker decides more than a minute late: none, the last, or the last 100",
         component="MissedTimes",
         choices=MISSED,
     ),
@@ -104,7 +104,7 @@ FIELDS = fields.of(
 )
 
 
-# Those that the console changes: a body would stand in its actions.
+# The fields that the console changes. It does not change the message, because its actions would keep the body.
 TIMES = tuple(one for one in FIELDS if one.name != MESSAGE)
 
 
@@ -125,7 +125,7 @@ def named(name: str) -> Schedule | None:
 
 
 def find(name: str) -> Schedule:
-    """The schedule of this name. Raises ScheduleNotExist, or MessageIllegal for what is no name."""
+    """The schedule of this name. Raises ScheduleNotExist, or MessageIllegal for an invalid name."""
     validate_name(name)
     found = named(name)
     if found is None:
@@ -134,16 +134,16 @@ def find(name: str) -> Schedule:
 
 
 def validate_name(name: str) -> None:
-    """Raises MessageIllegal for what is no name."""
+    """Raises MessageIllegal for an invalid name."""
     if not NAME.fullmatch(name):
         raise MessageIllegal(f"{name[:60]!r}: the name of a schedule has 1 to 100 of the characters a-z A-Z 0-9 _ -.")
 
 
 def put(name: str, changes: Mapping[str, Any]) -> tuple[Schedule, bool]:
-    """Makes the schedule, or changes what is given of it; the flag is whether it was made.
+    """Creates the schedule, or changes the given columns; the flag tells whether it was created.
 
-    A change of its times counts for those that no firing is decided for; the others stand as they are. Raises
-    MessageIllegal, as where a new one has no message or no cron, and what a send of its message is refused with.
+    A change of the times affects times for which no firing is decided yet; decided firings are still sent. Raises
+    MessageIllegal, for instance for a new schedule without message or cron, and the refusal of a send of its message.
     """
     validate_name(name)
     changes = {column: _read(column, value) for column, value in changes.items()}
@@ -152,7 +152,7 @@ def put(name: str, changes: Mapping[str, Any]) -> tuple[Schedule, bool]:
     try:
         return _put(name, changes)
     except IntegrityError:
-        # Another request has made it since it was looked up.
+        # Another request has created the schedule since `_put` looked for it.
         return _put(name, changes)
 
 
@@ -179,19 +179,19 @@ def _put(name: str, changes: Mapping[str, Any]) -> tuple[Schedule, bool]:
 
 
 def _message(given: Any, row: Schedule | None) -> dict[str, Any]:
-    """The columns of a message that is given; its body is that of the row, where none is given."""
+    """The columns of a given message; a message without a body keeps the body of the row."""
     has_body = not isinstance(given, Mapping) or any(name in given for name in BODIES)
     message = parse(given if has_body or row is None else {**given, **row.body})
     return {"body": {name: message.pop(name) for name in BODIES if name in message}, MESSAGE: message}
 
 
 def _read(column: str, value: Any) -> Any:
-    # The parameters of an action are JSON.
+    # A console action gives times as text, because its parameters are JSON.
     return read_time(value) if column in ("begins_at", "ends_at") and isinstance(value, str) else value
 
 
 def _find_next(row: Schedule) -> None:
-    """Sets the next time. Raises MessageIllegal where none is left of one that is not paused."""
+    """Sets the schedule's next time. Raises MessageIllegal when a schedule that is not paused has no further time."""
     times.validate(row.cron, row.time_zone)
     now = stats.now()
     behind = max([now, *([] if row.last_at is None else [row.last_at])])
@@ -209,19 +209,19 @@ def _find_next(row: Schedule) -> None:
 
 
 def next_times(row: Schedule, count: int) -> list[datetime]:
-    """The next times, in UTC; none of a paused schedule, or once the last is past."""
+    """The next `count` times, in UTC; no times for a paused schedule, or after the last time."""
     if row.paused or row.next_at is None:
         return []
     found = times.after(row.cron, row.time_zone, row.next_at - times.MICROSECOND)
     try:
         return list(islice(takewhile(lambda at: row.ends_at is None or at <= row.ends_at, found), count))
     except ZoneInfoNotFoundError:
-        # It was taken out of tzdata since: the schedule is shown all the same.
+        # The time zone was removed from tzdata; the schedule is still shown.
         return []
 
 
 def fire(row: Schedule) -> Firing:
-    """Decides a firing now, besides the times of the schedule; paused ones, too. It is sent within seconds."""
+    """Decides a firing now, in addition to the schedule's times, also of a paused schedule. Sent within seconds."""
     Schedule.objects.filter(id=row.id).update(fired=F("fired") + 1)
     return Firing.objects.create(
         id=new_id(), schedule_id=row.id, name=row.name, message=row.message | row.body, fire_at=stats.now()
@@ -229,5 +229,5 @@ def fire(row: Schedule) -> Firing:
 
 
 def remove(row: Schedule) -> None:
-    """Takes a schedule away. What is decided already is sent."""
+    """Deletes a schedule. Firings that are already decided are still sent."""
     row.delete()

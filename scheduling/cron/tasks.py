@@ -8,5 +8,5 @@ from store.db import event_loop
 
 @shared_task(name="schedules.fire")
 def fire() -> None:
-    """Sends what is due, and what becomes due before the next tick, which comes after 2 s."""
+    """Fires schedules that are due, or become due before the next tick, which comes after 2 s."""
     event_loop.run(firing.run(), limit_seconds=60)

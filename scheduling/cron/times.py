@@ -1,4 +1,4 @@
-"""The times of a cron expression in a time zone, as Debian's cron has them where clocks are changed."""
+"""The times of a cron expression in a time zone. When clocks change, they follow Debian's cron."""
 
 import zoneinfo
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ from cronsim import CronSim, CronSimError
 from store.errors import MessageIllegal
 
 MICROSECOND = timedelta(microseconds=1)
-# Files beside the zones: what they say depends on the machine, or is no time zone.
+# Names in the time zone database that are refused: they depend on the machine, or are no time zone.
 NO_ZONES = frozenset(("localtime", "posixrules", "Factory"))
 
 
 def validate(cron: str, time_zone: str) -> None:
-    """Raises MessageIllegal for what is no cron expression, or no time zone."""
+    """Raises MessageIllegal for an invalid cron expression or an unknown time zone."""
     if time_zone in NO_ZONES or time_zone not in zoneinfo.available_timezones():
         raise MessageIllegal(f"time_zone {time_zone[:60]!r} is unknown: give a name such as UTC or Europe/Berlin.")
     try:
@@ -29,19 +29,19 @@ def validate(cron: str, time_zone: str) -> None:
 
 
 def after(cron: str, time_zone: str, moment: datetime) -> Iterator[datetime]:
-    """The times later than a moment, in UTC, in their order; none further ahead than cronsim looks, 50 years."""
+    """The times after a moment, in UTC, the earliest first, up to 50 years ahead, which is the limit of cronsim."""
     latest = moment
     for at in _times(cron, time_zone, moment):
-        # A clock that was set back passes a moment twice; cronsim may begin with the first.
+        # When a clock is set back, a local time comes twice, and cronsim may begin with the first one.
         if at > latest:
             latest = at
             yield at
 
 
 def before(cron: str, time_zone: str, moment: datetime) -> Iterator[datetime]:
-    """The times earlier than a moment, in UTC, the latest first. Each is one of `after`."""
+    """The times before a moment, in UTC, the latest first. `after` gives the same times."""
     earliest = moment
-    # By more than the clock may be set back: cronsim then meets both hours.
+    # It begins 3 h later, which is more than a clock is set back, so that cronsim finds both repeated hours.
     for at in _times(cron, time_zone, moment + timedelta(hours=3), reverse=True):
         if at < earliest and next(after(cron, time_zone, at - MICROSECOND), None) == at:
             earliest = at
@@ -49,7 +49,7 @@ def before(cron: str, time_zone: str, moment: datetime) -> Iterator[datetime]:
 
 
 def _times(cron: str, time_zone: str, moment: datetime, *, reverse: bool = False) -> Iterator[datetime]:
-    """What cronsim finds, in UTC, up to the end of the calendar: that of the time zone, or that of UTC."""
+    """The times that cronsim finds, in UTC, up to the end of the calendar in the time zone or in UTC."""
     try:
         found = CronSim(cron, moment.astimezone(ZoneInfo(time_zone)), reverse=reverse)
         while True:
@@ -64,6 +64,6 @@ def between(cron: str, time_zone: str, first: datetime, end: datetime) -> list[d
 
 
 def latest(cron: str, time_zone: str, first: datetime, end: datetime, count: int) -> list[datetime]:
-    """The last `count` times from `first` up to before `end`, in their order."""
+    """The last `count` times from `first` to before `end`, the earliest first."""
     found = takewhile(lambda at: at >= first, before(cron, time_zone, end))
     return list(islice(found, count))[::-1]

@@ -1,1 +1,1 @@
-"""A send: one message, or a batch that is all or nothing, stored and published in one write; and its answer."""
+"""Sends: one message, or a batch of which all or none are stored; storing and publishing are one write."""

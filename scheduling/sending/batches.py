@@ -1,4 +1,4 @@
-"""Batches, as RocketMQ knows them: one topic, one queue, consecutive offsets, all or nothing. Its texts are kept."""
+"""Batches as in RocketMQ, with its error texts: one topic, one queue, consecutive offsets, all or none stored."""
 
 import uuid
 
@@ -13,7 +13,7 @@ MAX_MESSAGES = 1000
 
 
 class BatchedMessage(Message, kw_only=True, forbid_unknown_fields=True):
-    """A message of a batch. The fields of a transaction are known here only to be refused by name."""
+    """A message of a batch. It has the fields of a transaction only so that a refusal can name them."""
 
     producer_group: str | None = None
     transaction_id: uuid.UUID | None = None
@@ -35,16 +35,16 @@ class SendBatch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_d
 
     @property
     def topic_name(self) -> str:
-        """The one topic, once it is validated."""
+        """The topic of all messages. Call it after `validate`."""
         return self.topic or self.messages[0].topic
 
     @property
     def named_topics(self) -> set[str]:
-        """Every topic that is named."""
+        """All topics that the messages name."""
         return {self.topic, *[message.topic for message in self.messages]} - {""}
 
     def validate(self) -> None:
-        """Raises BatchIllegal with RocketMQ's reason, where it breaks a rule of batches."""
+        """Raises BatchIllegal, with RocketMQ's reason, when the messages break a rule of batches."""
         _validate(self)
 
 

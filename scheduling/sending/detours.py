@@ -1,4 +1,4 @@
-"""Detours: messages with a sharding key that are written stepwise; later ones of their queue must not overtake them."""
+"""Detours: queues whose messages with sharding keys are written stepwise, so that later messages do not overtake."""
 
 import contextlib
 from collections import Counter
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 
 class Detours:
-    """The queues, as topic and number, of the messages that are written stepwise now; later ones follow them."""
+    """The queues (topic and number) with messages that are written stepwise now. Later messages are also stepwise."""
 
     def __init__(self) -> None:
         self._queues: Counter[tuple[int, int]] = Counter()
@@ -17,7 +17,7 @@ class Detours:
 
     @contextlib.contextmanager
     def of(self, queue: tuple[int, int]) -> Iterator[None]:
-        """Messages of the queue are written stepwise within the block."""
+        """A block in which a message of the queue is written stepwise."""
         self._queues[queue] += 1
         try:
             yield

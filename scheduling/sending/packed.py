@@ -1,4 +1,4 @@
-"""Messages packed for the pipelined batch: the columns of its statements about sends, and what these answer."""
+"""Sends in a pipelined batch: the packed columns of the statements, and their packed answers."""
 
 import struct
 import uuid
@@ -25,13 +25,13 @@ OFFSETS = struct.Struct("!iqq")
 TIMES = arrays.sparse(arrays.timestamps)
 SECONDS = arrays.sparse(arrays.float8s)
 NO_NUMBERS = arrays.int4s(())
-# The number that stands for a queue where a message is entered nowhere.
+# The queue number of a message that gets no entry now.
 NOWHERE = 0
 
 
 @dataclass(slots=True, frozen=True)
 class Level:
-    """Where a message waits for its delay level: a queue of the schedule topic, for so long."""
+    """A wait at a delay level: the level's queue in the schedule topic, and the delay in seconds."""
 
     topic_id: int
     queue_id: int
@@ -44,7 +44,7 @@ class Level:
 
 @dataclass(slots=True, frozen=True)
 class Timer:
-    """The row in which a message waits for its own time; it is entered in no queue before."""
+    """A wait in a timer: the message gets its entry when the timer is released."""
 
     id: uuid.UUID
     delay: Delay
@@ -55,12 +55,12 @@ class Timer:
 
     @property
     def is_plain(self) -> bool:
-        """Whether a pipelined batch takes it; a time is looked at there, by the database's clock."""
+        """Whether a pipelined batch may write it. A wait until a time is validated there, by the database's clock."""
         return self.delay.at is not None or delays.are_possible(self.delay.seconds or 0)
 
 
 class Part(Protocol):
-    """What one send adds to a batch: its messages, the queue that they are entered in now, and where they wait."""
+    """One send in a batch: its messages, the queue that gets their entries now, and where they wait."""
 
     @property
     def parcel(self) -> Parcel: ...
@@ -81,7 +81,7 @@ def have_keys(records: Sequence[Record]) -> bool:
 
 
 def calls(parts: Sequence[Part], segment_id: bytes) -> Iterable[Call]:
-    """The statements that store and enter these messages, under the locks of their queues."""
+    """The statements that store these messages and insert their entries, under the locks of their queues."""
     are_delayed = [part.wait for part in parts].count(None) < len(parts)
     waiting = _columns_of_waits(parts) if are_delayed else _NOT_DELAYED
     columns = {**accept.contents(records_of(parts)), **waiting, "segment_id": segment_id}
@@ -97,7 +97,7 @@ def calls(parts: Sequence[Part], segment_id: bytes) -> Iterable[Call]:
 
 
 def _number_queues(parts: Sequence[Part]) -> dict[tuple[int, int], int]:
-    """The queues that the messages are entered in, each with its number among them, from 1 on."""
+    """The queues that get the messages' entries, each with its number from 1 on."""
     queues: dict[tuple[int, int], int] = {}
     for part in parts:
         if part.queue is not None:
@@ -112,7 +112,7 @@ def _number_of(part: Part, queues: dict[tuple[int, int], int]) -> int:
 def _skip_stored(
     parts: Sequence[Part], queues: dict[tuple[int, int], int], repeatable: Sequence[tuple[int, uuid.UUID]]
 ) -> Call:
-    """Leaves out the requests of which a message is stored; `repeatable` are numbers of requests with ids of theirs."""
+    """The statement that leaves out repeated requests; `repeatable`: request numbers with the ids that clients gave."""
     return Call(
         SKIP_STORED,
         {
@@ -125,7 +125,7 @@ def _skip_stored(
 
 
 def _columns_of_queues(parts: Sequence[Part], queues: dict[tuple[int, int], int]) -> dict[str, bytes]:
-    """The queues, and of each message the number of its queue and its own among the messages of that queue."""
+    """The columns of the queues, and for each message the number of its queue and its rank in this queue."""
     queue: list[int] = []
     rank: list[int] = []
     ranked = [0] * (len(queues) + 1)
@@ -147,7 +147,7 @@ def _columns_of_queues(parts: Sequence[Part], queues: dict[tuple[int, int], int]
     }
 
 
-# Of a batch in which no message has a delay, as almost always.
+# The columns of a batch without delayed messages, the usual case.
 _NOT_DELAYED: dict[str, bytes | None] = {
     "topic_id": NO_NUMBERS,
     "queue_id": NO_NUMBERS,
@@ -158,7 +158,7 @@ _NOT_DELAYED: dict[str, bytes | None] = {
 
 
 def _columns_of_waits(parts: Sequence[Part]) -> dict[str, bytes | None]:
-    """How long messages wait at their level, or until when by a timer, and their own queues."""
+    """The columns of the waits (seconds at a level, or the time of a timer), and the messages' real queues."""
     records = records_of(parts)
     waits = [part.wait for part in parts for _ in part.parcel.records]
     return {
@@ -171,14 +171,14 @@ def _columns_of_waits(parts: Sequence[Part]) -> dict[str, bytes | None]:
 
 
 def _insert_timers(parts: Sequence[Part], segment_id: bytes) -> Iterable[Call]:
-    """The statement that adds the timers of these messages, if any of them waits by one."""
+    """The statement that inserts the timers of these messages, if any message waits in a timer."""
     each = [(part.wait, record) for part in parts for record in part.parcel.records]
     numbers = [number for number, (wait, _) in enumerate(each, start=1) if isinstance(wait, Timer)]
     if not numbers:
         return
     timers = [wait for wait, _ in each if isinstance(wait, Timer)]
     records = [record for wait, record in each if isinstance(wait, Timer)]
-    # In whole microseconds, as Python rounds them: the answer counts with the same number.
+    # Rounded to microseconds by Python's timedelta, because the answer's due time is computed from the same value.
     seconds = [None if one.delay.seconds is None else timedelta(seconds=one.delay.seconds) for one in timers]
     columns = {
         **accept.columns(records, ()),
@@ -187,7 +187,7 @@ def _insert_timers(parts: Sequence[Part], segment_id: bytes) -> Iterable[Call]:
         "number": arrays.int4s(numbers),
         "due_at": TIMES([timer.delay.at for timer in timers]),
         "delay_seconds": SECONDS([None if wait is None else wait.total_seconds() for wait in seconds]),
-        # These the stepwise writer has.
+        # Only the stepwise writer sets these.
         "log_segment": None,
         "log_offset": None,
         "reconsume_times": None,
@@ -201,12 +201,12 @@ def records_of(parts: Sequence[Part]) -> list[Record]:
 
 
 def answer_delayed(sent: Sent, wait: Level | Timer) -> None:
-    """A message that waits has no offset in its queue yet."""
+    """Sets due time and recall handle in the answer for a waiting message, clears its queue offset, sets an alarm."""
     if isinstance(wait, Level):
         sent.deliver_at = sent.stored_at + timedelta(seconds=wait.seconds)
         sent.recall_handle = recalls.handle(sent.message_id, None, wait.queue_id, sent.queue_offset)
     else:
-        # The sender's time may have any offset.
+        # The producer's time may have any UTC offset.
         sent.deliver_at = exact(delays.due_at(wait.delay, sent.stored_at).astimezone(UTC))
         sent.recall_handle = recalls.handle(sent.message_id, wait.id, None, None)
     sent.queue_offset = None

@@ -1,4 +1,4 @@
-"""Sends that are written stepwise: repeats have their first answers, other messages are published."""
+"""Stepwise sends: a repeated send gets its first answer, a new message is published."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -20,9 +20,9 @@ from store.messages.times import exact
 def answer_again(
     accepted: Sequence[Accepted], stored: Mapping[uuid.UUID, StoredBefore], standings: Mapping[uuid.UUID, Standing]
 ) -> list[Sent] | None:
-    """The first answers to messages that were stored before; None for new ones.
+    """The first answers to messages that were stored before; None when all messages are new.
 
-    Raises MessageIdReused for ids that other messages have, or that were not stored as one batch.
+    Raises MessageIdReused when an id belongs to another message, or the messages were not stored as one batch.
     """
     known = [one for one in accepted if one.message_id in stored]
     if not known:
@@ -33,7 +33,7 @@ def answer_again(
 
 
 def publications(accepted: Sequence[Accepted], records: Sequence[Record], segment_id: int) -> list[Publication]:
-    """How the messages become visible, now that their log offsets are known."""
+    """The publications of stored messages, whose log offsets are known now."""
     return [
         Publication(
             message_id=one.message_id,
@@ -49,7 +49,7 @@ def publications(accepted: Sequence[Accepted], records: Sequence[Record], segmen
 
 
 def answer_sent(accepted: Accepted, publication: Publication, stored_at: datetime) -> Sent:
-    """The answer to a send that was stored now."""
+    """The answer to a send whose message was stored now."""
     answer = Sent(
         accepted.message_id,
         accepted.topic.name,
@@ -65,9 +65,9 @@ def answer_sent(accepted: Accepted, publication: Publication, stored_at: datetim
 
 
 def answer_repeat(accepted: Accepted, stored: StoredBefore, standing: Standing | None = None) -> Sent:
-    """The answer to a send whose id is stored already: the first one. Raises MessageIdReused for another message.
+    """The first answer to a send whose id is stored already. Raises MessageIdReused for another message.
 
-    `standing` is how one that was not visible at the first look stands, by `recalls.standings`.
+    `standing`, from `recalls.standings`, is given for a message without an entry in its queue.
     """
     accept.validate_repeat(accepted, stored)
     answer = Sent(
@@ -80,10 +80,10 @@ def answer_repeat(accepted: Accepted, stored: StoredBefore, standing: Standing |
         duplicate=True,
     )
     delay = delays.of_message(accepted.message)
-    # One that was not delayed was visible from the first, and never recalled: retention has dropped its entry.
+    # A message without a delay and without an entry was not recalled: it was visible, and retention dropped the entry.
     if standing is not None and (delay is not None or standing.visible):
         recalls.stand(answer, standing)
     if answer.deliver_at is not UNSET and delay is not None and delay.level is not None:
-        # A level's entry keeps its time in whole milliseconds, rounded up.
+        # A level's entry has its due time rounded up to milliseconds, so the exact time is computed again.
         answer.deliver_at = exact(delays.due_at(delay, stored.stored_at))
     return answer

@@ -1,4 +1,4 @@
-"""What the API answers about sends: the structs that it encodes and that its schema is made from."""
+"""The answers to sends: the structs that the API encodes and describes in its schema."""
 
 import uuid
 from typing import Literal

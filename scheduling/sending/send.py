@@ -30,11 +30,12 @@ from store.queues import SEND_MESSAGES
 
 
 class Send(Operation[list[Sent]]):
-    """One message, or the messages of a batch: stored at consecutive offsets of one queue, or none of them.
+    """Stores one message, or all messages of a batch at consecutive offsets of one queue, or none of them.
 
-    POST /v1/messages, POST /v1/messages/batch, and `send` of a bulk. The result has one answer to a message, in their
-    order; a message whose id is stored already is not stored again, and has its first answer with `duplicate`. Refused
-    is what breaks a rule; nothing is stored then, and no topic is made. Without a caller it is the broker's own.
+    POST /v1/messages, POST /v1/messages/batch, and `send` of a bulk. The result has the answer of each message, in the
+    order given. A message whose id is stored already is not stored again; it gets its first answer with `duplicate`.
+    When a message breaks a rule, the send is refused: nothing is stored and no topic is created. A send without a
+    caller is the broker's own.
     """
 
     __slots__ = ("caller", "given", "parcel", "queue", "request_bytes", "traceparent", "wait")
@@ -52,10 +53,10 @@ class Send(Operation[list[Sent]]):
         self.traceparent = traceparent
         self.caller = caller
         self.request_bytes = request_bytes
-        # Once it is complete:
+        # Set by `complete`:
         self.parcel: Parcel
         self.wait: Level | Timer | None
-        # The queue that the messages are entered in now; None where they wait by a timer.
+        # The queue that gets the messages' entries now; None when they wait in a timer.
         self.queue: tuple[int, int] | None
 
     @property
@@ -64,7 +65,7 @@ class Send(Operation[list[Sent]]):
         return self.given.messages if isinstance(self.given, SendBatch) else (self.given,)
 
     def ready(self) -> bool:
-        """Whether its topic is known, its key has no limits, it has no delay level, and is not large, as almost all."""
+        """Whether it needs no look-up, the usual case: topic cached, key without limits, no delay level, not large."""
         given, caller = self.given, self.caller
         if isinstance(given, SendBatch):
             return self._batch_is_ready(given)
@@ -104,14 +105,14 @@ class Send(Operation[list[Sent]]):
             given.validate()
             self._prepare(await accept.accept_together(given.messages, given.topic_name, self.traceparent))
             return
-        # A message that breaks a rule makes no topic.
+        # Validated first, so that no topic is created for a message that breaks a rule.
         await delays.require_possible(given)
         accepted = await accept.accept(given, traceparent=self.traceparent)
         delay = delays.of_message(given)
         self._prepare(Parcel.of(accepted), await _level_of(delay) or _timer_of(delay))
 
     async def renew(self, refusal: Refusal) -> bool:
-        """This process may remember a topic that was just deleted and made again, or that has left its cell."""
+        """Looks the topic up again; returns whether the topic has changed: it was created again, or moved."""
         if not isinstance(refusal, MessageIdReused | TopicMoved):
             return False
         before = self.parcel.topic
@@ -133,7 +134,7 @@ class Send(Operation[list[Sent]]):
         self.ids = (key, *[id_.bytes for id_ in parcel.repeatable]) if parcel.repeatable else (key,)
         self.size = size = accept.size_of(records)
         self.ordered = packed.have_keys(records)
-        # It fits into a batch, and overtakes no earlier message of its key.
+        # A pipelined send fits into a batch, and does not overtake an earlier message of its sharding key.
         self.is_plain = size < MAX_BATCH_BYTES and not (self.ordered and self.overtakes)
         if isinstance(wait, Timer) and not wait.is_plain:
             self.is_plain = False
@@ -169,7 +170,7 @@ class Send(Operation[list[Sent]]):
         senders = [one for one in operations for _ in one.parcel.records]
         records = packed.records_of(operations)
         visible: Counter[int] = Counter()
-        # In the order of their numbers within each queue, and so within each operation.
+        # The rows are in the order of the numbers within each queue, and so within each operation.
         for number, log_offset, queue_offset in packed.OFFSETS.iter_unpack(offsets):
             one, record = senders[number - 1], records[number - 1]
             topic = one.parcel.topic
@@ -217,7 +218,7 @@ class Send(Operation[list[Sent]]):
 
 
 async def _level_of(delay: delays.Delay | None) -> Level | None:
-    """None for what is visible at once, and for what waits by a timer."""
+    """The wait at a delay level; None for a message that is visible at once or waits in a timer."""
     if delay is None or delay.level is None or not (seconds := delays.seconds_of_level(delay.level)):
         return None
     level = delays.known_level(delay.level)
@@ -226,5 +227,5 @@ async def _level_of(delay: delays.Delay | None) -> Level | None:
 
 
 def _timer_of(delay: delays.Delay | None) -> Timer | None:
-    """None for what is visible at once, and for what waits at a level."""
+    """The wait in a timer; None for a message that is visible at once or waits at a delay level."""
     return None if delay is None or delay.level is not None else Timer(new_id(), delay)

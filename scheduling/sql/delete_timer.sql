@@ -1,4 +1,4 @@
--- Recall a timer: this delete takes the message back. No row: it was released, or recalled before.
+-- Recall a timer: delete its row, so that the message is never released. No row: it was released, or recalled before.
 DELETE FROM timer
 WHERE id = %(id)s::uuid AND message_id = %(message_id)s::uuid
 RETURNING id

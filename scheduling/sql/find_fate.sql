@@ -1,5 +1,5 @@
--- Find what became of a message that does not wait: whether it is visible at any of its log offsets, and whether its
--- newest segment is kept, so that an entry would be found. No row: the message itself is dropped.
+-- Find whether a message that does not wait is visible at any of its log offsets, and whether its newest segment is
+-- kept, so that an entry would be found. No row: the message itself is dropped.
 SELECT
     m.message_id,
     bool_or(e.visible) IS TRUE AS visible,

@@ -1,6 +1,7 @@
--- Find where delayed messages stand, at any of their log offsets: visible at a queue offset, or waiting, with the
--- place and the due time. One statement, one snapshot: the release makes an entry visible in the transaction that ends
--- its wait. A message that does neither, while its newest segment is kept, was recalled.
+-- Find the standing of delayed messages, at any of their log offsets: visible at a queue offset, or waiting in a timer
+-- or a level's queue until a due time. One statement has one snapshot, and the release makes an entry visible in the
+-- transaction that ends the wait: so a message that is neither visible nor waiting, while its newest segment is kept,
+-- was recalled.
 WITH appended AS MATERIALIZED (
     SELECT m.message_id, m.segment_id, m.log_offset, m.topic_id
     FROM commit_log AS m

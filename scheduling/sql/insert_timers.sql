@@ -1,6 +1,7 @@
--- Add timers, in the transaction that stores or commits their messages: each message gets one. In a pipelined batch they come
--- without log offsets, and with seconds in place of a due time: the statement before stores their messages at the offsets of
--- the register `mq.timers`, `number:log_offset,…`; a message that it left out gets no timer.
+-- Add timers, one for each message, in the transaction that stores or commits the messages. In a pipelined batch the
+-- timers have no log offsets, and may have seconds instead of a due time: the statement before stores the messages, and
+-- passes their log offsets in the register `mq.timers`, `number:log_offset,…`. A message that was left out gets no
+-- timer.
 INSERT INTO timer (
     id, due_at, message_id, log_segment, log_offset, topic_id, queue_id, tags_code, reconsume_times
 )

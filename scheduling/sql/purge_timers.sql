@@ -1,6 +1,6 @@
--- Delete timers of topics that have left this database, those that are due next first, so many at a time, behind a place in
--- that order; their copies in another cell are released there. A timer that is being released is passed over: the release
--- drops it. Returns the place behind those that were looked at; no row behind the last one.
+-- Delete timers of topics that have left this database for another cell, which releases their copies. Reads max_timers
+-- timers in the order of due time and id, after a given due time and id. A timer that another transaction releases is
+-- skipped: the release drops it. Returns the due time and id of the last timer that was read; no row at the end.
 WITH looked_at AS MATERIALIZED (
     SELECT t.id, t.due_at, t.topic_id, t.queue_id
     FROM timer AS t

@@ -1,6 +1,6 @@
--- Delete firings whose messages are stored or refused, and note at their schedules why firings are refused or wait, or that
--- none does any more. Those that are refused were not fired; those that a limit has wait for are free for the next tick. Rows
--- are locked in id order, so that two processes do not deadlock.
+-- Delete firings whose messages are stored or refused, and set or clear the failure of their schedules. A refused
+-- firing is subtracted from `fired`; a firing that a limit delays is free for the next tick. Rows are locked in id
+-- order, so that two processes do not deadlock.
 WITH settled AS (
     DELETE FROM schedule_firing AS f
     WHERE f.id = ANY(%(id)s::uuid [])

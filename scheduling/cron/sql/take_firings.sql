@@ -1,5 +1,5 @@
--- Take firings to send them: those that no process took, and that have waited for so many seconds, and behind them those
--- that a process took and did not settle in time. Many that have to wait hold up no others.
+-- Take firings to send them: first firings that no process took and that have waited for late_seconds, then firings
+-- that a process took and did not settle within taken_seconds. So firings that have to wait do not delay new ones.
 WITH free AS (
     SELECT f.id
     FROM schedule_firing AS f
