@@ -1,7 +1,7 @@
 """The audit: an entry for each change, written in the change's own database transaction.
 
-What the ORM changes is wrapped in `change`. What the group commit writes carries a note (`Signature.note`), which the
-batch runs before it commits. Triggers on the tables would see every change, but neither the caller nor the reason.
+Changes by the ORM are wrapped in `change`. An operation of the group commit carries a note (`Signature.note`), which
+the batch runs before the commit. Triggers on the tables would see each change, but neither the caller nor the reason.
 """
 
 import contextlib
@@ -31,12 +31,12 @@ DONE, UNCHANGED = "done", "unchanged"
 # Columns that no entry shows.
 SECRETS = frozenset(("secret", "previous_secret", "digest", "password", "source_url", "body"))
 MAX_REASON = 1000
-# Longer than any name; a refused one may have any length, and an index of PostgreSQL takes 2,700 bytes.
+# Longer than any valid name. A refused name may have any length, and an index of PostgreSQL takes 2,700 bytes.
 MAX_TARGET = 200
 
 
 class Outcome(NamedTuple):
-    """What became of one target: a refusal as it is, anything else as what stands there now."""
+    """The outcome for one target: the refusal, or the new state of the target."""
 
     target: object
     outcome: object
@@ -74,7 +74,7 @@ class Signature:
     def note(
         self, action: str, target: object, outcomes: Callable[[Operation[Any]], Iterable[Outcome]] | None = None
     ) -> Note:
-        """What has the entry of an operation written by its batch; several entries where `outcomes` names them."""
+        """A note that writes the operation's entry in its batch; several entries where `outcomes` returns several."""
 
         def write(batch: Batch, operation: Operation[Any]) -> None:
             for outcome in outcomes(operation) if outcomes else (of_one(target, operation),):
@@ -84,13 +84,13 @@ class Signature:
 
 
 def of_one(target: object, operation: Operation[Any]) -> Outcome:
-    """The outcome of an operation on one thing. One that found nothing to change has nothing `before` it."""
+    """The outcome of an operation on one target. Without `before` the operation changed nothing."""
     before = operation.before
     return Outcome(target, operation.refusal or operation.result, before, UNCHANGED if before is None else DONE)
 
 
 class Change:
-    """A change while it is made: its maker fills in what stood there before, and what does after."""
+    """A change while it is made: the caller sets the target's state before and after the change."""
 
     def __init__(self, target: object) -> None:
         self.target = target
@@ -100,7 +100,7 @@ class Change:
 
 @contextlib.contextmanager
 def change(signature: Signature, action: str, target: object) -> Iterator[Change]:
-    """A block whose changes and their entry are one database transaction. A refusal undoes it and has its own entry."""
+    """A block whose changes and entry are one database transaction. A refusal undoes them, and has its own entry."""
     made = Change(target)
     try:
         with copies.change():
@@ -112,7 +112,7 @@ def change(signature: Signature, action: str, target: object) -> Iterator[Change
 
 
 def together() -> AbstractContextManager[None]:
-    """A block that is one database transaction: a change of Django's own, and the entry that `write` adds."""
+    """A block that is one database transaction, for a change by Django and the entry that `write` adds."""
     return transaction.atomic()
 
 
@@ -124,7 +124,7 @@ def write(signature: Signature, action: str, outcome: Outcome) -> None:
 
 
 class Wanted(NamedTuple):
-    """Which entries; what is empty narrows nothing. `target` is whole, since only that has an index."""
+    """The filter of a list of entries; an empty field is no condition. `target` is a whole name, which has an index."""
 
     author: str = ""
     action: str = ""
@@ -135,7 +135,7 @@ class Wanted(NamedTuple):
 def page(wanted: Wanted, below_id: int | None, count: int) -> Sequence[AuditEntry]:
     """The latest `count` entries that match, or the latest below an id.
 
-    By author or action the table is read backwards from there: entries come from people, and are few.
+    With an author or an action the table is read backwards without an index: people make few entries.
     """
     found = AuditEntry.objects.order_by("-id")
     given = {name: value for name, value in wanted._asdict().items() if value}
@@ -145,19 +145,19 @@ def page(wanted: Wanted, below_id: int | None, count: int) -> Sequence[AuditEntr
 
 
 def recorded(action_id: uuid.UUID, targets: Sequence[str]) -> set[str]:
-    """Those of the targets that have an entry by this console action."""
+    """The targets that have an entry by this console action."""
     found = AuditEntry.objects.filter(action_id=action_id, target__in=targets)
     return set(found.values_list("target", flat=True))
 
 
 def results(action_id: uuid.UUID) -> dict[str, int]:
-    """How many entries of a console action have each result."""
+    """The number of entries of a console action for each result."""
     found = AuditEntry.objects.filter(action_id=action_id).order_by()
     return dict(found.values_list("result").annotate(entries=Count("*")))
 
 
 def picture(row: Model | None) -> dict[str, object] | None:
-    """The columns of a row, without its secrets; None for none."""
+    """The columns of a row, without secrets; None for no row."""
     if row is None:
         return None
     fields = (field for field in row._meta.concrete_fields if field.attname not in SECRETS)
@@ -169,7 +169,7 @@ def _as_text(value: object) -> str:
 
 
 def encoded(value: object) -> str | None:
-    """A value as JSON that PostgreSQL takes; None for none."""
+    """A value as JSON that PostgreSQL accepts; None for None."""
     if value is None:
         return None
     return msgspec.json.encode(value, enc_hook=_as_text).decode().replace("\\u0000", "\\ufffd")

@@ -9,7 +9,7 @@ from store.errors import NoPermission
 from store.naming import namespaces
 from store.naming.names import MAX_CHARACTERS
 
-# Names of topics and groups that a caller's scopes are remembered for; no topic and no group has a longer one.
+# Results of `may` that a caller remembers. Beyond this they are all dropped.
 MAX_ALLOWED = 1000
 METRICS = "metrics"
 
@@ -18,16 +18,16 @@ METRICS = "metrics"
 class Caller:
     """The holder of a key: its name and what it may do.
 
-    A key of a namespace may name nothing outside of it, and what its scopes name are bare names.
+    A key with a namespace may use only names of the namespace, and its scopes contain bare names.
     """
 
     name: str
     scopes: tuple[str, ...]
     is_authenticated: bool = True
     namespace: str | None = None
-    # What its limits let it send in this process; None without limits.
+    # What the key may still send in this process; None without limits.
     allowance: Allowance | None = field(default=None, repr=False, compare=False)
-    # What `may` has answered: matching the patterns again would cost 1 µs per scope in every request.
+    # Results of `may`, kept because matching the patterns costs 1 µs per scope in each request.
     _allowed: dict[tuple[str, str], bool] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -104,14 +104,14 @@ class Caller:
     def may_see(self, topic: str, *, is_visible: bool) -> bool:
         """Whether the key may look up a message of the topic.
 
-        What consumers cannot see, as it is undecided, rolled back or delayed, is its producers' and operators' alone.
+        Only producers and operators may see a message that consumers cannot: undecided, rolled back or delayed.
         """
         return self.may("read", topic) if is_visible else self.may_manage_names(topic) or self.may("produce", topic)
 
     def spend(self, messages: int, size: int) -> None:
-        """Counts messages of a request of so many bytes against the key's limits.
+        """Counts the messages and bytes (`size`) of a request against the key's limits.
 
-        Raises RateLimited when one of them is used up.
+        Raises RateLimited when one of the limits is used up.
         """
         if self.allowance is not None:
             self.allowance.spend(messages, size, time.monotonic())

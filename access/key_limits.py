@@ -1,8 +1,8 @@
 """Limits of an API key and of a namespace: messages and bytes a second, which each web process counts for itself.
 
-A token bucket holds a second's worth. A request passes while the bucket is above zero, and takes its whole cost: one
-that is larger than a second's worth passes, too, and those behind it wait until the debt is filled up. A common counter
-in PostgreSQL or Redis would cost each send a round trip.
+A token bucket holds the messages or bytes of one second. A request passes while the bucket is above zero, and takes its
+whole cost: a request above the limit of a second passes too, and later requests wait until the bucket has filled up
+again. A common counter in PostgreSQL or Redis would cost each send a round trip.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ ADD_REFUSALS = Statement(__file__, "add_refusals")
 
 KEY, NAMESPACE = "key", "namespace"
 
-# Refusals are counted in the process, and added to the key's row this often at most.
+# Each process counts refusals, and adds them to the key's row at most once in this time.
 KEEP_SECONDS = 5.0
-# Buckets of keys, and of namespaces, that have not called for longest make room for others.
+# Keys and namespaces whose allowances a process keeps. Beyond this the least recently used one is dropped.
 MAX_KEPT = 10_000
 
 
 class Bucket:
-    """What may pass now, in units that come in at `per_second`. Below zero: a debt."""
+    """A token bucket of messages or bytes, filled at `per_second`. A balance below zero is a debt."""
 
     __slots__ = ("_at", "_balance", "per_second")
 
@@ -39,7 +39,7 @@ class Bucket:
         self._at = at
 
     def wait_seconds(self, at: float) -> float:
-        """How long the next request has to wait; 0: it may pass now."""
+        """Seconds for which the next request has to wait; 0: the request may pass now."""
         filled = self._balance + max(at - self._at, 0.0) * self.per_second
         self._balance, self._at = min(filled, float(self.per_second)), at
         return 0.0 if self._balance > 0 else max(-self._balance / self.per_second, 1 / self.per_second)
@@ -51,23 +51,23 @@ class Bucket:
 
 @dataclass(slots=True)
 class Allowance:
-    """What one key, or all keys of one namespace, may still send in this process."""
+    """The messages and bytes that one key, or all keys of one namespace, may still send in this process."""
 
     id: int
     kind: str
     name: str = ""
     messages: Bucket | None = None
     bytes: Bucket | None = None
-    # Of the whole broker; transactions count them.
+    # A limit of the whole broker, which the app of transactions checks.
     max_undecided: int | None = None
     refused: int = 0
-    # Of a key: that of its namespace, which its other keys share.
+    # For a key: the allowance of its namespace, which all keys of the namespace share.
     shared: "Allowance | None" = None
 
     def spend(self, messages: int, size: int, at: float) -> None:
-        """Takes the cost of a request with so many messages and bytes, at a time of the monotonic clock.
+        """Takes the cost of a request with `messages` messages and `size` bytes, at the monotonic time `at`.
 
-        Raises RateLimited, and takes nothing, when one of the limits is used up, or one of the namespace.
+        Raises RateLimited, and takes nothing, when a limit of the key or of its namespace is used up.
         """
         both = (self,) if self.shared is None else (self, self.shared)
         for one in both:
@@ -78,7 +78,7 @@ class Allowance:
                     bucket.take(cost)
 
     def require(self, at: float) -> None:
-        """Raises RateLimited when one of its own limits is used up."""
+        """Raises RateLimited when a limit of this allowance is used up, without the shared one."""
         for bucket, unit in ((self.messages, "messages"), (self.bytes, "bytes")):
             wait_seconds = bucket.wait_seconds(at) if bucket is not None else 0.0
             if bucket is not None and wait_seconds > 0:
@@ -87,12 +87,12 @@ class Allowance:
 
     @property
     def named(self) -> str:
-        """Whose limits they are."""
+        """The key or namespace of the limits, for the sentence of a refusal."""
         return f"The {self.kind} {self.name!r}"
 
     @property
     def way_out(self) -> str:
-        """Where they are raised."""
+        """The path of the API at which an operator raises the limits."""
         return "/v1/api-keys" if self.kind == KEY else f"/v1/namespaces/{self.name}"
 
     def _refusal(self, bucket: Bucket, unit: str, wait_seconds: int) -> RateLimited:
@@ -103,7 +103,7 @@ class Allowance:
         )
 
     def adopt(self, name: str, limits: Limits, at: float) -> None:
-        """Takes over the limits of a row; a limit that did not change keeps its balance."""
+        """Sets the limits of a row; an unchanged limit keeps its balance."""
         self.name = name
         self.messages = _adopted(self.messages, limits.messages_per_second, at)
         self.bytes = _adopted(self.bytes, limits.bytes_per_second, at)
@@ -124,7 +124,7 @@ class Allowances:
         self._kept_at = 0.0
 
     def of(self, row: KeyRow) -> Allowance | None:
-        """The allowance of a key; None for one without limits, in a namespace without."""
+        """The allowance of a key; None when neither the key nor its namespace has limits."""
         shared = None
         if row.namespace is not None and row.namespace_id is not None and row.limits_of_namespace != Limits():
             shared = self._of(NAMESPACE, row.namespace_id, row.namespace, row.limits_of_namespace)
@@ -135,7 +135,7 @@ class Allowances:
         return found
 
     def of_namespace(self, row: NamespaceRow) -> Allowance | None:
-        """The allowance that the keys of a namespace share; None for one without limits."""
+        """The allowance that the keys of a namespace share; None when the namespace has no limits."""
         limits = Limits(row.messages_per_second, row.bytes_per_second, row.max_undecided)
         return None if limits == Limits() else self._of(NAMESPACE, row.id, row.name, limits)
 
@@ -148,9 +148,9 @@ class Allowances:
         return found
 
     async def keep(self) -> None:
-        """Adds the refusals since the last time to their rows, unless it did so less than KEEP_SECONDS ago.
+        """Adds the counted refusals to their rows, unless the last time was less than KEEP_SECONDS ago.
 
-        A crash may lose those of the last seconds.
+        A crash may lose the refusals of the last seconds.
         """
         now = asyncio.get_running_loop().time()
         refused = [one for one in self._kept.values() if one.refused]
@@ -171,7 +171,7 @@ def of(row: KeyRow) -> Allowance | None:
 
 
 async def of_topic(name: str) -> Allowance | None:
-    """What the namespace of a topic may still send in this process: what the broker sends by itself counts, too."""
+    """The allowance of a topic's namespace in this process. Messages that the broker sends by itself count, too."""
     row = await namespaces.of_name(name)
     return None if row is None else runtime.control(Allowances).of_namespace(row)
 

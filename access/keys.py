@@ -1,4 +1,4 @@
-"""The registry of API keys: made, listed, found, changed and revoked."""
+"""The registry of API keys: created, listed, found, changed and revoked."""
 
 import hashlib
 import re
@@ -21,7 +21,7 @@ from store.naming.names import CHARACTERS, MAX_CHARACTERS
 from store.naming.namespaces import MAX_CHARACTERS as MAX_NAMESPACE
 from store.notices import caches
 
-# A name stands in a path, and must not be taken for an id.
+# A name is part of a path, and must not look like an id, so it begins with no digit.
 NAME = r"^[A-Za-z_][A-Za-z0-9_ .:@+-]{0,99}$"
 NAME_RULE = "a name begins with a letter or _, and has 1 to 100 letters, digits, blanks and _ . : @ + -"
 SCOPE = f"^(manage|metrics|(produce|consume|read):[*{CHARACTERS}]{{1,{MAX_CHARACTERS}}})$"
@@ -30,13 +30,13 @@ SCOPE_RULE = (
     "stands for any text"
 )
 MAX_SCOPES = 100
-# Each is at most far above what one broker takes.
+# The maximum of each limit is far above the capacity of a broker.
 LIMITS = tuple(
     fields.Whole(name, label, help=meaning, unset="no limit", least=1, most=most)
     for name, label, meaning, most in (
-        ("messages_per_second", "Messages per second", "Messages that it may send at each web process", 10**9),
-        ("bytes_per_second", "Bytes per second", "Bytes of requests with its messages at each web process", 10**12),
-        ("max_undecided", "Max undecided", "Undecided transactions that it may have begun", 10**9),
+        ("messages_per_second", "Messages per second", "Messages that the key may send at each web process", 10**9),
+        ("bytes_per_second", "Bytes per second", "Bytes of the key's requests at each web process", 10**12),
+        ("max_undecided", "Max undecided", "Undecided transactions of the key, in the whole broker", 10**9),
     )
 )
 LIMIT_NAMES = tuple(limit.name for limit in LIMITS)
@@ -45,7 +45,7 @@ FIELDS = fields.of(
     fields.Words(
         "scopes",
         "Scopes",
-        help="Tick those of the whole broker, or type narrower ones such as produce:orders, read:orders-* or "
+        help="Tick scopes of the whole broker, or type narrower scopes such as produce:orders, read:orders-* or "
         "consume:coupons",
         needed=True,
         pattern=SCOPE,
@@ -57,14 +57,14 @@ FIELDS = fields.of(
     fields.Text(
         "namespace",
         "Namespace",
-        help="What it is bound to: it names and sees nothing else, by bare names",
-        unset="none: it sees whole names, of all",
+        help="A key with a namespace uses bare names and sees only this namespace",
+        unset="none: the key sees all namespaces, by whole names",
         most=MAX_NAMESPACE,
     ),
     fields.Time("expires_at", "Expires at", unset="never"),
     *LIMITS,
 )
-# Keys that the metrics name.
+# Keys that the metrics list.
 MAX_LISTED = 1000
 FIND_KEY = Statement(__file__, "find_key", KeyRow)
 
@@ -76,7 +76,7 @@ class KeyNotExist(Refusal):
 
 
 def digest_of(key: str) -> bytes:
-    """The stored form of a key. Keys are long random texts, so that one fast hash is enough."""
+    """The stored form of a key: its SHA-256. One fast hash is enough, because keys are long random texts."""
     return hashlib.sha256(key.encode()).digest()
 
 
@@ -86,13 +86,13 @@ def make_key() -> str:
 
 
 def store_key(name: str, key: str, scopes: list[str], expires_at: datetime | None = None) -> ApiKey:
-    """Stores a key under a name; the same name again replaces the key."""
+    """Stores a key under a name; replaces an existing key of this name."""
     fields = {"digest": digest_of(key), "hint": key[-4:], "scopes": scopes, "expires_at": expires_at}
     return ApiKey.objects.update_or_create(name=name, defaults=fields)[0]
 
 
 def holder(key: str) -> ApiKey | None:
-    """The row of a key; None for one that is unknown, revoked or expired by the database's clock."""
+    """The row of a key; None when the key is unknown, revoked or expired by the database's clock."""
     return ApiKey.objects.filter(digest=digest_of(key)).exclude(expires_at__lte=Now()).first()
 
 
@@ -117,7 +117,7 @@ def find(name_or_id: str) -> ApiKey:
 
 
 def limits() -> Sequence[ApiKey]:
-    """The keys that have a limit or had a request refused, by name: MAX_LISTED at most."""
+    """At most MAX_LISTED keys, by name, that have a limit or of which a request was refused."""
     limited = Q(refused__gt=0) | Q(*((f"{name}__isnull", False) for name in LIMIT_NAMES), _connector=Q.OR)
     return list(ApiKey.objects.filter(limited).order_by("name")[:MAX_LISTED])
 
@@ -129,9 +129,9 @@ def validate_name(name: str) -> None:
 
 
 def make(name: str, given: Mapping[str, Any]) -> tuple[ApiKey, str]:
-    """Makes a key with these FIELDS; returns its row and the key itself. Only the digest of the key is stored.
+    """Creates a key with these FIELDS; returns its row and the key. Only the digest of the key is stored.
 
-    Raises MessageIllegal for a name that is in use, and for a time that is over by the database's clock, and
+    Raises MessageIllegal for a name that is in use or an expiry in the past by the database's clock, and
     NamespaceNotExist.
     """
     key = make_key()
@@ -146,9 +146,9 @@ def make(name: str, given: Mapping[str, Any]) -> tuple[ApiKey, str]:
 
 
 def change(name_or_id: str, given: Mapping[str, Any]) -> ApiKey:
-    """Changes what is given of a key's FIELDS. The change holds in every process.
+    """Changes the given FIELDS of a key. The change takes effect in each process.
 
-    Raises KeyNotExist, and MessageIllegal for a time that is over by the database's clock.
+    Raises KeyNotExist, and MessageIllegal for an expiry in the past by the database's clock.
     """
     with transaction.atomic():
         row = find(name_or_id)
@@ -162,7 +162,7 @@ def change(name_or_id: str, given: Mapping[str, Any]) -> ApiKey:
 
 
 def require_unexpired(row: ApiKey) -> None:
-    """Raises MessageIllegal for a key that is stored as expired."""
+    """Raises MessageIllegal when the row's expiry is in the past."""
     if ApiKey.objects.filter(id=row.id, expires_at__lte=Now()).exists():
         raise MessageIllegal("expires_at: it is over already.")
 
@@ -174,7 +174,7 @@ def _require_namespace(row: ApiKey) -> None:
 
 
 def revoke(name_or_id: str) -> None:
-    """Deletes a key: every process refuses it.
+    """Deletes a key: each process refuses the key from then on.
 
     Raises KeyNotExist.
     """

@@ -1,11 +1,11 @@
-"""The tables of access: who may call, and who changed what."""
+"""The tables of access: API keys, and the audit."""
 
 from django.db import models
 from django.db.models.functions import Now
 
 
 class ApiKey(models.Model):
-    """A caller's key, kept as its SHA-256; the key itself is shown once, when it is made.
+    """An API key, stored as its SHA-256; the key itself is shown once, when it is created.
 
     Scopes are `manage`, `metrics`, `produce:<topic pattern>`, `consume:<group pattern>` and `read:<topic pattern>`; a
     pattern may hold `*`. docs/access.md says what each allows.
@@ -17,13 +17,13 @@ class ApiKey(models.Model):
     scopes = models.JSONField()
     created_at = models.DateTimeField(db_default=Now())
     expires_at = models.DateTimeField(null=True)
-    # That of the names which it sees and uses; null: it sees whole names, of all.
+    # The key sees and uses only names of this namespace, as bare names; null: all names, as whole names.
     namespace = models.TextField(null=True, db_index=True)
-    # What it may send in each web process, and begin in all of them; null: no limit of the key's own.
+    # Messages and bytes a second in each web process, and undecided transactions in the broker; null: no limit.
     messages_per_second = models.IntegerField(null=True)
     bytes_per_second = models.BigIntegerField(null=True)
     max_undecided = models.IntegerField(null=True)
-    # Requests that these limits refused, ever, and when the last of them was counted.
+    # The number of requests that these limits ever refused, and when the last one was counted.
     refused = models.BigIntegerField(default=0, db_default=0)
     refused_at = models.DateTimeField(null=True)
 
@@ -35,10 +35,10 @@ class ApiKey(models.Model):
 
 
 class AuditEntry(models.Model):
-    """What a console user, a key or a command changed, or was refused: written in the transaction of the change.
+    """A change, or refused change, by a console user, a key or a command; written in the transaction of the change.
 
     A trigger refuses UPDATE, DELETE and TRUNCATE. `result` is `done`, `unchanged` or the code of a refusal, whose
-    sentence is in `detail`. `before` and `after` hold no secret. `action_id` is that of a console action.
+    sentence is in `detail`. `before` and `after` hold no secret. `action_id` is the id of the console action, if any.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -63,7 +63,7 @@ class AuditEntry(models.Model):
             ),
         )
         indexes = (
-            # Of one thing, the latest first: a page of a transaction or a group shows who touched it.
+            # The entries of one target, the latest first, for the page of a transaction or a group.
             models.Index(fields=("target", "id"), name="audit_entry_target"),
             # The results of a console action.
             models.Index(

@@ -1,4 +1,4 @@
-"""The registry of namespaces: made, changed, listed and taken away."""
+"""The registry of namespaces: created, changed, listed and deleted."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -21,19 +21,19 @@ FIELDS = fields.of(
             (
                 "messages_per_second",
                 "Messages per second",
-                "Messages that all its keys together may send at each web process",
+                "Messages that all keys of the namespace together may send at each web process",
                 10**9,
             ),
             (
                 "bytes_per_second",
                 "Bytes per second",
-                "Bytes of requests with messages of all its keys together at each web process",
+                "Bytes of the requests of all keys of the namespace together at each web process",
                 10**12,
             ),
             (
                 "max_topics",
                 "Max topics",
-                "Topics that it may have; those of retries and dead letters are not in it",
+                "Topics of the namespace, without topics of retries and dead letters",
                 10**6,
             ),
             ("max_undecided", "Max undecided", "Undecided transactions that its producer groups may have", 10**9),
@@ -62,7 +62,7 @@ def named(name: str) -> Namespace | None:
 def find(name: str) -> Namespace:
     """The namespace of this name.
 
-    Raises MessageIllegal for what is no name, or NamespaceNotExist.
+    Raises MessageIllegal for an invalid name, or NamespaceNotExist.
     """
     validate_name(name)
     found = named(name)
@@ -77,15 +77,15 @@ def absent(name: str) -> NamespaceNotExist:
 
 
 def validate_name(name: str) -> None:
-    """Raises MessageIllegal for what is no name."""
+    """Raises MessageIllegal for an invalid name."""
     if not re.fullmatch(NAME, name):
         raise MessageIllegal(f"{name[:60]!r}: {NAME_RULE}.")
 
 
 def put(name: str, changes: Mapping[str, Any]) -> tuple[Namespace, bool]:
-    """Makes the namespace, or changes the given FIELDS of it; the flag is whether it was made.
+    """Creates the namespace, or changes its given FIELDS; the flag tells whether it was created.
 
-    Raises MessageIllegal. A change holds in every process.
+    Raises MessageIllegal. A change takes effect in each process.
     """
     validate_name(name)
     with transaction.atomic():
@@ -99,7 +99,7 @@ def put(name: str, changes: Mapping[str, Any]) -> tuple[Namespace, bool]:
 
 
 def remove(row: Namespace) -> None:
-    """Takes a namespace away, with its limits. Topics and groups of its name stay, for keys without a namespace.
+    """Deletes a namespace with its limits. Its topics and groups stay, for keys without a namespace.
 
     Raises MessageIllegal while API keys are bound to it.
     """
@@ -115,6 +115,6 @@ def remove(row: Namespace) -> None:
 
 
 def lock(name: str) -> None:
-    """Holds the row of a namespace, within the caller's transaction. Raises NamespaceNotExist."""
+    """Locks the row of a namespace until the end of the caller's transaction. Raises NamespaceNotExist."""
     if Namespace.objects.select_for_update().filter(name=name).first() is None:
         raise absent(name)

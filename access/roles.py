@@ -1,6 +1,6 @@
-"""Roles: what a console user may do, in the console and at /v1 alike.
+"""Roles: what a console user may do, both in the console and at /v1.
 
-A role is a group of Django's, and each role may also do what the roles before it may:
+A role is a group of Django. Each role may also do what the roles before it may do:
 
 - viewer: reads everything but message bodies, which the group `bodies` adds.
 - operator: decides, checks, redrives, resets, recalls, pauses and configures, and reads bodies.
@@ -17,11 +17,11 @@ from store.errors import NoPermission
 ROLES = VIEWER, OPERATOR, ADMIN = ("viewer", "operator", "admin")
 # The group of viewers that read message bodies, too.
 BODIES = "bodies"
-# The attribute of a user under which the names of its groups are kept.
+# The attribute of a user object that caches the names of its groups.
 KEPT = "_roles"
 
-# What an operator may do. Every other action, one that is not named anywhere too, is an admin's: keys, users, deletes,
-# and what gives a secret or an address that messages are sent to.
+# The actions of operators. Only an admin may do other actions, also unknown ones: keys, users, deletes, and actions
+# that show a secret or set an address to which messages are sent.
 OPERATORS = frozenset(
     (
         "transaction.check",
@@ -45,13 +45,13 @@ OPERATORS = frozenset(
 
 
 class NamedGroups(Protocol):
-    """The groups of a user: a manager of Django's."""
+    """The groups of a user, as a Django manager."""
 
     def values_list(self, field: str, /, *, flat: bool) -> Iterable[str]: ...
 
 
 class ConsoleUser(Protocol):
-    """What a role is read from: a user of Django's, a stored one or the anonymous one of a request."""
+    """The fields of a user that decide the role: a stored Django user, or the anonymous user of a request."""
 
     @property
     def pk(self) -> object: ...
@@ -67,25 +67,25 @@ class ConsoleUser(Protocol):
 
 
 def of(user: ConsoleUser) -> str | None:
-    """The role of a console user, None for one that may not even look; read once per request."""
+    """The role of a console user; None for a user without any right. Read once per request."""
     return role_in(user) if user.is_authenticated and user.is_active else None
 
 
 def role_in(user: ConsoleUser) -> str | None:
-    """The role of a user, also of one that is not active; a superuser is an admin."""
+    """The role of a user, active or not; a superuser is an admin."""
     if user.is_superuser:
         return ADMIN
     return next((role for role in reversed(ROLES) if role in groups_of(user)), None)
 
 
 def may(user: ConsoleUser, action: str) -> bool:
-    """Whether a console user may do this."""
+    """Whether a console user may do this action."""
     role = of(user)
     return role == ADMIN or (role == OPERATOR and action in OPERATORS)
 
 
 def require(user: ConsoleUser, action: str) -> None:
-    """Raises NoPermission, which names the role that may."""
+    """Raises NoPermission, with the role that may do the action, unless the user may."""
     if not may(user, action):
         raise NoPermission(
             f"The console user {user.get_username()!r} is {of(user) or 'without a role'} and may not do this "
@@ -94,12 +94,12 @@ def require(user: ConsoleUser, action: str) -> None:
 
 
 def least(action: str) -> str:
-    """The least role that may do this."""
+    """The lowest role that may do this action."""
     return OPERATOR if action in OPERATORS else ADMIN
 
 
 def lost(name: str, action: str) -> str | None:
-    """Why the console user of this name may not do this now; None for one that may."""
+    """Why the console user of this name may not do this action now; None when the user may."""
     user = User.objects.filter(username=name).first()
     if user is None:
         return f"the console user {name!r} does not exist any more"
@@ -114,7 +114,7 @@ def may_read_bodies(user: ConsoleUser) -> bool:
 
 
 def assign(user: User, role: str, *, bodies: bool) -> None:
-    """Gives a stored user one role and takes every other one away; `bodies` counts for a viewer."""
+    """Gives a stored user this role and removes all other roles. `bodies` matters only for a viewer."""
     wanted = {role, BODIES} if bodies else {role}
     user.is_staff, user.is_superuser = True, role == ADMIN
     user.save(update_fields=["is_staff", "is_superuser"])
@@ -124,7 +124,7 @@ def assign(user: User, role: str, *, bodies: bool) -> None:
 
 
 def groups_of(user: ConsoleUser) -> frozenset[str]:
-    """The names of a user's groups. Kept with the user, whom each request loads anew."""
+    """The names of a user's groups, cached in the user object, which each request loads again."""
     found: frozenset[str] | None = getattr(user, KEPT, None)
     if found is None:
         found = frozenset() if user.pk is None else frozenset(user.groups.values_list("name", flat=True))

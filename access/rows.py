@@ -28,12 +28,12 @@ class KeyRow(NamedTuple):
 
     @property
     def limits_of_namespace(self) -> "Limits":
-        """Those that all keys of its namespace share."""
+        """The limits that all keys of its namespace share."""
         return Limits(self.messages_of_namespace, self.bytes_of_namespace, self.undecided_of_namespace)
 
 
 class Limits(NamedTuple):
-    """What a key or a namespace may send; None for no limit."""
+    """The limits of a key or a namespace; None: no limit."""
 
     messages_per_second: int | None = None
     bytes_per_second: int | None = None

@@ -1,1 +1,1 @@
-"""Outgoing HTTP: calls of servers that others run, for check-back and for push."""
+"""Outgoing HTTP: calls to producers' endpoints, for checks, and to subscriptions' servers, for push."""

@@ -1,7 +1,7 @@
-"""Which addresses the broker may call: public unicast ones, and those in a network that the operator lists.
+"""Which addresses the broker may call: public unicast addresses, and addresses in networks that the operator lists.
 
-Without this a registered URL could make the broker speak to its own database, to a cloud's metadata service or to
-any other host that only the broker can reach.
+Without this check a registered URL could make the broker call its own database, a cloud's metadata service or any
+other host that only the broker can reach.
 """
 
 import re
@@ -19,13 +19,13 @@ Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 Networks = tuple[Network, ...]
 
-# In bytes, too: a producer group's URLs have an index, which takes 2,700 of them.
+# Also the limit in bytes, because a URL is ASCII: the index of a producer group's URLs takes 2,700 bytes.
 MAX_URL_CHARACTERS = 2_048
 MAX_LABEL_CHARACTERS = 63
 LOOKUP_PATIENCE_SECONDS = 2.0
 
-# `ipaddress.is_private` and `is_global` are not used: what they say differs between Python releases, and they miss
-# shared address space, the translation prefixes, 6to4 and multicast. Source: the IANA special-purpose registries.
+# `ipaddress.is_private` and `is_global` are not used: their results differ between Python releases, and they do not
+# know shared address space, translation prefixes, 6to4 and multicast. Source: the IANA special-purpose registries.
 _NOT_PUBLIC_IPV4 = {
     IPv4Network("0.0.0.0/8"): "an unspecified address",
     IPv4Network("10.0.0.0/8"): "a private address",
@@ -43,7 +43,7 @@ _NOT_PUBLIC_IPV4 = {
     IPv4Network("224.0.0.0/4"): "a multicast address",
     IPv4Network("240.0.0.0/4"): "a reserved address",
 }
-# Only 2000::/3 is handed out as global unicast. The names before the last two say more than "reserved" would.
+# Only 2000::/3 is allocated as global unicast. The listed networks give a more exact name than "a reserved address".
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _NOT_PUBLIC_IPV6 = {
     IPv6Network("::/128"): "an unspecified address",
@@ -63,7 +63,7 @@ _AUTHORITY = re.compile(r"https?://([^/?#]*)", re.IGNORECASE)
 
 
 class Lookups(ThreadPoolExecutor):
-    """The threads that look up hosts at registration: a name server that hangs holds one for its whole time-out."""
+    """The threads that look up hosts at registration. A slow name server occupies a thread for its whole time-out."""
 
     def __init__(self) -> None:
         super().__init__(max_workers=4, thread_name_prefix="webhook-registration")
@@ -74,7 +74,7 @@ class Lookups(ThreadPoolExecutor):
 
 
 class UrlIllegal(ValueError):
-    """A URL that can't be an endpoint. The code is the API's for a field that breaks a rule."""
+    """A URL that can't be an endpoint. The code is the API's code for a field that breaks a rule."""
 
     code = "message_illegal"
 
@@ -84,7 +84,7 @@ class UrlIllegal(ValueError):
 
 
 class AddressForbidden(UrlIllegal):
-    """A URL, or the address that its name stands for, that the broker may not call."""
+    """A URL whose address the broker may not call."""
 
     def __init__(self, url: str, address: str, kind: str) -> None:
         super().__init__(
@@ -108,13 +108,13 @@ def _network(entry: str) -> Network:
     except ValueError as error:
         raise ValueError(f"{entry!r} is not a network: {error}") from error
     if isinstance(network, IPv6Network) and (inside := network.network_address.ipv4_mapped):
-        # A mapped address is compared as the IPv4 address inside it, so such an entry would never match.
+        # A mapped address is compared by its IPv4 address, so an entry with a mapped network would never match.
         raise ValueError(f"{entry!r} is a mapped network: write {inside}/{network.prefixlen - 96}, the one inside it")
     return network
 
 
 def forbidden_kind(address: Address, allowed: Networks) -> str | None:
-    """What kind of address makes it forbidden ("a loopback address"), or None if it may be called."""
+    """The kind of a forbidden address, such as "a loopback address"; None for an address that may be called."""
     if isinstance(address, IPv6Address) and address.ipv4_mapped:
         address = address.ipv4_mapped
     if any(address in network for network in allowed):
@@ -128,7 +128,7 @@ def forbidden_kind(address: Address, allowed: Networks) -> str | None:
 
 
 def literal_address(host: str) -> Address | None:
-    """The address that a host without a name stands for, in any form that glibc connects to; None for a name.
+    """The address that a literal host means, in any form that glibc accepts; None for a name.
 
     `127.1`, `2130706433`, `0x7f.1` and `0177.0.0.1` all mean 127.0.0.1.
     """
@@ -141,7 +141,7 @@ def literal_address(host: str) -> Address | None:
 
 @lru_cache(maxsize=4_096)
 def parse_url(url: str) -> URL:
-    """The URL as it will be called: its host in ASCII, a literal address in its usual form; else `UrlIllegal`."""
+    """The URL in the form of a call: host in ASCII, a literal address in its usual form. Raises UrlIllegal."""
     if len(url.encode(errors="replace")) > MAX_URL_CHARACTERS:
         raise UrlIllegal(url, f"is longer than {MAX_URL_CHARACTERS} bytes")
     if "\\" in url or not url.isprintable() or any(character.isspace() for character in url):
@@ -169,7 +169,7 @@ def _with_usual_host(url: str) -> URL:
     if literal := literal_address(host):
         return parsed.with_host(str(literal))
     if not all(0 < len(label) <= MAX_LABEL_CHARACTERS for label in host.removesuffix(".").split(".")):
-        # `getaddrinfo` would raise UnicodeError for it.
+        # `getaddrinfo` would raise UnicodeError for this name.
         raise UrlIllegal(
             url, f"names a host with a part that is empty or longer than {MAX_LABEL_CHARACTERS} characters"
         )
@@ -183,10 +183,10 @@ def look_up(host: str, port: int) -> list[str]:
 
 
 def check_url(url: str, allowed: Networks) -> None:
-    """Raise `UrlIllegal` or `AddressForbidden` for a URL that can't be registered. Waits for DNS 2 s at most.
+    """Raises UrlIllegal or AddressForbidden for a URL that can't be registered. Waits at most 2 s for DNS.
 
-    A name is refused only when all its addresses are known and forbidden: it may point elsewhere tomorrow, so the
-    check that counts is the connector's, on the very address that is connected to.
+    A name is refused only when all its addresses are known and forbidden. Its addresses may change later, so the
+    connector checks the address again at each connection.
     """
     parsed = parse_url(url)
     host = parsed.raw_host or ""

@@ -1,7 +1,7 @@
-"""Callees: the servers that the broker calls, with the health that their rows keep.
+"""Callees: the servers that the broker calls, with the health in their rows.
 
-All processes share the rows: endpoints and subscriptions have the same columns of health, and each app has its own
-statements.
+All processes share the rows. Endpoints and subscriptions have the same columns of health, and each app has its own
+statements for them.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ from webhooks.endpoint_health import Circuit, State
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# Both secrets sign for this long after a rotation.
+# For this time after a rotation the old and the new secret both sign each call.
 ROTATION_HOURS = 24
-# Time to write the outcome of a probe after its call.
+# Time after a probe's call in which its outcome is written.
 PROBE_MARGIN_SECONDS = 5.0
 
 
 class CalleeRow(Protocol):
-    """The columns that every row of a callee has. `previous_secret` is null unless it still signs at the time `now`."""
+    """The columns of a callee's row. `previous_secret` is null unless it still signs at the time `now`."""
 
     @property
     def id(self) -> int: ...
@@ -74,15 +74,15 @@ class Callee:
     concurrency: int
     secrets: tuple[str, ...]
     circuit: Circuit
-    #: By the database's clock, and by that of the event loop.
+    #: The time of the read, by the database's clock and by the event loop's clock.
     read_at: datetime
     read_on: float
 
     @classmethod
     def of(cls, row: CalleeRow, **more: object) -> Self:
-        """From a row, with the fields that a subclass adds.
+        """A callee made of a row, with the fields that a subclass adds.
 
-        Raises SecretUnreadable: no call is made that is not signed.
+        Raises SecretUnreadable, because the broker makes no call without a signature.
         """
         return cls(
             id=row.id,
@@ -99,7 +99,7 @@ class Callee:
 
     @classmethod
     def of_readable(cls, row: CalleeRow, **more: object) -> Self | None:
-        """As `of`; None for one whose secrets this process cannot open, which its log says."""
+        """As `of`, but returns None, with a log entry, for a callee whose secrets this process cannot open."""
         try:
             return cls.of(row, **more)
         except SecretUnreadable as problem:
@@ -108,11 +108,11 @@ class Callee:
 
     @property
     def age_seconds(self) -> float:
-        """How long ago the row was read."""
+        """Seconds since the row was read."""
         return asyncio.get_running_loop().time() - self.read_on
 
     def now(self) -> datetime:
-        """The database's time: that of the read, and the seconds that have passed in this process since."""
+        """The database's time: the time of the read plus the seconds that have passed in this process since."""
         return self.read_at + timedelta(seconds=self.age_seconds)
 
 
@@ -121,14 +121,14 @@ class Health(Generic[ProbeRowType, CircuitRowType]):
     """The health of callees of one kind, kept by the statements of the app that has their table.
 
     `claim_probe` takes `id` and `claim_seconds`, and returns a row to one process only. `update_circuit` takes `id`,
-    `state`, `failures`, `open_until` and `failure` (None: the call succeeded), and returns the state that is kept.
+    `state`, `failures`, `open_until` and `failure` (None: the call succeeded), and returns the stored state.
     """
 
     claim_probe: Statement[ProbeRowType]
     update_circuit: Statement[CircuitRowType]
 
     async def may_call(self, callee: Callee) -> bool:
-        """Whether to call now. A callee whose open time is over gets one probe, from one process."""
+        """Whether this process may call now. After a callee's open time one process makes one probe."""
         if not callee.circuit.may_call(callee.now()):
             return False
         if callee.circuit.state == "healthy":
@@ -139,9 +139,9 @@ class Health(Generic[ProbeRowType, CircuitRowType]):
         return bool(rows)
 
     async def note(self, callee: Callee, answer: Answer, *, keep_success: bool = False) -> None:
-        """Keeps what a call shows of the callee's health.
+        """Records the outcome of a call in the callee's health.
 
-        A success of a healthy one changes nothing, and is written only with `keep_success`.
+        A success of a healthy callee changes no state, and is written only with `keep_success`.
         """
         circuit = callee.circuit.after(callee.now(), answer)
         if circuit == callee.circuit and not (answer.ok and keep_success):

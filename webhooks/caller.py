@@ -1,4 +1,4 @@
-"""Calls a foreign server: one request, one deadline for all of it, and an `Answer` whatever the server does."""
+"""Calls a foreign server: one request with one deadline, and an `Answer` whatever the server does."""
 
 import asyncio
 import contextlib
@@ -21,9 +21,9 @@ from webhooks.endpoint_answers import Answer, Outcome, ahead_seconds, retry_afte
 __all__ = ["Answer", "Caller"]
 
 MAX_ANSWER_BYTES = 65_536
-# Below the 64 KiB at which aiohttp's writer waits for the server to read: the first write must not wait.
+# Bytes of the first write. It must not wait, and aiohttp's writer waits for the server to read from 64 KiB on.
 WRITE_BYTES = 32_768
-# Entered while the beginning of a request is written.
+# A context that is entered while the first bytes of a request are written.
 Guard = Callable[[], contextlib.AbstractAsyncContextManager[None]]
 HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "identity", "User-Agent": "mqbroker"}
 
@@ -69,14 +69,14 @@ class Caller:
         *,
         now: datetime | None = None,
     ) -> Answer:
-        """POST UTF-8 JSON, signed with every secret at the time `now`. An answer may have 64 KiB + `allowance_bytes`.
+        """Posts UTF-8 JSON, signed with each secret at the time `now`. An answer may have 64 KiB + `allowance_bytes`.
 
-        `now` is the database's time: a server refuses a signature that is minutes off, as a worker's clock may be.
-        Without it the time is this process's.
+        `now` is the database's time, because a server refuses a signature whose time is minutes off, and a worker's
+        clock may be wrong. None: the time of this process.
 
-        Raises nothing for what a server does. Redirects are not followed and nothing is decompressed: both are
-        answers like any other. The request is written within `guard()`: when that raises, the server is not asked.
-        Raises `SecretIllegal` for a secret that should not have been stored.
+        Raises nothing for the server's behaviour. Redirects are not followed and bodies are not decompressed: both are
+        answers like any other. The request is written within `guard()`: when the guard raises, the server is not asked.
+        Raises SecretIllegal for a stored secret that cannot sign.
         """
         signed_at = now or datetime.now(UTC)
         headers = HEADERS | signing.headers(webhook_id, payload, secrets, signed_at)
@@ -100,8 +100,8 @@ class Caller:
         try:
             return await _send_and_read(self._keeping, url, headers, request(), exchange)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-            # A server may close a kept connection just as it is used again: the request is not at fault. To send it
-            # twice does no harm: a check is a question, a push is at least once, and both have the same webhook-id.
+            # A server may close a kept connection just when the next request uses it. The request is sent again on a
+            # new connection. This does no harm: a check only asks, a push is at least once, the webhook-id is the same.
             if isinstance(error, aiohttp.ClientConnectorError) or not exchange.kept or exchange.status is not None:
                 raise
         exchange.written = exchange.whole = False
@@ -124,7 +124,7 @@ def _answer(exchange: Exchange, outcome: Outcome, reason: str, body: bytes, seco
 
 
 class _TooLarge(Exception):
-    """The answer has more bytes than are read."""
+    """The answer is larger than the limit."""
 
 
 # uvloop raises RuntimeError where asyncio's own loop raises OSError.
@@ -132,7 +132,7 @@ _FAILURES = (aiohttp.ClientError, OSError, ValueError, RuntimeError, _TooLarge)
 
 
 class _Body(aiohttp.Payload):
-    """The request's body. It notes when the request is written to a connection; aiohttp has no other place for that."""
+    """The request's body. It notes when the request is written to a connection, because aiohttp has no other hook."""
 
     _autoclose = True
 
@@ -147,7 +147,7 @@ class _Body(aiohttp.Payload):
 
     async def write(self, writer: AbstractStreamWriter) -> None:
         async with self._guard():
-            # Together with the headers, which aiohttp keeps back until then.
+            # aiohttp writes the headers together with these first bytes.
             await writer.write(self._value[:WRITE_BYTES])
             self._exchange.written = True
         for start in range(WRITE_BYTES, len(self._value), WRITE_BYTES):
@@ -193,7 +193,7 @@ def _answered(exchange: Exchange) -> tuple[Outcome, str]:
 
 
 def _failed(error: Exception, exchange: Exchange, timeout_seconds: float) -> tuple[Outcome, str]:
-    """The outcome of a call that brought no whole answer, and a sentence that says why."""
+    """The outcome of a call without a complete answer, and a sentence with the reason."""
     match error:
         case TimeoutError():
             when = "before it was asked" if not exchange.written else "before its whole answer came"

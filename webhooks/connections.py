@@ -1,4 +1,4 @@
-"""Connections to foreign servers: opened only to allowed addresses, kept for the next call, never waited for."""
+"""Connections to foreign servers: opened only to allowed addresses, kept for the next call, closed without a wait."""
 
 import asyncio
 import functools
@@ -18,17 +18,17 @@ from aiohttp.http import RawResponseMessage
 
 from webhooks.addresses import Networks, forbidden_kind, look_up
 
-# A bound on file descriptors. The slots of calls keep far below it; a wait here counts towards the call's deadline.
+# Bounds the file descriptors. The slots of calls stay far below; a wait for a connection counts in the call's deadline.
 MAX_CONNECTIONS = 1_000
-# Shorter than common servers allow (uvicorn and Node 5 s): a kept connection is seldom closed by the server first.
+# Shorter than the 5 s of uvicorn and Node, so that the server seldom closes a kept connection first.
 KEEP_SECONDS = 4.0
-# A name server that hangs holds a thread for its own time-out, 10 s and more; aiohttp looks a name up once at a time.
+# A slow name server occupies a thread for its time-out, 10 s and more; aiohttp looks up a name only once at a time.
 LOOKUP_THREADS = 16
 DNS_CACHE_SECONDS = 10
-# More than an honest server sends before its answer (100 Continue, 103 Early Hints).
+# More interim answers (100 Continue, 103 Early Hints) than a correct server sends. With more the connection is closed.
 MAX_INTERIM_ANSWERS = 16
-# What a server may send beside the bytes of its answer: heads, and what frames chunks of a few bytes each. An honest
-# one sends far less; extensions of chunks and trailers have no end of their own.
+# Bytes that a server may send in addition to the body: heads, and the framing of small chunks. A correct server sends
+# far less. The limit is needed because chunk extensions and trailers are otherwise unlimited.
 HEADS_BYTES = 128 * 1024
 FRAMED_TIMES = 8
 
@@ -37,24 +37,24 @@ FRAMED_TIMES = 8
 class Exchange:
     """The state of one request so far."""
 
-    #: The request went over a connection kept from an earlier call, which the server may have just closed.
+    #: Whether the request uses a connection of an earlier call, which the server may have just closed.
     kept: bool = True
-    #: The headers and the beginning of the body were written to a connection.
+    #: Whether the headers and the beginning of the body were written to a connection.
     written: bool = False
-    #: Written to its last byte: before that, no server can have read the whole request.
+    #: Whether the last byte was written. Before that, no server can have read the whole request.
     whole: bool = False
-    #: Why an address of the host was not connected to.
+    #: Why the connection to an address of the host was refused.
     forbidden: str | None = None
     status: int | None = None
     retry_after_seconds: float | None = None
-    #: Where a redirect points to.
+    #: The target of a redirect.
     location: str | None = None
     #: The time of the signature, and how far the server's clock is ahead of it.
     signed_at: datetime | None = None
     ahead_seconds: float | None = None
     #: Bytes that the answer may have.
     limit: int = 0
-    #: The server sent far more than such an answer.
+    #: Whether the server sent far more bytes than the limit.
     flooded: bool = False
 
 
@@ -63,7 +63,7 @@ exchange_under_way: ContextVar[Exchange] = ContextVar("exchange_under_way")
 
 
 def connector(allowed: Networks, tls: ssl.SSLContext, resolver: AbstractResolver, keep: bool) -> aiohttp.TCPConnector:
-    """A connector that checks each address when it connects to it, whatever the name resolved to before."""
+    """A connector that checks each address at the time of the connection, whatever earlier look-ups returned."""
     made = aiohttp.TCPConnector(
         ssl=tls,
         resolver=resolver,
@@ -72,13 +72,13 @@ def connector(allowed: Networks, tls: ssl.SSLContext, resolver: AbstractResolver
         socket_factory=functools.partial(_open_socket, allowed),
         **({"keepalive_timeout": KEEP_SECONDS} if keep else {"force_close": True}),
     )
-    # aiohttp has no public place for a protocol of one's own; the tests of Line fail if this one moves.
+    # aiohttp has no public way to set the protocol class; the tests of Line fail if this attribute moves.
     made._factory = cast("functools.partial[ResponseHandler]", functools.partial(Line, asyncio.get_running_loop()))
     return made
 
 
 def _open_socket(allowed: Networks, addr_info: aiohttp.AddrInfoType) -> socket.socket:
-    """The socket for one address, the same that the kernel then connects to."""
+    """A socket for one address. The kernel connects to the same address that is checked here."""
     family, kind, protocol, _, sockaddr = addr_info
     exchange = exchange_under_way.get()
     forbidden = forbidden_kind(ip_address(str(sockaddr[0])), allowed)
@@ -90,11 +90,11 @@ def _open_socket(allowed: Networks, addr_info: aiohttp.AddrInfoType) -> socket.s
 
 
 class Line(ResponseHandler):
-    """One connection, which closes when a server sends what no request asked for, or sends without an end.
+    """One connection, which closes when a server sends bytes without a request, or sends without end.
 
-    aiohttp parses and queues what comes over an idle connection without a limit (170 MB/s of memory and the event
-    loop held for 0.2 s at a time, in a trial with empty answers sent in a loop), and then takes the first of it, say
-    a proxy's 408 before it closes, for the answer to the next request.
+    aiohttp parses and queues bytes of an idle connection without a limit: 170 MB of memory a second, and an event loop
+    blocked for 0.2 s at a time, when a server sends empty answers in a loop. aiohttp then takes the first queued
+    answer, for instance a proxy's 408, for the answer to the next request.
     """
 
     _awaited = False
@@ -103,25 +103,25 @@ class Line(ResponseHandler):
     _left_bytes = 0
 
     def set_response_params(self, **params: Any) -> None:
-        """Called before a request is sent: one answer is awaited."""
+        """Notes, before a request is sent, that one answer is expected."""
         self._awaited, self._interim_answers = True, 0
         self._exchange = exchange_under_way.get()
         self._left_bytes = HEADS_BYTES + FRAMED_TIMES * self._exchange.limit
         super().set_response_params(**params)
 
     def data_received(self, data: bytes) -> None:
-        """Have what has come parsed, unless it is far more than an answer may have."""
+        """Parses received bytes, unless the server has sent far more than an answer may have."""
         self._left_bytes -= len(data)
         if self._left_bytes < 0 and self._exchange is not None:
             self._exchange.flooded = True
-            # Not abort(), after which the one who reads the answer would wait for its deadline.
+            # Not self.abort(): the reader of the answer would then wait until the deadline.
             if self.transport is not None:
                 self.transport.abort()
             return
         super().data_received(data)
 
     def feed_data(self, data: tuple[RawResponseMessage, aiohttp.StreamReader], size: int = 0) -> None:
-        """Queue the head of an answer that has come, if it is awaited."""
+        """Queues the head of a received answer, if an answer is expected."""
         interim = data[0].code < 200 and data[0].code != 101
         self._interim_answers += interim
         if not self._awaited or self._interim_answers > MAX_INTERIM_ANSWERS:
@@ -131,7 +131,7 @@ class Line(ResponseHandler):
         super().feed_data(data, size)
 
     def close(self) -> None:
-        """Close at once: with a server that does not read, an orderly close would wait for ever to send the rest."""
+        """Closes at once. With a server that does not read, an orderly close would wait for ever to send the rest."""
         self.abort()
 
 
@@ -159,5 +159,5 @@ class ThreadResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Let the threads end, without waiting for lookups under way."""
+        """Ends the threads without waiting for look-ups under way."""
         self._threads.shutdown(wait=False, cancel_futures=True)

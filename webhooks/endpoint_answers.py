@@ -9,7 +9,7 @@ Outcome = Literal["answered", "timeout", "refused", "forbidden_address", "too_la
 
 MAX_REASON_CHARACTERS = 200
 MAX_LOCATION_CHARACTERS = 80
-# Statuses that a framework or proxy gives before the function that was meant to answer runs.
+# Statuses that a framework or proxy answers before the server's own function runs.
 WAYS_OUT = {
     401: "its server wants a login: let requests through that bear the webhook's signature",
     403: "its server refused the request itself; in Django, mark the view csrf_exempt",
@@ -17,10 +17,10 @@ WAYS_OUT = {
     405: "this path takes no POST; register the URL at which checks are answered",
     413: "its server takes no request this large, not even without bodies; raise its limit",
 }
-# A signature is taken for five minutes (Standard Webhooks), by the clock of the server; these are refusals of it.
+# By Standard Webhooks a server accepts a signature for five minutes, by its own clock. These statuses refuse one.
 CLOCK_SECONDS = 240.0
 REFUSES_SIGNATURES = (400, 401, 403)
-# A `Retry-After` of a year would silence the endpoint for good; a day is longer than any maintenance.
+# The longest `Retry-After` that counts: a day is longer than any maintenance, and a year would stop all checks.
 MAX_RETRY_AFTER_SECONDS = 86_400.0
 
 
@@ -28,9 +28,9 @@ MAX_RETRY_AFTER_SECONDS = 86_400.0
 class Answer:
     """The outcome of one call.
 
-    `answered`: a whole answer, of any status. `timeout`: the deadline passed. `refused`: no connection (refused,
-    unreachable, unknown name). `forbidden_address`: only addresses that may not be called. `too_large`: more bytes
-    than allowed. `tls`: no trusted connection. `protocol`: connected, but what came was no whole HTTP answer.
+    `answered`: a complete answer, with any status. `timeout`: the deadline passed. `refused`: no connection (refused,
+    unreachable, unknown name). `forbidden_address`: the broker may call none of the addresses. `too_large`: more bytes
+    than allowed. `tls`: no trusted connection. `protocol`: connected, but without a complete HTTP answer.
     """
 
     outcome: Outcome
@@ -40,37 +40,37 @@ class Answer:
     #: One sentence for the history, printable, at most 200 characters.
     reason: str
     latency_ms: float
-    #: Known as soon as the headers came, so also with `too_large` or a `timeout` in the middle of the body.
+    #: Known when the headers were received, so also with `too_large`, or with a `timeout` within the body.
     status: int | None = None
     #: The whole body, not decoded; empty unless `answered`.
     body: bytes = b""
     #: From the `Retry-After` of a 429 or 503, at most a day.
     retry_after_seconds: float | None = None
-    #: The connection took the beginning of the request, but not its end.
+    #: Whether only the beginning of the request was written to the connection, and not its end.
     cut: bool = False
-    #: Of a redirect.
+    #: The target of a redirect.
     location: str | None = None
     #: How far the server's clock is ahead of the time of the signature, by the `Date` of the answer; None without one.
     ahead_seconds: float | None = None
 
     @property
     def payload_refused(self) -> bool:
-        """Whether the request was too large: by 413, or by a server that hung up while it was being sent."""
+        """Whether the request was too large: the server answered 413, or closed the connection during the request."""
         return self.status == 413 or (self.outcome == "protocol" and self.cut)
 
     @property
     def is_gone(self) -> bool:
-        """Whether the server wants no more calls: by 410. `endpoint_health` disables it then."""
+        """Whether the server answered 410 and wants no more calls. `endpoint_health` then disables the endpoint."""
         return self.status == 410
 
     @property
     def ok(self) -> bool:
-        """A whole answer with a 2xx status; the body is not read here."""
+        """Whether the answer is complete and has a 2xx status, whatever its body."""
         return self.outcome == "answered" and self.status is not None and 200 <= self.status < 300
 
 
 def way_out(answer: Answer) -> str | None:
-    """What to change when an answer shows that no check function was reached (3xx, 401, 403, 404, 405, 413)."""
+    """What the operator should change when the answer (3xx, 401, 403, 404, 405, 413) came from no check function."""
     status = answer.status or 0
     if status in REFUSES_SIGNATURES and abs(ahead := answer.ahead_seconds or 0.0) > CLOCK_SECONDS:
         off = f"{abs(ahead):,.0f} s {'ahead of' if ahead > 0 else 'behind'} the database's"
@@ -82,7 +82,7 @@ def way_out(answer: Answer) -> str | None:
 
 
 def sentence(text: str) -> str:
-    """Text from a foreign server as one line that is safe in a log, on a page and in a PostgreSQL text column."""
+    """A foreign server's text as one line that is safe in a log, on a page and in a PostgreSQL text column."""
     line = "".join(character if character.isprintable() else " " for character in text[: 4 * MAX_REASON_CHARACTERS])
     line = " ".join(line.split())
     return line if len(line) <= MAX_REASON_CHARACTERS else line[: MAX_REASON_CHARACTERS - 1] + "…"
@@ -100,7 +100,7 @@ def retry_after_seconds(header: str | None, now: datetime) -> float | None:
 
 
 def ahead_seconds(header: str | None, now: datetime) -> float | None:
-    """How far the time of a header, such as `Date`, is ahead of now; None for no time."""
+    """Seconds by which the time in a header such as `Date` is ahead of `now`; None without a valid time."""
     try:
         at = parsedate_to_datetime(header or "")
         return ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds()

@@ -1,6 +1,6 @@
-"""The health of an endpoint: what each answer changes, and when it may be called again. 410 Gone disables it.
+"""The health of an endpoint: how each answer changes it, and when the endpoint may be called again. 410 disables it.
 
-Pure: time is an argument, by the database's clock. A state is the columns of a row that all workers share.
+Pure functions: the time, by the database's clock, is an argument. All workers share the state: columns of a row.
 """
 
 from dataclasses import dataclass, replace
@@ -28,35 +28,35 @@ class Circuit:
     """
 
     state: State = "healthy"
-    #: Failures in a row that count; those of calls that were under way when it opened don't.
+    #: Failures in a row, without failures of calls that were under way when the circuit opened.
     failures: int = 0
-    #: Not called before this time. In `half_open`: when its probe must have ended, so that a worker that dies during
-    #: the probe does not silence the endpoint for good. None when healthy or disabled.
+    #: The endpoint is not called before this time. In `half_open`: the time when the probe must have ended, so that the
+    #: endpoint is called again even if a worker dies during the probe. None when healthy or disabled.
     open_until: datetime | None = None
 
     def may_call(self, now: datetime) -> bool:
-        """Whether a call may begin. Unless healthy, `probing` is stored first, by compare-and-set: one process wins."""
+        """Whether a call may begin. Unless healthy, the caller first stores `probing` by compare-and-set: one wins."""
         return self.state != "disabled" and (self.open_until is None or now >= self.open_until)
 
     def probing(self, now: datetime, claim_seconds: float) -> "Circuit":
-        """The state to store before a call that `may_call` allows; itself when healthy.
+        """The state to store before a call that `may_call` allows; the same state when healthy.
 
-        `claim_seconds` is the longest that the call may take, with the time to store its outcome.
+        `claim_seconds` is the longest time of the call plus the time to store its outcome.
         """
         if self.state in ("healthy", "disabled"):
             return self
         return replace(self, state="half_open", open_until=now + timedelta(seconds=claim_seconds))
 
     def after(self, now: datetime, answer: Answer) -> "Circuit":
-        """The state after a call, which succeeded if it was answered 2xx."""
+        """The state after a call. A 2xx answer is a success."""
         return self.after_success(now) if answer.ok else self.after_failure(now, answer)
 
     def after_success(self, now: datetime) -> "Circuit":
-        """Healthy, unless disabled: a late success of an earlier call does not undo 410 Gone."""
+        """The state after a success: healthy. A disabled endpoint stays disabled, because the success may be older."""
         return self if self.state == "disabled" else Circuit()
 
     def after_failure(self, now: datetime, answer: Answer) -> "Circuit":
-        """The state after a call that did not succeed, asked or not."""
+        """The state after a failed call, whether or not the request was written."""
         if self.state == "disabled":
             return self
         if answer.is_gone:
@@ -70,12 +70,12 @@ class Circuit:
         return Circuit("open", failures, now + timedelta(seconds=wait)) if wait else Circuit("healthy", failures)
 
     def _not_before(self, now: datetime, seconds: float) -> "Circuit":
-        """A failure of a call that was under way when the circuit opened: it can only ask for more time."""
+        """The state after a failure of a call that was under way when the circuit opened: only a later `open_until`."""
         later = now + timedelta(seconds=seconds)
         return self if self.open_until and later <= self.open_until else replace(self, open_until=later)
 
 
 def open_seconds(failures: int) -> float:
-    """How long a circuit stays open after so many failures in a row: 5 s, doubling with each failed probe, to 5 min."""
+    """Seconds for which a circuit is open after failures in a row: 5 s, doubled by each failed probe, at most 5 min."""
     doublings = min(max(failures - FAILURES_TO_OPEN, 0), 16)
     return min(FIRST_OPEN_SECONDS * 2.0**doublings, MAX_OPEN_SECONDS)

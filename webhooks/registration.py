@@ -1,4 +1,4 @@
-"""What an operator registers and changes of a callee: its URL and secret are validated, its circuit is closed."""
+"""Registration of callees by operators: validates URL and secret; a change resets the circuit to healthy."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -24,7 +24,7 @@ CONCURRENCY = fields.Whole("concurrency", "Calls at once", help="Calls at a time
 def validate(given: Mapping[str, Any]) -> None:
     """Raises MessageIllegal for a `url` that may not be called, or a `secret` that cannot sign.
 
-    Waits for DNS 2 s at most.
+    Waits at most 2 s for DNS.
     """
     try:
         if "url" in given:
@@ -43,9 +43,9 @@ class Registered(Protocol):
 
 
 def changes(registered: Registered, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns to write for a change by an operator, which is the way out of `disabled`: the circuit is closed.
+    """The columns that an operator's change writes. The change makes the callee healthy, also when it was disabled.
 
-    A new `secret` keeps the one before as `previous_secret`; a `secret` of None counts as not given.
+    With a new `secret` the old secret becomes `previous_secret`. A `secret` of None counts as not given.
     """
     found = {name: value for name, value in given.items() if not (name == "secret" and value is None)}
     if found.get("secret", registered.secret) != registered.secret:

@@ -1,4 +1,4 @@
-"""The results of an answer, `{"results": [...]}`: servers answer checks and pushes alike."""
+"""The results in an answer, `{"results": [...]}`, the same form for checks and pushes."""
 
 import contextlib
 from typing import TypeVar
@@ -12,18 +12,18 @@ Result = TypeVar("Result")
 
 
 class NoResults(ValueError):
-    """The answer holds no results that can be relied on; the text ends the sentence "It answered 200, but …"."""
+    """The answer has no readable results. The text completes the sentence "It answered 200, but …"."""
 
 
 class _Results(msgspec.Struct):
-    # Each is decoded by itself, so that a bad one spoils no other.
+    # Each result is decoded separately, so that an invalid result does not make the others unreadable.
     results: list[msgspec.Raw]
 
 
 def results_of(body: bytes, kind: type[Result]) -> list[Result]:
-    """The results of an answer in their order, without those that are no `kind`.
+    """The results of an answer in their order; results that are no valid `kind` are left out.
 
-    Raises NoResults for a body of another shape, or with a name twice in one object, which has two meanings.
+    Raises NoResults for a body of another shape, or for an object that has a name twice, which is ambiguous.
     """
     try:
         given = msgspec.json.decode(body, type=_Results).results

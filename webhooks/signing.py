@@ -1,4 +1,4 @@
-"""Signs requests as Standard Webhooks asks (https://www.standardwebhooks.com), so that a server can trust a call."""
+"""Signs requests by Standard Webhooks (https://www.standardwebhooks.com), so that a server can trust a call."""
 
 import base64
 import binascii
@@ -16,7 +16,7 @@ MIN_SECRET_BYTES, MAX_SECRET_BYTES = 24, 64
 
 
 class SecretIllegal(ValueError):
-    """A secret that can't sign. The sentence does not repeat it."""
+    """A secret that can't sign. The error's sentence does not contain the secret."""
 
     code = "message_illegal"
 
@@ -33,7 +33,7 @@ def make_secret() -> str:
 
 
 def check_secret(secret: str) -> None:
-    """Raise `SecretIllegal` for a secret that can't sign."""
+    """Raises SecretIllegal for a secret that can't sign."""
     if not secret.startswith(PREFIX):
         raise SecretIllegal
     text = secret[len(PREFIX) :].rstrip("=")  # With or without padding, as the library reads it.
@@ -48,7 +48,7 @@ def check_secret(secret: str) -> None:
 def headers(webhook_id: str, payload: bytes, secrets: Sequence[str], at: datetime) -> dict[str, str]:
     """The three `webhook-*` headers of a UTF-8 payload. `at` must be UTC.
 
-    One signature for each secret, so that during a rotation the old one and the new one both verify.
+    There is one signature for each secret, so that during a rotation a server can verify with either secret.
     """
     text = payload.decode()
     return {
@@ -58,7 +58,7 @@ def headers(webhook_id: str, payload: bytes, secrets: Sequence[str], at: datetim
     }
 
 
-# Decoding and checking a key costs more than using it on a small payload.
+# Cached, because decoding and checking a key costs more than signing a small payload.
 @lru_cache(maxsize=4_096)
 def _webhook(secret: str) -> Webhook:
     check_secret(secret)

@@ -1,4 +1,4 @@
-"""Bounds the calls under way in this process: their number per endpoint, and the bytes that all of them hold."""
+"""Bounds the calls under way in this process: their number per endpoint, and the bytes that they hold together."""
 
 import asyncio
 from collections import deque
@@ -16,7 +16,7 @@ class _EndpointSlots:
     waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
 
     def fill(self) -> None:
-        """Give free slots to the calls that have waited longest."""
+        """Gives free slots to the calls that have waited longest."""
         while self.waiting and self.held < self.limit:
             waiter = self.waiting.popleft()
             if not waiter.done():
@@ -29,10 +29,10 @@ class _EndpointSlots:
 
 
 class Slots:
-    """Slots of each endpoint, first come first served. One per process, used from one event loop.
+    """The slots of each endpoint, first come first served. One object per process, used from one event loop.
 
-    Not `asyncio.Semaphore`: an operator may change the limit while calls are under way; after a lower one those calls
-    end, and fewer begin. The waiting calls are bounded by the claims of their callers.
+    Not `asyncio.Semaphore`, because an operator may change the limit while calls are under way: with a lower limit
+    these calls finish, and fewer calls begin. The callers' claims bound the number of waiting calls.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Slots:
 
     @asynccontextmanager
     async def hold(self, endpoint_id: Hashable, limit: int) -> AsyncIterator[None]:
-        """Wait for a slot of the endpoint, whose limit is now `limit` (at least 1), and hold it."""
+        """Waits for a slot of the endpoint, whose limit is now `limit` (at least 1), and holds the slot."""
         slots = self._endpoints.setdefault(endpoint_id, _EndpointSlots(limit))
         slots.limit = max(limit, 1)
         slots.fill()
@@ -55,7 +55,7 @@ class Slots:
                 self._endpoints.pop(endpoint_id, None)
 
     async def _take(self, slots: _EndpointSlots) -> None:
-        if slots.held < slots.limit:  # Then no call waits: a slot that is given back goes to a waiting call at once.
+        if slots.held < slots.limit:  # No call waits then, because a free slot goes to a waiting call at once.
             slots.held += 1
             return
         waiter = asyncio.get_running_loop().create_future()
@@ -66,15 +66,15 @@ class Slots:
             if waiter in slots.waiting:
                 slots.waiting.remove(waiter)
             elif not waiter.cancelled():
-                slots.give_back()  # The slot was given at the same moment, and is returned nowhere else.
+                slots.give_back()  # The slot was given at the moment of the cancellation; only this line returns it.
             raise
 
 
 class Allowance:
-    """Bytes that may be held at once, first come first served. One per process, used from one event loop.
+    """Bytes that calls may hold at once, first come first served. One object per process, used from one event loop.
 
-    Sizes up to SMALL_BYTES do not wait: many large ones at slow servers must not delay the small ones. A size above the
-    total waits until nothing else is held, and then takes the whole.
+    Calls up to SMALL_BYTES do not wait, so that large calls to slow servers do not delay them. A call above the total
+    waits until no other call holds bytes, and then takes the total.
     """
 
     def __init__(self, total_bytes: int) -> None:
@@ -83,9 +83,9 @@ class Allowance:
 
     @asynccontextmanager
     async def hold(self, size: int, wait_seconds: float) -> AsyncIterator[None]:
-        """Waits until so many bytes are free, and holds them.
+        """Waits until `size` bytes are free, and holds the bytes.
 
-        Raises TimeoutError when they are not free within `wait_seconds`.
+        Raises TimeoutError when the bytes are not free within `wait_seconds`.
         """
         wanted = 0 if size <= SMALL_BYTES else min(size, self._total)
         async with asyncio.timeout(wait_seconds):
@@ -104,7 +104,7 @@ class Allowance:
         try:
             await waiter
         except asyncio.CancelledError:
-            # Bytes that were given at the same moment are returned nowhere else; if none were, the next may fit now.
+            # Returns bytes that were given at the moment of the cancellation; else lets the next waiting call try.
             self._give_back(0 if waiter.cancelled() else wanted)
             raise
 

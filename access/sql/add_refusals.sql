@@ -1,5 +1,5 @@
--- Add the requests that a process refused since it last did so to the rows of their keys. Rows are locked in id order, so
--- that two processes do not deadlock; a key that was revoked meanwhile is passed over.
+-- Add the requests that a process has refused since its last report to the rows of their keys. Rows are locked in id
+-- order, so that two processes do not deadlock. A key that was revoked meanwhile is skipped.
 WITH counted AS (
     SELECT k.id, r.refused
     FROM unnest(%(id)s::bigint [], %(refused)s::bigint []) AS r (id, refused)

@@ -1,4 +1,4 @@
--- Find the holder of an API key by the key's digest, with the limits of its namespace. An expired key is as good as none,
+-- Find the holder of an API key by the key's digest, with the limits of its namespace. No row for a key that is expired
 -- by the database's clock.
 SELECT
     k.id, k.name, k.scopes, k.messages_per_second, k.bytes_per_second, k.max_undecided, k.namespace,
