@@ -1,1 +1,1 @@
-"""The operator's console: sees everything below, acts only by calling it."""
+"""The operator's console: reads all apps below, and changes things only by calling the apps' functions."""

@@ -1,4 +1,4 @@
-"""The configuration as the admin shows it: tables to read, which the API changes; users to manage."""
+"""The configuration in Django's admin: read-only tables, which the API changes, and the users of the console."""
 
 from django.contrib import admin
 from django.contrib.auth.models import Group, User
@@ -18,7 +18,7 @@ from transactions.models import Endpoint, ProducerGroup
 
 
 class ReadOnlyAdmin(ConsoleAdmin):
-    """A table that every operator may read, and that is not changed here."""
+    """A table that each console user may read and the admin does not change."""
 
     actions = None
 
@@ -40,7 +40,7 @@ class ReadOnlyAdmin(ConsoleAdmin):
 
 @admin.register(Topic)
 class TopicAdmin(ReadOnlyAdmin):
-    """Topics as they are configured; their queues have a page of their own."""
+    """The configuration of topics; their queues have a separate page."""
 
     list_display = ("name", "queues", "permission", "reserved_hours", CREATED)
     search_fields = ("name",)
@@ -49,7 +49,7 @@ class TopicAdmin(ReadOnlyAdmin):
 
 @admin.register(ProducerGroup)
 class ProducerGroupAdmin(ReadOnlyAdmin):
-    """Producer groups as they are configured; what they have pending has a page of its own."""
+    """The configuration of producer groups; their pending transactions have a separate page."""
 
     list_display = ("name", "reject_transaction_message", "max_undecided", "checks_paused", CREATED)
     search_fields = ("name",)
@@ -58,7 +58,7 @@ class ProducerGroupAdmin(ReadOnlyAdmin):
 
 @admin.register(Endpoint)
 class EndpointAdmin(ReadOnlyAdmin):
-    """Endpoints and how they are. Their secrets are never shown."""
+    """Endpoints and their health. Secrets are never shown."""
 
     list_display = (
         "url",
@@ -84,7 +84,7 @@ class EndpointAdmin(ReadOnlyAdmin):
 
 @admin.register(ConsumerGroup)
 class ConsumerGroupAdmin(ReadOnlyAdmin):
-    """Consumer groups as they are configured; their lag has a page of its own."""
+    """The configuration of consumer groups; their lag has a separate page."""
 
     list_display = ("name", "start_at", "ordered", "max_reconsume_times", "paused", CREATED)
     search_fields = ("name",)
@@ -113,7 +113,7 @@ class SegmentAdmin(ReadOnlyAdmin):
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ReadOnlyAdmin):
-    """API keys by name. A key itself is kept nowhere, and its digest is not shown."""
+    """API keys by name. The key itself is not stored, and its digest is not shown."""
 
     list_display = ("name", "hint", "namespace", "shown_scopes", "shown_limits", "refused", CREATED, "shown_expiry")
     search_fields = ("name",)
@@ -153,6 +153,6 @@ class ApiKeyAdmin(ReadOnlyAdmin):
         return readable.clock(key.expires_at) if key.expires_at else None
 
 
-# Roles are groups of Django's, given by the form of a user: they have no page of their own.
+# Roles are Django groups, which the form of a user sets, so the admin has no page of groups.
 admin.site.unregister([Group, User])
 admin.site.register(User, users.ConsoleUserAdmin)

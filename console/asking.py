@@ -1,4 +1,4 @@
-"""What an operator asks for: the kind of an action, its targets or its filter, its parameters and the reason."""
+"""The request for an action: its kind, its targets or filter, its parameters and the reason."""
 
 import uuid
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ MOST = (Whole("most", "Most", least=0, most=999_999_999),)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a request asks for. `most`: only the first that match, as a canary."""
+    """A request for an action. `most`: change only the first `most` matching targets, as a canary."""
 
     kind: Stepwise
     targets: list[str]
@@ -31,12 +31,12 @@ class Asked:
 
     @property
     def changes(self) -> list[tuple[str, str, str]] | None:
-        """What is set, with the texts before and after; None where the form is not filled in, or sets no columns."""
+        """The changed values, as label, text before and text after; None for an incomplete form or without columns."""
         return self.form.changes if self.kind.standing and self.form.is_valid() else None
 
     @property
     def has_parameters(self) -> bool:
-        """Whether everything but the reason is given, and something would change."""
+        """Whether all but the reason is given, and the action would change a value."""
         would_change = self.kind.makes or not self.kind.standing or bool(self.form.values)
         return self.form.is_valid() and would_change and bool(self.targets or self.all)
 
@@ -47,9 +47,9 @@ class Asked:
 
 
 def given_by(request: HttpRequest) -> QueryDict:
-    """What the form holds, or else the address.
+    """The values of the posted form, or else of the address.
 
-    Raises MessageIllegal for a NUL, which no name, reason or value holds.
+    Raises MessageIllegal for a NUL character, which no name, reason or value may contain.
     """
     given = request.POST if request.method == "POST" else request.GET
     if any("\0" in text for _, texts in given.lists() for text in texts):
@@ -58,14 +58,14 @@ def given_by(request: HttpRequest) -> QueryDict:
 
 
 def texts_of(given: QueryDict) -> dict[str, str]:
-    """The texts of a form or an address; several of one name are a list of words."""
+    """The texts of a form or an address by name; several texts of one name are joined as a list of words."""
     return {name: " ".join(filter(None, map(str, texts))) for name, texts in given.lists()}
 
 
 def targets_of(kind: Stepwise, given: QueryDict) -> list[str]:
-    """The targets that a request names, as the audit calls them; none for all that match.
+    """The targets that a request names, in the audit's form; none for an action on all that match.
 
-    Raises MessageIllegal for none, unless the kind asks for a new name.
+    Raises MessageIllegal without a target, unless the kind asks for a new name.
     """
     if given.get("all") == "1":
         return []
@@ -78,10 +78,10 @@ def targets_of(kind: Stepwise, given: QueryDict) -> list[str]:
 
 
 def read(kind: Stepwise, given: QueryDict, *, posted: bool) -> Asked:
-    """What the address, or the form that was posted, asks for.
+    """The request for an action in the address or in the posted form.
 
-    Raises what the registry of a target refuses, and MessageIllegal for a filter that holds none, or for what is wrong
-    in parameters that are not shown again.
+    Raises the refusal of a target's registry, MessageIllegal for a filter without matching targets, and MessageIllegal
+    for an invalid parameter that the form does not show again.
     """
     texts, takes_all, targets = texts_of(given), given.get("all") == "1", targets_of(kind, given)
     standing = kind.standing(targets[0]) if kind.standing and targets else None
@@ -99,7 +99,7 @@ def read(kind: Stepwise, given: QueryDict, *, posted: bool) -> Asked:
 
 
 def target_of(kind: Stepwise, text: str) -> str:
-    """A target as the audit calls it."""
+    """A target in the audit's form."""
     if not kind.by_id:
         return text.strip()[:MAX_TEXT]
     try:

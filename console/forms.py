@@ -1,4 +1,4 @@
-"""The forms of actions: `django.forms` of the fields that registries declare."""
+"""The forms of actions: Django forms with inputs for the fields that registries declare."""
 
 import json
 import re
@@ -29,7 +29,7 @@ class Wide(forms.TextInput):
 
 
 class Offered(Wide):
-    """A list of words: a box to tick for each of those that are offered, and an input for others. All have one name."""
+    """A list of words: a checkbox for each offered word, and an input for other words, all with the same name."""
 
     template_name = "console/offered.html"
 
@@ -38,7 +38,7 @@ class Offered(Wide):
         self.offered = offered
 
     def use_required_attribute(self, initial: Any) -> bool:
-        """No: a box that is ticked is enough."""
+        """False, because a ticked checkbox is enough without text in the input."""
         return False
 
     def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class Offered(Wide):
 
 
 class Written(forms.Field):
-    """An input of a text that a value is read from and written as."""
+    """An input whose text is converted to a value and back."""
 
     def prepare_value(self, value: Any) -> Any:
         return value if value is None or isinstance(value, str) else self.write(value)
@@ -64,11 +64,11 @@ class Written(forms.Field):
         return bool(self.prepare_value(initial) != self.prepare_value(self.to_python(data)))
 
     def read(self, text: str) -> Any:
-        """The value of a text that is not empty. Raises ValidationError. Each kind of input has its own."""
+        """The value of a text that is not empty. Raises ValidationError. Subclasses define it."""
         raise NotImplementedError
 
     def write(self, value: Any) -> str:
-        """The text that `read` turns into this value. Each kind of input has its own."""
+        """The text that `read` converts to this value. Subclasses define it."""
         raise NotImplementedError
 
 
@@ -87,7 +87,7 @@ class YesOrNo(Written):
 
 
 class Words(Written):
-    """Words of a pattern, apart by blanks or commas; by commas alone where a word may hold blanks."""
+    """Words that match a pattern, separated by blanks or commas; only by commas where a word may contain blanks."""
 
     widget = Wide
 
@@ -110,9 +110,9 @@ class Words(Written):
 
 
 class Moment(Written):
-    """A time of UTC, or with its zone, kept as ISO 8601 in UTC: the parameters of an action are JSON."""
+    """A time in UTC or with its zone. The value is ISO 8601 text in UTC, because an action's parameters are JSON."""
 
-    # The browser shows a calendar, and gives a time without a zone.
+    # The browser shows a calendar, which sends a time without a zone.
     widget = forms.DateTimeInput(attrs={"type": "datetime-local", "step": "1"})
 
     def __init__(self, **options: Any) -> None:
@@ -128,7 +128,7 @@ class Moment(Written):
             raise ValidationError("It is no time, such as 2027-01-31T12:00:00Z.") from problem
 
     def prepare_value(self, value: Any) -> Any:
-        """As the browser's calendar takes it; what is no time stays as it was typed."""
+        """The text for the browser's calendar; a text that is no time is shown as it was typed."""
         if value in (None, ""):
             return value
         try:
@@ -142,7 +142,7 @@ class Moment(Written):
 
 
 class Json(Written):
-    """An object in JSON, or a text where that may be given, too."""
+    """An object in JSON, or a plain text where the field allows a text."""
 
     widget = Wide
 
@@ -193,9 +193,9 @@ def made(one: fields.Field) -> forms.Field:
 
 
 class Parameters(forms.Form):
-    """The parameters of an action, prefilled with `standing`, the columns that they change.
+    """The form of an action's parameters, prefilled with `standing`, the current columns that they change.
 
-    `given` fills it in once it holds what is needed; until then, as in a link, it prefills the form as well.
+    A complete `given` is the filled-in form; an incomplete one, as in a link, only prefills the form.
     """
 
     def __init__(
@@ -218,12 +218,12 @@ class Parameters(forms.Form):
 
     @cached_property
     def values(self) -> dict[str, Any]:
-        """What is set, by column: values other than those that stand."""
+        """The values to set, by column: values that differ from the current ones."""
         return {name: self.cleaned_data[name] for name in self.changed_data} if self.is_valid() else {}
 
     @property
     def changes(self) -> list[tuple[str, str, str]]:
-        """The label of each value that is set, with the texts before and after."""
+        """The label of each changed value, with the texts before and after the change."""
         return [
             (str(self.fields[name].label), self._text(name, self.initial[name]), self._text(name, value))
             for name, value in self.values.items()
@@ -231,15 +231,15 @@ class Parameters(forms.Form):
 
     def _text(self, name: str, value: object) -> str:
         text = self.fields[name].prepare_value(value)
-        # What the calendar takes says no zone.
+        # The calendar's text has no zone.
         zone = " UTC" if text and isinstance(self.fields[name], Moment) else ""
         return "" if text is None else f"{text}{zone}"
 
 
 def read(declared: Sequence[fields.Field], given: Mapping[str, str]) -> dict[str, Any]:
-    """The values of an address, by column, without those that it leaves out.
+    """The values of the fields in an address, by column; fields that the address leaves out are missing.
 
-    Raises MessageIllegal, which names the first field that is wrong.
+    Raises MessageIllegal, which names the first invalid field.
     """
     form = Parameters(declared, given, posted=True)
     for name, errors in form.errors.items():

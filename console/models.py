@@ -1,4 +1,4 @@
-"""The console's own table: how often a password may still be tried."""
+"""The console's own table, which limits attempts at passwords."""
 
 from django.db import models
 from django.db.models.functions import Now
@@ -7,11 +7,10 @@ SLOTS = 65_536
 
 
 class SignInLimit(models.Model):
-    """What is left of the attempts of some user names, addresses and browsers: those whose hash is this slot.
+    """The remaining attempts of the user names, addresses and browsers whose hash is this slot.
 
-    An attempt moves `free_at` on by the time after which it comes back; a row whose `free_at` is past has all of its
-    attempts. There are as many rows as slots at most, so that no guesser makes the table grow and nothing has to clear
-    it.
+    An attempt adds to `free_at` the time after which the attempt is available again; a row whose `free_at` is past has
+    all its attempts. The table has at most one row per slot, so guesses cannot make it grow, and no work clears it.
     """
 
     slot = models.IntegerField(primary_key=True)

@@ -29,7 +29,7 @@ AGE = re.compile(r"(\d{1,9})([smhd])")
 
 @dataclass
 class Typed:
-    """What was typed, word by word; `problems` says what was not understood, in sentences."""
+    """The typed words; `problems` has a sentence about each word that was not understood."""
 
     text: str
     id: UUID | None = None
@@ -43,7 +43,7 @@ class Typed:
     problems: list[str] = field(default_factory=list)
 
     def whole(self, name: str) -> str:
-        """The whole name of a topic or a group that was typed."""
+        """The whole name of a typed topic or group."""
         return namespaces.wrapped(self.namespace, name) if self.namespace else name
 
     @property
@@ -53,7 +53,7 @@ class Typed:
 
 
 def parse(text: str) -> Typed:
-    """What a text asks for. Each word counts once; of two, the later."""
+    """Parses a text. When a word is given twice, the later one counts."""
     typed = Typed(text=" ".join(text.split()))
     for word in typed.text.split():
         name, colon, value = word.partition(":")

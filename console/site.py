@@ -1,4 +1,4 @@
-"""The console's frame: Unfold's admin site under our name, with the pages for tables that the admin cannot register."""
+"""The console's frame: Unfold's admin site, with pages for tables that the admin cannot register."""
 
 import itertools
 from collections.abc import Callable
@@ -46,13 +46,13 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]  # Unfold ships no typ
         return [path(route, self.admin_view(view), name=name) for route, view, name in ROUTES]
 
     def admin_view(self, view: Callable[..., HttpResponseBase], cacheable: bool = False) -> Callable[..., Any]:
-        """Every page, ours and Django's: PostgreSQL's texts have no NUL, so no name, cursor or search holds one."""
+        """Wraps each view, also Django's own. Refuses a NUL in the address, which no text of PostgreSQL may contain."""
         guarded = super().admin_view(view, cacheable)
 
         @wraps(guarded)
         def without_nul(request: HttpRequest, *args: Any, **named: Any) -> HttpResponseBase:
             refuse_nul(request)
-            # A cell that is away is named on the page, by `frame.show`.
+            # `frame.show` names a cell that is away on the page.
             with cells.leaving_out():
                 answer: HttpResponseBase = guarded(request, *args, **named)
             return answer

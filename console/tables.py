@@ -1,4 +1,4 @@
-"""What the admin's tables have in common: exact times, and lists that are narrowed by declared filters only."""
+"""The common parts of the admin's tables: exact times, and lists that only declared filters may filter."""
 
 from collections.abc import Callable
 
@@ -25,9 +25,9 @@ CREATED = exact("created_at", "Created at")
 
 
 class ConsoleAdmin(ModelAdmin):  # type: ignore[misc]  # Unfold ships no types
-    """What every table of the console has in common: its list is narrowed by the filters it declares and no others.
+    """The base of the console's tables: only filters that a table declares may filter its list.
 
-    Django's own rule lets the address filter by any column, so that `?secret__startswith=a` reads a secret letter by
+    Django allows the address to filter by any column, so that `?secret__startswith=a` would reveal a secret letter by
     letter.
     """
 

@@ -1,7 +1,7 @@
-"""How Unfold's frame looks and where its sidebar leads.
+"""The look of Unfold's frame, and the links of its sidebar.
 
-Settings import it, and beat reads them without Django's HTTP, forms and models, which would be a fifth of its start:
-what imports these is imported by the first page.
+The settings import this module, and beat reads the settings. So this module does not import Django's HTTP, forms and
+models, which would take a fifth of beat's start: the first page imports them.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def served(path: str) -> "Callable[[HttpRequest], str]":
-    """The address of a static file, asked for with each request: settings are read before it is known."""
+    """A function that returns the address of a static file, which is not known yet when the settings are read."""
 
     def address(request: "HttpRequest") -> str:
         from django.templatetags.static import static

@@ -1,1 +1,1 @@
-"""What operators do from the console: one change, made on one thing, on the selected, or on all that match."""
+"""Actions of operators: one kind of change, made on one target, on selected targets, or on all that match."""

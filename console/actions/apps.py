@@ -4,6 +4,6 @@ from django.apps import AppConfig
 
 
 class ActionsConfig(AppConfig):
-    """The actions of operators, and what is left of them to do."""
+    """The actions of operators, and their progress."""
 
     name = "console.actions"

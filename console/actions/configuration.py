@@ -1,4 +1,4 @@
-"""Actions on what is configured: groups, topics, endpoints, subscriptions and keys, each by its registry."""
+"""Actions on the configuration: groups, topics, endpoints, subscriptions, keys and so on, each by its registry."""
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
@@ -23,10 +23,10 @@ from transactions import registry as producer_groups
 from transactions.models import Endpoint
 from transactions.outboxes import registry as outboxes
 
-# Writes columns of what was found, and returns it as it stands then.
+# Writes columns of a found row, and returns the changed row.
 Change = Callable[[Any, Mapping[str, Any]], Model]
 
-# Between a producer group and the id of its endpoint, in the name of a target.
+# The name of an endpoint as a target is the producer group, this text, and the endpoint's id.
 AT = " endpoint "
 EMPTY: Mapping[str, object] = {}
 NOT_EXIST = (GroupNotExist, TopicNotExist, NamespaceNotExist)
@@ -34,8 +34,8 @@ NOT_EXIST = (GroupNotExist, TopicNotExist, NamespaceNotExist)
 
 @dataclass(frozen=True)
 class Thing:
-    """What a registry keeps: its name in sentences, how a target is found and changed, the action of a change in the
-    audit, and the columns that describe a target.
+    """A kind of configured thing: its noun, the functions that find and change a target, the audit's name for a change,
+    and the columns that describe a target.
     """
 
     noun: str
@@ -45,7 +45,7 @@ class Thing:
     columns: tuple[str, ...]
 
     def describe(self, targets: Sequence[str], parameters: Parameters) -> dict[str, str]:
-        """Says of each target what its columns hold; one that does not exist is missing."""
+        """A text with the columns of each target; a target that does not exist is missing."""
         described = {}
         for target in targets:
             with contextlib.suppress(Refusal):
@@ -55,11 +55,11 @@ class Thing:
         return described
 
     def standing(self, target: str) -> Mapping[str, object]:
-        """A target's columns as they stand. Raises what its registry refuses."""
+        """A target's columns as they are now. Raises the registry's refusal, for instance for an unknown name."""
         return picture(self.find(target)) or {}
 
     def absent(self, target: str) -> Mapping[str, object]:
-        """What is made has no columns yet. Raises MessageIllegal for a name that is in use."""
+        """No columns, because the target is to be created. Raises MessageIllegal for a name that is in use."""
         with contextlib.suppress(*NOT_EXIST):
             self.find(target)
             raise MessageIllegal(f"There is a {self.noun} {target} already: change that one, or take another name.")
@@ -68,19 +68,19 @@ class Thing:
     def changed(
         self, name: str, title: str, button: str, sets: Mapping[str, object] = EMPTY, *, right: str = "", **more: Any
     ) -> Stepwise:
-        """The kind that sets these columns of targets, or else its parameters; `more` as a Stepwise has it."""
+        """A kind that sets the columns `sets` of targets, or else its parameters. `more`: fields of Stepwise."""
         run = self._run(self.action, lambda found, parameters: self.change(found, sets or parameters))
         standing = self.standing if "fields" in more else None
         return Stepwise(name, title, button, run, self.describe, right=right or self.action, standing=standing, **more)
 
     def deleted(self, name: str, title: str, button: str, remove: Callable[[Any], object]) -> Stepwise:
-        """The kind that deletes targets."""
+        """A kind that deletes targets."""
         return self.acted(name, title, button, remove, grave=True)
 
     def acted(
         self, name: str, title: str, button: str, act: Callable[[Any], object], *, grave: bool = False
     ) -> Stepwise:
-        """The kind that does this to targets, and leaves their columns as they are or the targets away."""
+        """A kind that calls `act` on targets, which deletes them or changes none of their columns."""
 
         def apply(found: Model, _: Parameters) -> None:
             act(found)
@@ -88,7 +88,7 @@ class Thing:
         return Stepwise(name, title, button, self._run(name, apply), self.describe, grave=grave)
 
     def made(self, name: str, put: Callable[[str, Parameters], Any], fields: tuple[Field, ...]) -> Stepwise:
-        """The kind that makes a target, unless its name is in use."""
+        """A kind that creates a target, unless the name is in use."""
 
         def run(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
             for target in targets:
@@ -109,7 +109,7 @@ class Thing:
         )
 
     def _run(self, action: str, apply: Callable[[Any, Parameters], Model | None]) -> Run:
-        """Changes each target in a transaction with its entry; what is refused has an entry, too."""
+        """Changes each target in a transaction with its audit entry; a refused change has an entry, too."""
 
         def run(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
             for target in targets:
@@ -131,12 +131,12 @@ def endpoint(target: str) -> Endpoint:
 
 
 def target_of(found: Endpoint) -> str:
-    """What names an endpoint as a target."""
+    """The name of an endpoint as a target."""
     return f"{found.group.name}{AT}{found.id}"
 
 
 def worded(value: object) -> str:
-    """A column as an operator reads it."""
+    """A column's value as text for an operator."""
     if value is None:
         return "the default"
     if isinstance(value, bool):
@@ -145,7 +145,7 @@ def worded(value: object) -> str:
 
 
 def put(registry: Any) -> Change:
-    """Changes what a registry keeps under a name."""
+    """The function that changes a registry's row by its name."""
     return lambda found, columns: registry.put(found.name, columns)[0]
 
 

@@ -1,4 +1,4 @@
-"""What actions refuse."""
+"""The refusals of actions."""
 
 from store.errors import Refusal
 
@@ -10,6 +10,6 @@ class KindNotExist(Refusal):
 
 
 class TargetsOnly(Refusal):
-    """The kind does nothing to all that match."""
+    """This kind of action needs named targets; it cannot change all that match."""
 
     code = "message_illegal"

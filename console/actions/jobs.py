@@ -1,15 +1,15 @@
-"""Actions are done in steps of STEP targets at most, by whatever process takes the next one.
+"""Runs actions in steps of at most STEP targets; any process may take the next step.
 
 A step is one transaction of Django's connection, which holds the action's lock:
 
-1. The role of the user by whose right it is done is asked. One who lost it stops the action.
-2. The targets behind `place` are read. Those with an entry by this action are left out: a step that a crash interrupted
-   had done them.
-3. The kind changes the others. Each change has its own entry, in its own transaction.
-4. `place` moves on, and the transaction commits.
+1. Check the role of the user by whose right the step is done. If the user has lost the role, pause the action.
+2. Read the targets after `place`. Leave out targets that have an audit entry by this action: an interrupted step has
+   changed them already.
+3. Change the other targets. Each change has its own entry, in its own transaction.
+4. Move `place` on, and commit.
 
-So a target that was changed is not changed again, and one that was not is found again, wherever the process dies. The
-kinds are idempotent besides: a transaction has one decision, a dead letter one redrive.
+So, when a process dies, a changed target is not changed again, and an unchanged target is found again. The changes are
+also idempotent: a transaction has one decision, a dead letter one redrive.
 """
 
 import time
@@ -35,7 +35,7 @@ from store.messages.texts import legible
 
 
 class Taken(NamedTuple):
-    """Whether this transaction alone may go on with an action."""
+    """Whether this transaction has got the lock of an action."""
 
     taken: bool
 
@@ -45,13 +45,13 @@ logger = structlog.stdlib.get_logger(__name__)
 TAKE_ACTION = Statement(__file__, "take_action", Taken)
 
 STEP = 1000
-# Targets that are named one by one, and so stand in the action's row.
+# Named targets of an action, which are stored in the action's row.
 MAX_TARGETS = 1000
-# Of one run, which beat repeats.
+# Seconds of one run; beat starts the next one.
 MAX_ACTIONS = 20
 RUN_SECONDS = 15.0
 STEERING = {"pause": "paused", "continue": "running", "cancel": "cancelled"}
-# What an action can be steered to from its state.
+# The ways in which an action can be steered, by its state.
 STEERED = {"running": ("pause", "cancel"), "paused": ("continue", "cancel")}
 
 
@@ -62,9 +62,9 @@ class ActionNotExist(Refusal):
 
 
 def of_targets(kind: str, targets: Sequence[str], parameters: Parameters, signature: Signature) -> Action:
-    """Makes an action on these targets.
+    """Creates an action on these targets.
 
-    Raises MessageIllegal for none, or for too many.
+    Raises MessageIllegal for no or too many targets.
     """
     if not 1 <= len(targets) <= MAX_TARGETS:
         raise MessageIllegal(f"{len(targets)} targets are chosen: choose 1 to {MAX_TARGETS}.")
@@ -72,7 +72,7 @@ def of_targets(kind: str, targets: Sequence[str], parameters: Parameters, signat
 
 
 def of_matching(kind: str, wanted: Filter, parameters: Parameters, signature: Signature) -> Action:
-    """Makes an action on all that match now; what matches only later is left alone."""
+    """Creates an action on all targets that match now; targets that match only later are not changed."""
     bounded = kinds.matching(kind).bounded(wanted)
     total = kinds.matching(kind).count(bounded).rows
     return _make(kind, signature, wanted=bounded, parameters=dict(parameters), total=total)
@@ -110,12 +110,12 @@ def page(count: int) -> Sequence[Action]:
 
 
 def results(action: Action) -> dict[str, int]:
-    """How many targets of an action had each result so far."""
+    """The number of an action's targets with each result so far."""
     return audit.results(action.id)
 
 
 def right_to(action: Action, way: str) -> str:
-    """The action whose role steering needs: to continue is to do it, by one's own right; to stop is an operator's."""
+    """The action whose role is needed: to continue an action needs its own role, to stop it the role operator."""
     return kinds.find(action.kind).action if way == "continue" else "action.steer"
 
 
@@ -137,9 +137,9 @@ def steer(action_id: uuid.UUID, way: str, signature: Signature) -> None:
 
 
 def run(call: Call, late_seconds: float = 0) -> None:
-    """Goes on with the running actions, for RUN_SECONDS at most; `call` runs a coroutine and returns its result.
+    """Continues the running actions, for at most RUN_SECONDS; `call` runs a coroutine and returns its result.
 
-    Those that were asked for within `late_seconds` are left to another process.
+    Actions that were created within the last `late_seconds` are left to another process.
     """
     until = time.monotonic() + RUN_SECONDS
     since = Now() - timedelta(seconds=late_seconds)
@@ -153,9 +153,9 @@ def run(call: Call, late_seconds: float = 0) -> None:
 
 
 def step(action_id: uuid.UUID, call: Call) -> bool:
-    """Does the next step of an action; returns whether there may be another one for this process to do.
+    """Does the next step of an action; returns whether there may be a further step for this process.
 
-    Raises a refusal that is for now, as where the database is away or a topic is closed: the step is repeated then.
+    Raises a refusal that passes by itself, for instance while the database is away: the step is then repeated.
     """
     try:
         try:
@@ -205,7 +205,7 @@ def _is_stopped(action: Action) -> bool:
 
 
 def _next(action: Action) -> tuple[list[str], Any]:
-    """The targets of the next step, and the cursor behind them; None behind the last."""
+    """The targets of the next step, and the cursor after them; None after the last targets."""
     if action.targets is None:
         return kinds.matching(action.kind).next(action.wanted or {}, action.place, STEP)
     begin = action.place or 0

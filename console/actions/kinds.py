@@ -1,4 +1,4 @@
-"""The kinds of actions, each one record beside what it does, by their names."""
+"""The kinds of actions by name. Each kind is defined in the module with its function."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ KINDS: Mapping[str, Stepwise] = {
 
 
 def find(name: str) -> Stepwise:
-    """The kind of this name that is done in steps.
+    """The kind of this name, of the kinds that run in steps.
 
     Raises KindNotExist.
     """
@@ -22,7 +22,7 @@ def find(name: str) -> Stepwise:
 
 
 def of_any_page(name: str) -> Kind:
-    """The kind of this name, of those whose outcome is shown once as well.
+    """The kind of this name, also of the kinds whose outcome is shown once.
 
     Raises KindNotExist.
     """
@@ -30,14 +30,14 @@ def of_any_page(name: str) -> Kind:
 
 
 def title(name: str) -> str:
-    """How pages call a kind; one of an earlier version by its name."""
+    """The title of a kind on pages; for a kind of an earlier version its name."""
     return KINDS[name].title if name in KINDS else name
 
 
 def matching(name: str) -> Matching:
-    """How all that match are found.
+    """The functions that find all matching targets of a kind.
 
-    Raises KindNotExist, or TargetsOnly where each target has to be named.
+    Raises KindNotExist, or TargetsOnly for a kind that needs named targets.
     """
     found = find(name).matching
     if found is None:

@@ -1,4 +1,4 @@
-"""Actions on messages: redrive the dead letters of a group, reset its offsets, recall what is delayed."""
+"""Actions on messages: redrive a group's dead letters, reset a group's offsets, recall delayed messages."""
 
 import uuid
 from collections.abc import Awaitable, Sequence
@@ -25,9 +25,9 @@ from store.errors import Refusal
 from store.reading import cursors, merging
 from store.reading.merging import Page
 
-# Pages of a narrowed search that one step, preview or count reads.
+# Pages of a filtered list that one step, preview or count reads.
 MAX_PAGES = 20
-# What narrows dead letters, as an action has it; `reason` is the operator's, so the letters' has another name.
+# An action's filter fields for dead letters. `reason` is the operator's, so the reason of the letters has another name.
 FILTER = (
     Text("group", "Consumer group", needed=True),
     Text("topic", "Topic"),
@@ -40,7 +40,7 @@ NARROWING = {"topic": "topic", "tags": "tags", "attempts": "attempts", "hour": "
 
 
 def redrive(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
-    """Sends dead letters of `group` again, to their origin or to `to_topic`."""
+    """Redrives dead letters of `group`, to their original topic or to `to_topic`."""
     ids = [uuid.UUID(target) for target in targets]
     wanted = RedriveDeadLetters(message_ids=ids, to_topic=parameters.get("to_topic") or None)
     note = signature.note("dead_letter.redrive", parameters["group"], dead_letters.outcomes)
@@ -49,12 +49,12 @@ def redrive(targets: Sequence[str], parameters: Parameters, signature: Signature
 
 
 def bounded(wanted: Filter) -> dict[str, Any]:
-    """The dead letters of `group` until now: one that fails and dies again is a new one."""
+    """The filter, limited to the dead letters that `group` has now: a letter that dies again is a new letter."""
     return {**wanted, "until_offset": cursors.to_plain(lists.ends(registry.find(wanted["group"])))}
 
 
 def count(wanted: Filter) -> Counted:
-    """How many match and are not redriven yet, counted up to a limit. Raises CellAway."""
+    """The number of matching letters that are not redriven yet, counted up to a limit. Raises CellAway."""
     if narrows(wanted):
         ids, cursor = following(wanted, None, COUNT_LIMIT)
         return Counted(len(ids), cursor is not None)
@@ -65,7 +65,7 @@ def count(wanted: Filter) -> Counted:
 
 
 def following(wanted: Filter, cursor: Any, most: int) -> tuple[list[str], Any]:
-    """The next dead letters, the oldest first; a narrowed search reads MAX_PAGES pages. Raises CellAway."""
+    """The next dead letters, the oldest first; a filtered search reads at most MAX_PAGES pages. Raises CellAway."""
     each: dict[int, int] | None = merging.from_start(0) if cursor is None else cursors.from_plain(cursor, int)
     group, ids = registry.find(wanted["group"]), dict[str, None]()
     for _ in range(MAX_PAGES if narrows(wanted) else 1):
@@ -87,7 +87,7 @@ def _until(wanted: Filter) -> dict[int, int]:
 
 
 def narrows(wanted: Filter) -> bool:
-    """Whether not all dead letters of the group are wanted."""
+    """Whether the filter has a condition, so that not all dead letters of the group are wanted."""
     return bool(wanted.keys() & NARROWING.keys())
 
 
@@ -100,7 +100,7 @@ def of_letters(wanted: Filter) -> Letters:
 
 
 def describe(targets: Sequence[str], parameters: Parameters) -> dict[str, str]:
-    """Each dead letter with its topic, keys, attempts and last reason. One that was redriven is missing."""
+    """A text for each dead letter with topic, keys, attempts and last reason. A redriven letter is missing."""
     found = lists.described(registry.find(parameters["group"]), [uuid.UUID(target) for target in targets])
     return {
         str(message_id): "; ".join(
@@ -116,7 +116,7 @@ def describe(targets: Sequence[str], parameters: Parameters) -> dict[str, str]:
 
 
 def delayed(targets: Sequence[str], parameters: Parameters) -> dict[str, str]:
-    """Until when each message waits. One that waits nowhere is missing."""
+    """A text for each message with its due time. A message that does not wait is missing."""
     due = recalls.waiting([uuid.UUID(target) for target in targets])
     return {str(message_id): f"waits until {at:%Y-%m-%d %H:%M:%S} UTC" for message_id, at in due.items()}
 
@@ -130,7 +130,7 @@ def reset(targets: Sequence[str], parameters: Parameters, signature: Signature, 
 
 
 async def _refused(work: Awaitable[object]) -> Refusal | None:
-    """Why something is refused for good; None: it is done. Raises one that is for now."""
+    """Runs the work; returns a final refusal, or None when it is done. Raises a refusal that passes by itself."""
     try:
         await work
     except Refusal as refusal:
@@ -141,14 +141,14 @@ async def _refused(work: Awaitable[object]) -> Refusal | None:
 
 
 def _record(targets: Sequence[str], refusal: Refusal | None, action: str, signature: Signature) -> None:
-    """Writes the entries of what was refused before its batch, which would have written them."""
+    """Writes the audit entries of targets that were refused before the batch that would have written them."""
     if refusal is not None and signature.action_id is not None:
         for target in set(targets) - audit.recorded(signature.action_id, targets):
             audit.write(signature, action, Outcome(target, refusal))
 
 
 def recall(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
-    """Takes delayed messages back before they become visible."""
+    """Recalls delayed messages before they become visible."""
     for target in targets:
         note = signature.note("message.recall", target)
         refusal = call(_refused(recalls.recall_message(uuid.UUID(target), note)))
@@ -163,7 +163,7 @@ def request_of(parameters: Parameters, *, dry_run: bool) -> ResetOffsets:
 
 
 def dry_run(group: str, parameters: Parameters) -> object:
-    """What a reset would move."""
+    """The moves that a reset would make."""
     return sync.call(offsets.reset, group, request_of(parameters, dry_run=True))
 
 

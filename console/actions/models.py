@@ -1,4 +1,4 @@
-"""The table of actions: what an operator asked for, and how far it has come."""
+"""The table of actions, with their progress."""
 
 import uuid
 
@@ -14,12 +14,12 @@ class Action(models.Model):
        ▼ │ pause, continue          running or paused ──cancel──▶ cancelled
      paused
 
-    Each step is done by the right of one console user: the author, or the user who continued the action last. A step
-    that finds that this user lost the right pauses the action, and `stopped` says why. It says, too, what a step waits
-    for that has to be repeated.
+    Each step is done by the right of one console user: the author, or the user who last continued the action. When this
+    user has lost the right, the step pauses the action, and `stopped` says why. When a step has to be repeated,
+    `stopped` says what the step waits for.
 
-    Its results are entries of the audit, each written with its change, so that nothing has to be kept here about a
-    target. `place` is behind the last step that is whole; null: at the beginning.
+    The results are entries of the audit, each written with its change, so the row has no results of targets. `place` is
+    the cursor after the last complete step; null: at the beginning.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
@@ -29,7 +29,7 @@ class Action(models.Model):
     parameters = models.JSONField(default=dict)
     place = models.JSONField(null=True)
     state = models.TextField(default="running")
-    # Counted up to a limit when it was made.
+    # The number of targets, counted up to a limit when the action was created.
     total = models.IntegerField()
     author = models.TextField()
     continued_by = models.TextField(null=True)
@@ -52,7 +52,7 @@ class Action(models.Model):
             ),
         )
         indexes = (
-            # The few that a worker has to go on with.
+            # For the worker: the few running actions.
             models.Index(fields=("created_at",), condition=models.Q(state="running"), name="action_running"),
             models.Index(fields=("-created_at", "id"), name="action_latest"),
         )
@@ -62,5 +62,5 @@ class Action(models.Model):
 
     @property
     def acting(self) -> str:
-        """The name of the console user by whose right the next step is done, and who signs its entries."""
+        """The console user by whose right the next step is done, and who signs the step's audit entries."""
         return self.continued_by or self.author

@@ -1,4 +1,4 @@
-"""The shapes that kinds of actions share: a kind itself, what it is given, and counts that stopped at a limit."""
+"""The types that kinds of actions share: a kind, its parameters, its filter, and counts up to a limit."""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -10,11 +10,11 @@ from store.errors import CellAway
 
 Result = TypeVar("Result")
 
-# What the form of an action holds, by field.
+# The values of an action's form, by field.
 Parameters = Mapping[str, Any]
 # The filter of an action on all that match.
 Filter = Mapping[str, Any]
-# What is said of each target, by target; one that does not exist is missing.
+# Returns a text about each target, by target; a target that does not exist is missing.
 Describe = Callable[[Sequence[str], Parameters], dict[str, str]]
 
 COUNT_LIMIT = 100_000
@@ -26,28 +26,28 @@ class Call(Protocol):
     def __call__(self, work: Coroutine[Any, Any, Result], /) -> Result: ...
 
 
-# Changes the targets, each with an entry by the signature.
+# Changes the targets, each with an audit entry by the signature.
 Run = Callable[[Sequence[str], Parameters, Signature, Call], None]
 
 
 class Counted(NamedTuple):
-    """How many match; `more` says that counting stopped there."""
+    """The number of matching rows; `more`: there are more, but the count stopped at the limit."""
 
     rows: int
     more: bool = False
 
 
 def to_limit(counted: int) -> Counted:
-    """A count of rows that were counted to one more than COUNT_LIMIT."""
+    """A count up to COUNT_LIMIT, made of a number that was counted up to COUNT_LIMIT + 1."""
     return Counted(min(counted, COUNT_LIMIT), counted > COUNT_LIMIT)
 
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """All targets that a filter matches. `fields` are the filter's. `bounded` makes a filter pass over later targets.
+    """Finds the targets that match a filter with these `fields`. `bounded` makes a filter exclude later targets.
 
-    `next` takes a filter, a cursor and a number; it returns at most this number of targets behind the cursor, and the
-    cursor behind the last of these targets. A cursor is JSON.
+    `next` takes a filter, a cursor and a number; it returns at most this number of targets after the cursor, and the
+    cursor after the last of these targets. A cursor is JSON.
     """
 
     fields: tuple[Field, ...]
@@ -58,10 +58,10 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of action. `title` and `button` are its names on pages, `page` is the one that asks for it.
+    """A kind of action. `title` and `button` are its names on pages, `page` is the page with its form.
 
-    `right` is the name by which roles know the kind, where that is not `name`. `fields` are the parameters. A `grave`
-    action cannot be undone. With `makes` the target is a new name, which the form asks for.
+    `right` is the kind's name in the roles, if it differs from `name`. `fields` are the parameters. A `grave` action
+    cannot be undone. With `makes` the form asks for the name of a new target.
     """
 
     page: ClassVar[str]
@@ -76,16 +76,16 @@ class Kind:
 
     @property
     def action(self) -> str:
-        """Its name for roles."""
+        """The name of the kind in the roles."""
         return self.right or self.name
 
 
 @dataclass(frozen=True, slots=True)
 class Stepwise(Kind):
-    """A kind that is done in steps: `run` changes targets, `describe` says how each stands.
+    """A kind that runs in steps: `run` changes targets, `describe` returns a text about each target.
 
-    `standing` returns the columns of a target whose parameters are columns: what is made has none yet. `dry_run`
-    returns what a change of a target would do. `wants`: what its filter always holds. `by_id`: its targets are UUIDs.
+    `standing` returns the current columns of a target when the parameters are columns; none for a new target. `dry_run`
+    returns the effect of a change of a target. `wants`: fixed conditions of its filter. `by_id`: targets are UUIDs.
     """
 
     page = "new_action"
@@ -100,11 +100,11 @@ class Stepwise(Kind):
 
     @property
     def is_previewed(self) -> bool:
-        """Whether its parameters are filled in and looked at before the reason is given."""
+        """Whether the form shows a preview of the parameters before it asks for the reason."""
         return self.standing is not None or self.dry_run is not None
 
 
 def require_all(missing: Sequence[str]) -> None:
-    """An action does all that match, or waits until it can. Raises CellAway for a cell that is missing."""
+    """Raises CellAway when a cell is missing: an action on all that match waits until all cells answer."""
     if missing:
         raise CellAway(f"The cell {missing[0]} is away: what matches there is not known until it is back.")

@@ -1,6 +1,6 @@
 """Actions whose outcome is shown once, in the answer to the request: new secrets and keys, and trials.
 
-They are done within the request, for nothing may keep a secret to show it later.
+The request itself runs these actions, because no row may keep a secret to show it later.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ from transactions.checks import trials
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What the answer shows: lines of a name and a value; `secret` is not shown again."""
+    """The lines of the answer, each with a name and a value; `secret` is never shown again."""
 
     lines: tuple[tuple[str, str], ...]
     secret: str | None = None
@@ -28,14 +28,14 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Once(Kind):
-    """A kind of such action."""
+    """A kind of action whose outcome is shown once."""
 
     page = "once"
     run: Callable[[str, Parameters, Signature], Shown]
 
 
 def make_key(target: str, values: Parameters, signature: Signature) -> Shown:
-    """Makes an API key of this name with the scopes and limits, until `expires_at`.
+    """Creates an API key with this name, these scopes and limits, until `expires_at`.
 
     Raises MessageIllegal for a name, a scope or a limit that breaks a rule.
     """
@@ -48,7 +48,7 @@ def make_key(target: str, values: Parameters, signature: Signature) -> Shown:
 
 
 def rotate_endpoint(target: str, values: Parameters, signature: Signature) -> Shown:
-    """Gives an endpoint a new secret; for a day the old one signs, too."""
+    """Gives an endpoint a new secret; for a day the old secret signs, too."""
     with audit.change(signature, "endpoint.rotate_secret", target) as change:
         found = configuration.endpoint(target)
         change.before = picture(found)
@@ -58,7 +58,7 @@ def rotate_endpoint(target: str, values: Parameters, signature: Signature) -> Sh
 
 
 def register_endpoint(target: str, values: Parameters, signature: Signature) -> Shown:
-    """Registers an endpoint of a producer group; one that is there already keeps its secret."""
+    """Registers an endpoint of a producer group; an existing endpoint keeps its secret."""
     with audit.change(signature, "endpoint.register", f"{target} {values['url']}") as change:
         endpoint, made = endpoints.register(producer_groups.find(target), values)
         change.after = picture(endpoint)
@@ -66,7 +66,7 @@ def register_endpoint(target: str, values: Parameters, signature: Signature) -> 
 
 
 def make_subscription(target: str, values: Parameters, signature: Signature) -> Shown:
-    """Makes a subscription of this name. Raises MessageIllegal for one that is there already."""
+    """Creates a subscription of this name. Raises MessageIllegal when it exists already."""
     with audit.change(signature, "subscription.put", target) as change:
         if subscriptions.named(target) is not None:
             raise MessageIllegal(f"There is a subscription {target} already: change that one, or take another name.")
@@ -76,7 +76,7 @@ def make_subscription(target: str, values: Parameters, signature: Signature) -> 
 
 
 def rotate_push(target: str, values: Parameters, signature: Signature) -> Shown:
-    """Gives a subscription a new secret; for a day the old one signs, too."""
+    """Gives a subscription a new secret; for a day the old secret signs, too."""
     with audit.change(signature, "subscription.rotate_secret", target) as change:
         found = subscriptions.find(target)
         change.before = picture(found)
@@ -86,7 +86,7 @@ def rotate_push(target: str, values: Parameters, signature: Signature) -> Shown:
 
 
 def try_endpoint(target: str, values: Parameters, signature: Signature) -> Shown:
-    """Sends a signed check about no transaction."""
+    """Sends a trial: a signed check without a transaction."""
     with audit.change(signature, "endpoint.test", target):
         found = configuration.endpoint(target)
     trial = trials.ask(found)

@@ -12,6 +12,6 @@ CALL_SECONDS = 60
 
 @shared_task(name="actions.run")
 def run() -> None:
-    """Goes on with the actions that are running."""
+    """Continues the running actions."""
     with runtime.in_cell(CONTROL):
         jobs.run(lambda work: event_loop.run(work, limit_seconds=CALL_SECONDS))

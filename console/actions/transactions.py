@@ -19,7 +19,7 @@ from transactions.checks import checker
 from transactions.reads import listing, undecided
 from transactions.reads.listing import Cursor, Wanted
 
-# Under way at once: they share batches of the group commit, and leave room for those of producers.
+# Changes under way at once. They share batches of the group commit, and leave room for producers' operations.
 AT_ONCE = 200
 FILTER = (
     Choice("state", "State", component="TransactionState", choices=("PREPARED", "DISCARDED")),
@@ -41,14 +41,14 @@ def roll_back(targets: Sequence[str], parameters: Parameters, signature: Signatu
 
 
 def resume(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
-    """Has discarded transactions checked again."""
+    """Resumes discarded transactions: they are checked again."""
     call(
         each(targets, lambda found: discards.resume(found, signature.reason, signature.note("discarded.resume", found)))
     )
 
 
 def check(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
-    """Has pending transactions checked at the next tick."""
+    """Makes pending transactions due for a check at the next tick."""
     call(each(targets, lambda found: checker.make_due(found, signature.note("transaction.check", found))))
 
 
@@ -58,9 +58,9 @@ def _decide(transaction_id: uuid.UUID, state: str, action: str, signature: Signa
 
 
 async def each(targets: Sequence[str], change: Callable[[uuid.UUID], Awaitable[Any]]) -> None:
-    """Changes each target. A refusal is its result, and has its entry.
+    """Changes each target. A final refusal is the target's result, with an audit entry.
 
-    Raises a refusal that is for now, where some have one: those have no entry.
+    Raises a refusal that passes by itself, if any target has one; this target has no entry.
     """
     for begin in range(0, len(targets), AT_ONCE):
         under_way = (change(uuid.UUID(target)) for target in targets[begin : begin + AT_ONCE])
@@ -70,12 +70,12 @@ async def each(targets: Sequence[str], change: Callable[[uuid.UUID], Awaitable[A
 
 
 def bounded(wanted: Filter) -> dict[str, Any]:
-    """The filter of a list of undecided transactions, begun until now and before."""
+    """The filter, limited to undecided transactions that were begun before now."""
     return {"state": "PREPARED", **wanted, "begun_before": now().isoformat()}
 
 
 def count(wanted: Filter) -> Counted:
-    """How many match, counted up to a limit. Raises CellAway."""
+    """The number of matching transactions, counted up to a limit. Raises CellAway."""
     with cells.leaving_out() as missing:
         found = undecided.count(_wanted(wanted), COUNT_LIMIT + 1)
     shapes.require_all(missing)
@@ -83,7 +83,7 @@ def count(wanted: Filter) -> Counted:
 
 
 def following(wanted: Filter, cursor: Any, most: int) -> tuple[list[str], Any]:
-    """The next transactions that match, those begun last first: no change of one moves it in this order.
+    """The next matching transactions, the latest begin first: a change of a transaction keeps its place in this order.
 
     Raises CellAway.
     """
@@ -105,7 +105,7 @@ def _wanted(wanted: Filter) -> Wanted:
 
 
 def describe(targets: Sequence[str], parameters: Parameters) -> dict[str, str]:
-    """Each transaction with its state, group and topics. One that is no longer kept is missing."""
+    """A text for each transaction with state, group and topics. A transaction that is no longer kept is missing."""
     found = listing.of_ids([uuid.UUID(target) for target in targets])
     return {
         str(one.transaction_id): ", ".join(

@@ -1,1 +1,1 @@
-"""Cells: the databases of an installation, as operators add them, open them and see them."""
+"""Cells: how operators add the databases of an installation, open them, look at them and move topics."""

@@ -1,4 +1,4 @@
-"""The two databases of a move behind the promotion: what each of them is, and what has left it."""
+"""The two databases of a move after the promotion: makes each a cell that knows which topics have left it."""
 
 import contextlib
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ from store.cells.sides import BECOME_CELL, NOTE_FIRST_NUMBERS, PLACE_TOPICS, SKI
 from store.db import fences
 from store.errors import CellAway
 
-# What the source numbers behind the fence collides with nothing in the new database for as many numbers.
+# The new database skips this many numbers, so that the numbers that the source assigns after the fence do not collide.
 SKIPPED_NUMBERS = 1_000_000
-# The number of a database that is no cell any more.
+# The cell number of a database that is no longer a cell.
 NO_CELL = -1
 
 
 def become(move: Move, target: Side) -> None:
-    """The promoted database is the new cell, and has left what stays in the source. May be repeated."""
+    """Makes the promoted database the new cell, which the topics that stay in the source have left. May be repeated."""
     with target.transaction():
         facts = target.look()
         if facts.is_fenced:
@@ -33,14 +33,14 @@ def become(move: Move, target: Side) -> None:
 
 
 def _staying(move: Move, departed: Sequence[int]) -> list[int]:
-    """The topics that the new cell has copies of, and that are none of it."""
+    """The topics of which the new cell has copies, and which do not belong to the new cell."""
     there = topic_registry.of_users().filter(cell_id=move.source_id).values_list("id", flat=True)
     return sorted({*there, *departed} - {*move.topic_ids})
 
 
 def open_source(move: Move, source: Side) -> None:
-    """Ends the fence of the source, which has left what moved; sessions that began behind it, read-only for good, end.
-    May be repeated."""
+    """Ends the fence of the source, which the moved topics have left; ends sessions that began behind the fence, since
+    they stay read-only. May be repeated."""
     with source.transaction():
         lifted = source.ask(fences.LIFT_FENCE)
         if lifted:
@@ -51,14 +51,14 @@ def open_source(move: Move, source: Side) -> None:
 
 
 def leave(source: Side) -> None:
-    """The earlier database of a whole cell is none any more; where it is away it stays read-only."""
+    """Makes the earlier database of a whole cell no cell any more. If it is away, it stays read-only."""
     with contextlib.suppress(CellAway):
         source.ask(BECOME_CELL, cell_id=NO_CELL)
         source.oust()
 
 
 def take_back(move: Move, source: Side) -> None:
-    """Ends the fence of the source, which has its topics as before. May be repeated."""
+    """Ends the fence of the source, which keeps its topics. May be repeated."""
     with source.transaction():
         facts = source.look()
         source.ask(fences.LIFT_FENCE)

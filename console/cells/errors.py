@@ -1,10 +1,10 @@
-"""What is refused about cells."""
+"""The refusals of cells."""
 
 from store.errors import Refusal
 
 
 class CellIllegal(Refusal):
-    """The database cannot be a cell, or the cell cannot be changed so."""
+    """The database cannot be a cell, or the cell cannot be changed in this way."""
 
     code = "cell_illegal"
 

@@ -1,4 +1,4 @@
-"""Homes: topics that share one lie in one cell, and leave it together."""
+"""Homes: topics with the same home lie in one cell, and move together."""
 
 from collections.abc import Sequence
 
@@ -14,15 +14,15 @@ from store.naming import topics
 
 
 def topics_of(homes: Sequence[str]) -> Sequence[Topic]:
-    """The topics of users that have these homes; one whose home is empty is a home of its own."""
+    """The users' topics with these homes. A topic without a home counts as a home by its own name."""
     found = topic_registry.of_users().filter(Q(home__in=homes) | Q(home="", name__in=homes))
     return list(found.order_by("name"))
 
 
 def set_home(home: str, names: Sequence[str], signature: Signature) -> Sequence[Topic]:
-    """Gives topics a home that they share; those that have it already stay. Returns all topics of the home.
+    """Gives topics this home; topics that have the home already keep it. Returns all topics of the home.
 
-    Raises TopicIllegal, TopicNotExist, or CellIllegal where they do not lie in one cell.
+    Raises TopicIllegal, TopicNotExist, or CellIllegal unless all topics of the home lie in one cell.
     """
     topics.validate_sending(home)
     with audit.change(signature, "topic.home", home) as change:

@@ -1,4 +1,4 @@
-"""What a database must be to join the installation as a cell: looked at before anything is written there."""
+"""The conditions under which a database may join the installation as a cell; checked before any write there."""
 
 from collections.abc import Iterator
 from uuid import UUID
@@ -23,7 +23,7 @@ OWN_APP = "store"
 
 
 def require_server(name: str, url: str) -> None:
-    """Raises CellIllegal unless the URL leads to a server that keeps what it acknowledges, and takes writes."""
+    """Raises CellIllegal unless the URL's server takes writes, and never loses an acknowledged write."""
     require_own_sessions()
     try:
         database(url, f"The URL of the cell {name}")
@@ -40,13 +40,13 @@ def require_server(name: str, url: str) -> None:
 
 
 def require_own_sessions() -> None:
-    """Raises CellIllegal where a pooler shares the control's sessions: none of them can be ended for its client."""
+    """Raises CellIllegal when a pooler shares the control's sessions, which cannot be ended for one client then."""
     if settings.DATABASE_POOLER == pooling.TRANSACTION:
         raise CellIllegal(f"{guards.SPREAD[0].upper()}{guards.SPREAD[1:]}")
 
 
 def require_own(alias: str, cell: Cell) -> None:
-    """Raises CellIllegal unless the database is that which the cell has: its messages are in no other one."""
+    """Raises CellIllegal unless the database is the cell's own database, the only one with the cell's messages."""
     if CellIdentity._meta.db_table in connections[alias].introspection.table_names():
         theirs = CellIdentity.objects.using(alias).get()
         if (theirs.cell_id, theirs.installation) == (cell.id, installation()):
@@ -58,10 +58,10 @@ def require_own(alias: str, cell: Cell) -> None:
 
 
 def is_prepared(alias: str, name: str, cell: Cell | None) -> bool:
-    """Whether the database has the tables of this version of the broker. False for one that is empty, and for that of a
-    cell that was away when its tables were to be migrated.
+    """Whether the database has the tables of this version of the broker. False for an empty database, and for the
+    database of a cell that was away during a migration.
 
-    Raises CellIllegal for tables of another version, or of another application, and while the control has others.
+    Raises CellIllegal for tables of another version or application, and while the control's tables are of another one.
     """
     needed = set(MigrationLoader(None).disk_migrations)
     if needed - _applied(DEFAULT_DB_ALIAS):
@@ -91,7 +91,7 @@ def _named(migrations: set[tuple[str, str]]) -> str:
 
 
 def require_joinable(alias: str, name: str) -> None:
-    """Raises CellIllegal for a database that is another cell, or has messages or configuration of an installation."""
+    """Raises CellIllegal for the database of another cell, or with messages or configuration of an installation."""
     theirs = CellIdentity.objects.using(alias).get()
     if theirs.installation == installation():
         _require_left(alias, theirs, name)
@@ -102,7 +102,7 @@ def require_joinable(alias: str, name: str) -> None:
 
 
 def _require_left(alias: str, theirs: CellIdentity, name: str) -> None:
-    """Raises CellIllegal unless the database is a cell's that was removed, or that a killed call began to add."""
+    """Raises CellIllegal unless the database was a cell that was removed, or that a killed call had begun to add."""
     if theirs.cell_id == CONTROL:
         raise CellIllegal(f"The database of the cell {name} is the control itself, or a copy of it. {EMPTY}")
     other = Cell.objects.filter(id=theirs.cell_id).first()
@@ -122,5 +122,5 @@ def _held(alias: str) -> Iterator[str]:
 
 
 def installation() -> UUID:
-    """The id of the installation, by which each of its databases knows the others."""
+    """The id of the installation, which is stored in each of its databases."""
     return CellIdentity.objects.get().installation

@@ -10,20 +10,20 @@ from store.db.sealing import SealedField
 
 
 class Move(models.Model):
-    """A split of a cell, or the move of a whole cell to another server; at most one runs. Rows are the control's.
+    """A split of a cell, or the move of a whole cell to another server; at most one runs. The control has the rows.
 
     prepared ─▶ fenced ─▶ replayed ─▶ promoting ─▶ promoted ─▶ divided ─▶ opened ─▶ done
         └─────────┴───────────┴──────────┴────────────┴──▶ undone
 
-    From `divided` on the map names the new database: what is not done then is finished, and never undone. `holder` is
-    the run that works at it: each step is written only by the run that began or resumed the move last.
+    From `divided` on the map names the new database: the remaining steps are then finished, and the move is never
+    undone. `holder` is the run that works at the move: only the run that last began or resumed it writes steps.
     """
 
     id = models.AutoField(primary_key=True)
     running = models.BooleanField(null=True, default=True, unique=True)
     source_id = models.IntegerField()
     source_name = models.TextField()
-    # That of the source where the whole cell moves.
+    # Equal to `source_id` when the whole cell moves.
     target_id = models.IntegerField()
     target_name = models.TextField()
     target_url = SealedField()
@@ -32,7 +32,7 @@ class Move(models.Model):
     by_hand = models.BooleanField(default=False)
     step = models.TextField(default="prepared")
     holder = models.UUIDField(default=uuid.uuid4)
-    # Of the source's WAL: what the standby must have replayed.
+    # The position in the source's WAL up to which the standby must have replayed.
     position = models.TextField(default="")
     started_at = models.DateTimeField(db_default=Now())
     fenced_at = models.DateTimeField(null=True)
@@ -53,7 +53,7 @@ class Move(models.Model):
 
     @property
     def pause_seconds(self) -> float | None:
-        """How long the source took no writes; None while that is not over."""
+        """Seconds during which the source took no writes; None until it takes writes again."""
         if self.fenced_at is None or self.opened_at is None:
             return None
         return (self.opened_at - self.fenced_at).total_seconds()

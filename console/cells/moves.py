@@ -1,4 +1,4 @@
-"""The rows of moves: which one runs, how far it has come, and which run works at it."""
+"""The rows of moves: the running move, its step, and the run that works at it."""
 
 import uuid
 
@@ -20,7 +20,7 @@ def latest() -> list[Move]:
 
 
 def begin(move: Move, signature: Signature) -> Move:
-    """Notes a move that begins. Raises CellIllegal where another one runs."""
+    """Writes the row of a new move. Raises CellIllegal while another move runs."""
     try:
         with transaction.atomic():
             move.save()
@@ -31,7 +31,7 @@ def begin(move: Move, signature: Signature) -> Move:
 
 
 def require_none() -> None:
-    """Raises CellIllegal where a move runs."""
+    """Raises CellIllegal while a move runs."""
     if Move.objects.filter(running=True).exists():
         raise _taken()
 
@@ -55,14 +55,14 @@ def taken_over() -> Move:
 
 
 def note(move: Move, step: str, signature: Signature, **fields: object) -> None:
-    """Notes a step that is done, with its entry in the audit. Raises CellIllegal where another run has taken over."""
+    """Notes a finished step, with an audit entry. Raises CellIllegal when another run has taken over the move."""
     with transaction.atomic():
         _update(move, step=step, error="", **fields)
         _enter(move, signature)
 
 
 def end(move: Move, step: str, signature: Signature, error: str = "") -> None:
-    """Notes the end of a move; as `note`."""
+    """Notes the end of a move, as `note` does."""
     with transaction.atomic():
         _update(move, step=step, error=error, running=None, ended_at=timezone.now())
         _enter(move, signature)
@@ -75,7 +75,7 @@ def require_holder(move: Move) -> None:
 
 
 def note_error(move: Move, error: str) -> None:
-    """Notes why a move stands still, for the page and for `cells list`."""
+    """Notes why a move has stopped, for the console and `cells list`."""
     Move.objects.filter(id=move.id, holder=move.holder).update(error=error)
 
 

@@ -1,8 +1,8 @@
 """A move of topics to a new cell, by promoting a standby: the steps, in their order.
 
-There is one WAL up to the fence, so nothing is copied and nothing can differ. Whatever fails before the map names the
-new database is taken back, and the source goes on; what fails behind it is finished by `resume`. The row of the move
-says how far it has come: each step may be done twice.
+Up to the fence the standby replays the source's WAL, so no data is copied and no data can differ. A failure before the
+map names the new database undoes the move, and the source continues; after a later failure `resume` finishes the move.
+The row of the move has the last finished step. Each step may be done twice.
 """
 
 import time
@@ -25,7 +25,7 @@ from store.errors import CellAway, Refusal
 from store.models import Cell, Topic
 from store.process.runtime import CONTROL
 
-# Behind it any process ends the fence, unless the promotion has begun.
+# After this time any process may end the fence, unless the promotion has begun.
 FENCE_SECONDS = 15.0
 REPLAY_SECONDS = 10.0
 PROMOTE_SECONDS = 20.0
@@ -35,7 +35,7 @@ Say = Callable[[str], None]
 
 
 class Run:
-    """One run of a move, from where it stands; within `with` it has its sessions."""
+    """One run of a move, from its last finished step on. A context manager, which closes the run's sessions."""
 
     def __init__(self, move: Move, signature: Signature, say: Say) -> None:
         self.move = move
@@ -55,12 +55,12 @@ class Run:
 
     @cached_property
     def source(self) -> Side:
-        """The cell that the topics leave."""
+        """The session at the cell that the topics leave."""
         return self._side(self.move.source_name, registry.url_of(Cell.objects.get(id=self.move.source_id)))
 
     @cached_property
     def target(self) -> Side:
-        """The standby, and the cell that it becomes."""
+        """The session at the standby, which becomes the new cell."""
         return self._side(self.move.target_name, self.move.target_url)
 
     def _side(self, name: str, url: str) -> Side:
@@ -73,9 +73,9 @@ class Run:
         return side
 
     def finish(self) -> None:
-        """Does each step that is not done. Raises the refusal of one that cannot be done now.
+        """Does the remaining steps. Raises the refusal of a step that cannot be done now.
 
-        Before the promotion begins all of it is taken back then.
+        A refusal before the promotion also undoes the move.
         """
         try:
             self._divide_up()
@@ -92,7 +92,7 @@ class Run:
             raise
 
     def _divide_up(self) -> None:
-        """Up to the map, which names the new database then."""
+        """Does the steps up to the change of the map, which then names the new database."""
         if self.move.step in (steps.PREPARED, steps.FENCED, steps.REPLAYED):
             self._fence()
             self._replay()
@@ -107,7 +107,7 @@ class Run:
         self._say(f"{step}.")
 
     def _fence(self) -> None:
-        """No session of before writes any more, and none that begins."""
+        """Fences the source: ends the sessions that may write, and makes new sessions read-only."""
         database = self.source.look().database
         fenced_at = timezone.now()
         with self.source.transaction():
@@ -123,7 +123,7 @@ class Run:
         self._note(steps.FENCED, fenced_at=fenced_at)
 
     def _replay(self) -> None:
-        """The standby has all that was acknowledged. From here on the fence stands until a run ends it."""
+        """Waits until the standby has all acknowledged writes. From then on only a run ends the fence."""
         if not self.move.is_whole:
             plans.require_untorn(self.source, self.move.topic_ids)
         position = self.source.one(READ_POSITION).position
@@ -157,7 +157,7 @@ class Run:
             time.sleep(LOOK_SECONDS)
 
     def _divide(self) -> None:
-        """The map names the new database, in one transaction."""
+        """Changes the map, in one transaction, to name the new database."""
         move = self.move
         with transaction.atomic():
             copies.hold()
@@ -172,7 +172,7 @@ class Run:
         self._say(f"{steps.DIVIDED}.")
 
     def _open(self) -> None:
-        """The source takes writes again, without what has left it."""
+        """Lets the source take writes again, for the topics that stayed."""
         if self.move.step != steps.DIVIDED:
             return
         if not self.move.is_whole:
@@ -182,7 +182,7 @@ class Run:
         self._note(steps.OPENED, opened_at=timezone.now())
 
     def _clear(self) -> None:
-        """Behind the move: what waits for its time, of the other side, and the copies of the configuration."""
+        """Deletes each side's timers of the other side's topics, and repairs the copies of the configuration."""
         move = self.move
         if not move.is_whole:
             for side in (self.source, self.target):
@@ -198,7 +198,7 @@ class Run:
         moves.end(move, steps.DONE, self._signature)
 
     def take_back(self, error: str = "") -> None:
-        """Ends the fence, and the source has its topics as before. Raises CellIllegal behind the map's change."""
+        """Undoes the move: ends the fence; the source keeps its topics. Raises CellIllegal after the map's change."""
         move = self.move
         if move.step not in steps.BEFORE_THE_MAP:
             raise CellIllegal(f"The topics of the move {move} lie in the new cell by now: `cells resume` finishes it.")
@@ -207,8 +207,8 @@ class Run:
 
 
 def taken_over(signature: Signature, say: Say) -> Run:
-    """A run that goes on with the move that is not ended; the run before it changes nothing any more."""
-    # The control may be what is fenced: nothing is noted there but behind the fence.
+    """A run that continues the unfinished move. The earlier run can then change nothing any more."""
+    # The control itself may be fenced, so this process must be able to write behind the fence.
     purging.write_behind_the_fence()
     run = Run(moves.taken_over(), signature, say)
     with Side("the control", "") as control:

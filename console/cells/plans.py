@@ -1,4 +1,4 @@
-"""What a move of topics will do, and the checks before it: nothing is changed before all of them hold."""
+"""The plan of a move of topics, and the checks before it. Nothing is changed before all checks hold."""
 
 import time
 from collections.abc import Sequence
@@ -22,16 +22,16 @@ from store.process.runtime import CONTROL
 from transactions.operations.purges import COUNT_HALVES_OF
 
 MAX_LAG_BYTES = 16 * 1024 * 1024
-# A standby has the last bytes within milliseconds; for so long it is looked at.
+# How long the check waits for the standby, which normally has the source's last bytes within milliseconds.
 LAG_SECONDS = 2.0
-# Measured: the fence, the standby's rest and its promotion; and what is deleted within the pause.
+# Measured seconds of the pause: fence, rest of the replay and promotion; and rows deleted per second within the pause.
 PAUSE_SECONDS = 0.4
 DELETED_PER_SECOND = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What waits for some topics, and is deleted on the side where it is a copy."""
+    """The numbers of waiting rows of some topics, which are deleted on the side where they are copies."""
 
     halves: int
     receipts: int
@@ -40,7 +40,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A move whose checks hold. `staying` are the source's other topics; of a whole cell there are none."""
+    """A move whose checks hold. `staying` has the topics that stay in the source; none when a whole cell moves."""
 
     move: Move
     moving: Sequence[Topic]
@@ -51,14 +51,14 @@ class Plan:
 
     @property
     def pause_seconds(self) -> float:
-        """How long the source is expected to take no writes."""
+        """Seconds during which the source will probably take no writes."""
         deleted = max(self.moved.halves + self.moved.receipts, self.stayed.halves + self.stayed.receipts)
         return PAUSE_SECONDS + (0 if self.move.is_whole else deleted / DELETED_PER_SECOND)
 
 
 @patience.of(patience.WORK_SECONDS)
 def split(source_name: str, target_name: str, url: str, wanted: Sequence[str], *, by_hand: bool) -> Plan:
-    """The split of some homes off a cell, into a new one. Raises CellIllegal, CellNotExist or CellAway."""
+    """The plan that splits homes off a cell into a new cell. Raises CellIllegal, CellNotExist or CellAway."""
     moves.require_none()
     source = registry.find(source_name)
     if not registry.NAME.fullmatch(target_name):
@@ -85,7 +85,7 @@ def split(source_name: str, target_name: str, url: str, wanted: Sequence[str], *
 
 @patience.of(patience.WORK_SECONDS)
 def whole(source_name: str, url: str, *, by_hand: bool) -> Plan:
-    """The move of a whole cell to another server. Raises as `split`."""
+    """The plan that moves a whole cell to another server. Raises as `split`."""
     moves.require_none()
     source = registry.find(source_name)
     if source.id == CONTROL:
@@ -114,7 +114,7 @@ def _of_home(source: Cell, home: str) -> Sequence[Topic]:
 
 
 def _next_id() -> int:
-    # An id that is not used in the end is used by no other cell either.
+    # If the move fails, no other cell uses this id either.
     [row] = sync.read(TAKE_CELL_ID)
     return row.id
 
@@ -187,7 +187,7 @@ def _lag(ours: Side, theirs: Side) -> int:
 
 
 def require_untorn(ours: Side, topic_ids: Sequence[int]) -> None:
-    """Raises CellIllegal where an undecided transaction has messages of topics that move and of others."""
+    """Raises CellIllegal when an undecided transaction has messages both of moving topics and of other topics."""
     found = ours.one(COUNT_HALVES_OF, topics=list(topic_ids))
     if found.torn:
         raise CellIllegal(
@@ -197,7 +197,7 @@ def require_untorn(ours: Side, topic_ids: Sequence[int]) -> None:
 
 
 def queues_of(side: Side, topic_ids: Sequence[int]) -> list[int]:
-    """The queues of the broker's own topics that hold retries of some topics, each as one number."""
+    """The queues of retry topics that hold retries of these topics, each as one number."""
     return sorted(packed(*row) for row in side.ask(FIND_RETRY_QUEUES, topics=list(topic_ids)))
 
 

@@ -1,4 +1,4 @@
-"""What a database has and another cell works at, since topics have left it: deleted before anything comes of it."""
+"""Deletes the rows of topics that have left a database, before they have an effect: the topics' new cell has them."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -22,20 +22,20 @@ from transactions.operations.purges import PURGE_HALVES
 
 MAX_TIMERS = 5_000
 FIRST = (datetime.min.replace(tzinfo=UTC), UUID(int=0))
-# What the control alone has, and what must not be read in another cell. The audit stays: PostgreSQL refuses its change.
+# Tables that only the control may have, because of their secrets. The audit stays: PostgreSQL refuses its change.
 OF_CONTROL: Sequence[type[Model]] = (ApiKey, Move, Cell, Session)
 
 
 def of_fence(side: Side, topics: Sequence[int]) -> None:
-    """Within a fence: the half messages and deliveries of topics that are another cell's."""
+    """Deletes, within a fence, the half messages and deliveries of topics of another cell."""
     side.one(PURGE_HALVES, topics=list(topics))
     side.one(PURGE_RECEIPTS, topics=list(topics))
 
 
 def of_timers(side: Side) -> int:
-    """Behind a move, beside the running broker: timers of the other side, those that are due next first.
+    """Deletes timers of the other side's topics, after a move and while the broker runs, the next due first.
 
-    A release that meets one drops it, too. Returns how many were deleted. Raises CellAway.
+    A release also drops these timers. Returns the number of deleted timers. Raises CellAway.
     """
     gone = side.look()
     due_at, after = FIRST
@@ -49,20 +49,20 @@ def of_timers(side: Side) -> int:
 
 
 def of_configuration(side: Side) -> None:
-    """In a cell that was split off the control: the tables that only the control has."""
+    """Empties the tables that only the control may have, in a cell that was split off the control."""
     tables = [model._meta.db_table for model in (*OF_CONTROL, get_user_model())]
     side.change(SQL("TRUNCATE {} CASCADE").format(SQL(", ").join(map(Identifier, tables))))
 
 
 def of_broker() -> list[int]:
-    """The ids of the broker's own topics: of what was received from these the source keeps the deliveries."""
+    """The ids of the broker's own topics. The source keeps deliveries that were received from these topics."""
     users = topic_registry.of_users().values("id")
     return list(Topic.objects.exclude(id__in=users).values_list("id", flat=True))
 
 
 def write_behind_the_fence() -> None:
-    """Has Django's connection of this process to the control be one of the run: a fence of the control stops neither
-    what it writes nor its session."""
+    """Makes Django's connection of this process to the control a session of the run: a fence of the control neither
+    stops its writes nor ends the session."""
     options = connection.settings_dict["OPTIONS"]
     if options["application_name"] != fences.MOVER:
         options["application_name"] = fences.MOVER
@@ -72,6 +72,6 @@ def write_behind_the_fence() -> None:
 
 
 def own_session() -> int:
-    """The process of the server that Django's connection of this run has at the control."""
+    """The process id, at the control's server, of this run's Django connection."""
     connection.ensure_connection()
     return int(connection.connection.info.backend_pid)

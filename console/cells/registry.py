@@ -1,4 +1,4 @@
-"""Cells as an operator keeps them: added, repaired and removed. The control has their rows."""
+"""The registry of cells: added, migrated, repaired, opened and removed by operators. The control has the rows."""
 
 import contextlib
 import re
@@ -47,12 +47,12 @@ def find(name: str) -> Cell:
 
 
 def facts(cell: Cell) -> CellFacts:
-    """A cell as its database is reached."""
+    """The facts by which a process reaches the cell's database."""
     return CellFacts(cell.id, cell.name, cell.url, cell.takes_topics, cell.parent_id)
 
 
 def url_of(cell: Cell) -> str:
-    """The URL of a cell's database; empty for the control, whose is that of the settings. Raises CellIllegal."""
+    """The URL of a cell's database; empty for the control, whose URL is in the settings. Raises CellIllegal."""
     if not cell.url and cell.id != CONTROL:
         raise CellIllegal(
             f"The URL of the cell {cell.name} is sealed under a key that is not in MQBROKER_SECRETS_KEYS."
@@ -61,7 +61,7 @@ def url_of(cell: Cell) -> str:
 
 
 def join_beside(name: str, signature: Signature) -> None:
-    """Has a database of the control's server join as a cell, under its URL of now; it is made if it is not there.
+    """Adds a database of the control's server as a cell, with the server's current URL; creates a missing database.
 
     Raises as `join` does.
     """
@@ -75,7 +75,7 @@ def join_beside(name: str, signature: Signature) -> None:
 
 
 def join(name: str, url: str, signature: Signature) -> Cell:
-    """Has a database join as a cell, with an entry in the audit, or sets the URL of a cell. May be repeated.
+    """Adds a database as a cell, or sets the URL of an existing cell, with an audit entry. May be repeated.
 
     Raises CellIllegal, CellAway, or Django's OperationalError.
     """
@@ -83,7 +83,7 @@ def join(name: str, url: str, signature: Signature) -> Cell:
     with audit.change(signature, "cell.add", name) as change:
         cell = _add(name, url)
         change.after = {"id": cell.id}
-    # A process that made something at its first use knew of the cell only when its row was committed.
+    # A process that created a topic or group before the cell's row was committed did not write a copy there.
     repair(cell)
     return cell
 
@@ -98,9 +98,9 @@ def _make_database(name: str) -> None:
 
 
 def _prepare(name: str, url: str) -> None:
-    """Looks whether a database may be this cell, and makes the tables of an empty one. May be repeated.
+    """Checks whether a database may be this cell, and creates the tables of an empty database. May be repeated.
 
-    The database of a cell that there is comes again under another URL, and no other one in its place.
+    An existing cell may get another URL of its own database, but no other database.
 
     Raises CellIllegal, or Django's OperationalError when the database goes away meanwhile.
     """
@@ -120,10 +120,10 @@ def _prepare(name: str, url: str) -> None:
 
 
 def _add(name: str, url: str) -> Cell:
-    """Makes a database that `_prepare` has prepared a cell, with its identity and its copies. It takes no topic yet.
+    """Makes a prepared database a cell, with identity and copies; the cell takes no topics yet.
 
-    Again for a cell that there is: its URL is set. Until the row of the cell is committed, changes of the configuration
-    wait; later ones are made in the cell, too. Killed before, it leaves a database that may be added again. Raises
+    For an existing cell only the URL is set. Changes of the configuration wait until the row of the cell is committed;
+    later changes are also made in the cell. If the call is killed before, the database may be added again. Raises
     CellIllegal or CellAway.
     """
     with transaction.atomic():
@@ -138,7 +138,7 @@ def _add(name: str, url: str) -> Cell:
 
 
 def migrate() -> None:
-    """Gives every cell besides the control the tables of this version. Raises CellAway, behind the last of them."""
+    """Migrates the tables of each cell except the control. Raises CellAway at the end if a cell was away."""
     failed = []
     for cell in copies.others():
         try:
@@ -154,7 +154,7 @@ def migrate() -> None:
 
 @patience.of(patience.REQUEST_SECONDS)
 def heal() -> None:
-    """Repairs the cells that differ from the control; leaves one that is away, and all while the control is away."""
+    """Repairs the copies in cells that differ from the control, except cells that are away. Needs the control."""
     with contextlib.suppress(DatabaseError):
         cells = copies.others()
         ours = repairs.of_control(COPIED) if cells else {}
@@ -166,17 +166,17 @@ def heal() -> None:
 
 
 def repair(cell: Cell) -> int:
-    """Makes the copies of a cell what the control has; how many rows it changed. Raises CellAway."""
+    """Makes the copies in a cell equal to the control's rows; returns the number of changed rows. Raises CellAway."""
     return 0 if cell.id == CONTROL else repairs.repair(facts(cell), COPIED)
 
 
 def open_cell(name: str) -> None:
-    """Has new topics lie in this cell from now on; those that there are stay where they are.
+    """Makes this cell the open cell: new topics go to it. Existing topics stay in their cells.
 
-    Raises CellNotExist, or CellIllegal for a cell whose database is another one, or CellAway.
+    Raises CellNotExist, CellIllegal when the cell's database is another database, or CellAway.
     """
     with transaction.atomic():
-        # In turns: of two calls at once the later one decides.
+        # Two calls at once run one after the other; the later call decides.
         copies.hold()
         cell = find(name)
         if cell.id != CONTROL:
@@ -188,7 +188,7 @@ def open_cell(name: str) -> None:
 
 
 def close_cell(name: str) -> None:
-    """Has no new topics lie in this cell: they lie in the control again, where it was the open one.
+    """Closes this cell for new topics. If it was the open cell, new topics go to the control again.
 
     Raises CellNotExist, or CellIllegal for the control while it is open.
     """
@@ -204,7 +204,7 @@ def close_cell(name: str) -> None:
 
 
 def remove(name: str) -> None:
-    """Takes a cell that has no topics out of the installation; nothing is changed in its database, which may be away.
+    """Removes a cell without topics from the installation. Its database is not changed, and may be away.
 
     Raises CellNotExist or CellIllegal.
     """
@@ -216,7 +216,7 @@ def remove(name: str) -> None:
             raise CellIllegal(f"The cell {name} has {topics} topics: delete them first, with their messages.")
         if cell.takes_topics:
             raise CellIllegal(f"New topics go to the cell {name}: open another one first.")
-        # Of the broker's own topics every cell has a part.
+        # The broker's own topics do not count, because each cell has queues of them.
         own = list(Topic.objects.filter(cell_id=cell.id).values_list("id", flat=True))
         cell.delete()
         Topic.objects.filter(id__in=own).update(cell_id=CONTROL)
@@ -225,6 +225,6 @@ def remove(name: str) -> None:
 
 
 def announce() -> None:
-    """The map has another version, and every process drops what it has cached, when this transaction is committed."""
+    """Raises the version of the map, so that each process drops its caches when this transaction is committed."""
     CellMap.objects.update(version=F("version") + 1)
     caches.drop_everywhere()

@@ -1,4 +1,4 @@
-"""The move that is not ended, as everything tells it: list, page, doctor, readiness, alert and refusals alike."""
+"""The state of the unfinished move, in the same words for list, page, doctor, readiness, alerts and refusals."""
 
 import asyncio
 import contextlib
@@ -16,16 +16,16 @@ from store.db.statements import Statement
 from store.errors import SystemBusy
 from store.process.runtime import CONTROL, Runtime
 
-# As an operator types it: the private servers' by ./mq, which finds their secrets.
+# The command as an operator types it. With private servers it is ./mq, which finds their secrets.
 COMMAND = f"{os.environ.get('MQ_COMMAND', './mq')} cells" if settings.DATA_DIR else "manage.py cells"
-# A run that lives needs less for its fence, and waits for a provider who promotes only.
+# A move that lasts longer is urgent: a living run needs less, unless it waits for a promotion by hand.
 LONG_SECONDS = 30.0
-# Sessions are opened while the control is away, too.
+# Time-out of the read at the control, because a refusal must be written even while the control is away.
 CONTROL_SECONDS = 1.0
 
 
 class Standing(NamedTuple):
-    """A move that is not ended. `has_run`: a run works at it. `error`: why the latest run stopped, where it said so."""
+    """An unfinished move. `has_run`: a run works at it. `error`: the reason, if noted, why the latest run stopped."""
 
     id: int
     source_id: int
@@ -41,7 +41,7 @@ class Standing(NamedTuple):
 
     @property
     def named(self) -> str:
-        """The move, as its row names it."""
+        """The name of the move: the source's name, `into`, the target's name."""
         return f"{self.source_name} into {self.target_name}"
 
     @property
@@ -51,7 +51,7 @@ class Standing(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """Why it is at this step."""
+        """The reason why the move is still at this step."""
         if self.waits_for_promotion:
             return "it waits until the standby is promoted by hand"
         if self.has_run:
@@ -60,7 +60,7 @@ class Standing(NamedTuple):
 
     @property
     def mend(self) -> str:
-        """What ends it."""
+        """The commands that finish or undo the move."""
         finishes = f"`{COMMAND} resume` finishes it"
         if self.waits_for_promotion:
             finishes = "promote the standby"
@@ -68,14 +68,14 @@ class Standing(NamedTuple):
 
     @property
     def is_urgent(self) -> bool:
-        """Whether it does not go on by itself."""
+        """Whether an operator has to act for the move to continue."""
         return not self.has_run or self.waits_for_promotion or self.seconds > LONG_SECONDS
 
     @property
     def fences(self) -> bool:
-        """Whether the source may be fenced: it takes no writes then, also for topics that stay.
+        """Whether the source may be fenced; a fenced source takes no writes, not even for topics that stay.
 
-        A whole cell that moved is its new server by the time that the map has changed, and takes writes there.
+        A whole cell takes writes at its new server as soon as the map has changed.
         """
         is_whole = self.source_id == self.target_id
         return self.step in (steps.BEFORE_THE_MAP if is_whole else steps.BEHIND_A_FENCE)
@@ -91,15 +91,15 @@ ASKED = {"mover": fences.MOVER}
 
 
 def read() -> Standing | None:
-    """The move that is not ended, if there is one."""
+    """The unfinished move, if there is one."""
     return next(iter(sync.read_of("default", READ_MOVE, ASKED)), None)
 
 
 async def explain(session: Connection, cell: Runtime) -> str:
-    """Why a fenced cell takes no writes, as a refusal says it; `session` is one there. Empty where no move is known."""
+    """The sentence of a refusal by a fenced cell. `session` is a session at the cell. Empty when no move is known."""
     with contextlib.suppress(SystemBusy, TimeoutError, psycopg.OperationalError):
         async with asyncio.timeout(CONTROL_SECONDS):
-            # The pool of the control may be opening just this session.
+            # The control's pool may just be opening this session, so the session itself is used.
             if cell.cell == CONTROL:
                 found = await connections.execute(session, READ_MOVE, ASKED)
             else:

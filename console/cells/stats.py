@@ -1,4 +1,4 @@
-"""The state of each cell, as a list and a page show it."""
+"""The state of each cell, for `cells list` and the console."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -30,11 +30,11 @@ FENCED = "fenced: it takes no writes while topics leave it"
 
 @dataclass(frozen=True, slots=True)
 class CellState:
-    """A cell, and how many topics of users it has. `epoch` is None while it is away.
+    """A cell with its number of users' topics. `epoch` is None while the cell is away.
 
-    `standbys` follow its server, the furthest behind by `lag_bytes` of WAL; None without one, and where the role of the
-    broker may not see that (`pg_monitor`). `per_second` are messages stored, where that was asked for. `problem` is
-    empty where there is none.
+    `standbys` is the number of standbys of its server, `lag_bytes` the largest lag in bytes of WAL; None without a
+    standby, or when the broker's role may not read it (`pg_monitor`). `per_second`: stored messages, if asked for.
+    `problem` is empty when the cell is in order.
     """
 
     id: int
@@ -51,7 +51,7 @@ class CellState:
 
 @dataclass(frozen=True, slots=True)
 class CellStates:
-    """All cells, the version of the map from topics to them, and the move that is not ended."""
+    """All cells, the version of the map, and the unfinished move."""
 
     version: int
     cells: Sequence[CellState]
@@ -59,9 +59,9 @@ class CellStates:
 
 
 def read(rate_seconds: float = 0.0) -> CellStates:
-    """The cells as they are now, all asked at once. One that does not answer within 2 s is away.
+    """The cells as they are now, all read at once. A cell that does not answer within 2 s is away.
 
-    With `rate_seconds` they are asked twice, with this pause between.
+    With `rate_seconds` they are read twice, with this pause in between.
     """
     topics = dict(topic_registry.of_users().order_by().values_list("cell_id").annotate(topics=Count("*")))
     every = registry.every()
@@ -78,7 +78,7 @@ def read(rate_seconds: float = 0.0) -> CellStates:
 
 
 def _at_once(ask: Callable[[Asked], Found], cells: Sequence[Asked]) -> list[Found]:
-    """The answers of all cells. The control is asked on the connection of this thread: another would keep one more."""
+    """The answers of all cells. This thread reads the control, to use its open connection."""
     ours, *others = cells
     with ThreadPoolExecutor(MAX_ASKED_AT_ONCE) as pool:
         asked = [pool.submit(ask, each) for each in others]
@@ -86,7 +86,7 @@ def _at_once(ask: Callable[[Asked], Found], cells: Sequence[Asked]) -> list[Foun
 
 
 def _look(facts: CellFacts, known: CellState, installation: UUID, configuration: repairs.Rows) -> CellState:
-    """What a cell says of itself, and what is wrong with it; it asks nothing else of the control."""
+    """The state and the problem of a cell, read from the cell's database only."""
     try:
         with _database_of(facts) as alias:
             identity = CellIdentity.objects.using(alias).get()

@@ -2,7 +2,7 @@
 
 PREPARED, FENCED, REPLAYED, PROMOTING = "prepared", "fenced", "replayed", "promoting"
 PROMOTED, DIVIDED, OPENED, DONE, UNDONE = "promoted", "divided", "opened", "done", "undone"
-# What can be undone: no process knows the new database.
+# Steps at which the move can be undone, because no process uses the new database yet.
 BEFORE_THE_MAP = (PREPARED, FENCED, REPLAYED, PROMOTING, PROMOTED)
-# At these the source may be fenced.
+# Steps at which the source may be fenced.
 BEHIND_A_FENCE = (*BEFORE_THE_MAP, DIVIDED)

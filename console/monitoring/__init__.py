@@ -1,1 +1,1 @@
-"""Reads what the apps did, for operators: stats, metrics, traces of messages, and the health of a process."""
+"""Monitoring for operators: stats, metrics, traces of messages, findings, and the health of a process."""

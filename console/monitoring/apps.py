@@ -4,6 +4,6 @@ from django.apps import AppConfig
 
 
 class MonitoringConfig(AppConfig):
-    """What the broker does, measured: metrics, what needs attention, and figures kept by the minute."""
+    """Metrics, findings that need attention, and numbers of the broker by the minute."""
 
     name = "console.monitoring"

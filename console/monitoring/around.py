@@ -1,4 +1,4 @@
-"""What is out of order around the messages: cells, moves of topics, servers, the disk, exports, and the workers."""
+"""Findings about the broker's surroundings: cells, moves of topics, servers, the disk, exports, and workers."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -12,7 +12,7 @@ MEND_CELL = "start its PostgreSQL, or fail over and set its URL by `cells add NA
 
 
 class Around(NamedTuple):
-    """One thing that is out of order, as `console.monitoring.attention` shows it."""
+    """One finding, with the fields of `console.monitoring.attention.Attention`."""
 
     urgent: bool
     what: str
@@ -23,7 +23,7 @@ class Around(NamedTuple):
 
 
 def found(system: System) -> Iterator[Around]:
-    """All of it, by one reading."""
+    """All findings about the surroundings, from one reading."""
     yield from moves()
     for cell in system.missing:
         what, why = f"The cell {cell} does not answer", "its topics are answered by 503 cell_away"
@@ -34,7 +34,7 @@ def found(system: System) -> Iterator[Around]:
             True, f"{cell}{what}", why, "system", "see the console's page System and docs/operations.md, Monitoring"
         )
     workers = [process for process in system.processes if process.kind == "worker"]
-    # An installation that never had one needs none: web processes do its work.
+    # An installation that never had a worker is in order: web processes do its work.
     if workers and all(system.is_away(worker) for worker in workers):
         why = f"{workers[0].process} was the last; web processes do the work late"
         what, since = "No tick of beat reaches a worker", workers[0].beaten_at
@@ -42,7 +42,7 @@ def found(system: System) -> Iterator[Around]:
 
 
 def moves() -> Iterator[Around]:
-    """The move of topics that is not ended: while it fences its cell, nothing is stored there."""
+    """The unfinished move of topics; its cell stores nothing while the move fences the cell."""
     if (move := standing.read()) is not None:
         what = f"The move {move.named} is at the step {move.step}"
         effect = f"; {move.source_name} takes no writes meanwhile" if move.fences else ""

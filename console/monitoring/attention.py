@@ -1,4 +1,4 @@
-"""What needs an operator's attention: each a sentence, the thing that it is about, and what mends it."""
+"""Findings that need an operator's attention: each has a sentence, a page that shows it, and a way to mend it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ from transactions.reads import health, summary
 from transactions.reads.summary import Pending
 from transactions.rows import AllUndecided
 
-# Of one kind; the list that a line leads to has the others.
+# Findings of one kind that are shown; the page that a finding links to has the others.
 SHOWN = 5
-# A release is late when its message was due for so long: pollers do it in 5 s.
+# A release is late when its message has been due for this time. Without beat and workers, pollers release within 5 s.
 LATE = timedelta(seconds=10)
 MEND_SERVER = "mend the server at its URL, then enable it in the console"
 
@@ -51,10 +51,10 @@ About = Literal[
 
 @dataclass(frozen=True)
 class Attention:
-    """One thing that needs attention: `urgent` when it does not mend itself. `since` is None where no row says it.
+    """One finding. `urgent`: it does not mend itself. `since` is None when no row has the time.
 
-    `about` is the page of the console that shows it, and `name` the group or subscription, where it is one's.
-    `mend` is a command, or what to do.
+    `about` is the page of the console that shows the finding, `name` the group or subscription, if any. `mend` is a
+    command, or an instruction.
     """
 
     urgent: bool
@@ -80,7 +80,7 @@ class Facts:
 
 
 def read() -> Facts:
-    """All of it now."""
+    """Reads the facts now."""
     return Facts(
         now=store_stats.now(),
         undecided=transaction_stats.undecided(COUNT_LIMIT + 1),
@@ -97,7 +97,7 @@ def waits() -> list[Outermost]:
 
 
 def found(facts: Facts) -> list[Attention]:
-    """What needs attention, the urgent first."""
+    """All findings, the urgent ones first."""
     needs = [
         *discarded(facts.undecided),
         *dead_letters(facts.namespace),
@@ -140,7 +140,7 @@ def dead_letters(namespace: str | None) -> Iterator[Attention]:
 
 
 def checks(groups: Sequence[Pending], now: datetime) -> Iterator[Attention]:
-    """Producer groups whose pending transactions cannot be asked about, and are not ended by their producers either."""
+    """Producer groups whose pending transactions cannot be checked, and are not ended by their producers either."""
     unasked = timedelta(seconds=settings.ATTENTION_UNASKED_SECONDS)
     old = [group for group in groups if group.oldest_pending_at < now - unasked]
     for group in [group for group in old if group.checking.obstacle or group.checking.paused][:SHOWN]:
@@ -179,13 +179,13 @@ def ailing_subscriptions(namespace: str | None) -> Iterator[Attention]:
 
 
 def ailing_outboxes(now: datetime) -> Iterator[Attention]:
-    """Outboxes that fail, are stuck, or set rows apart: what producers commit is not sent."""
+    """Outboxes that fail, are stuck, or set rows apart: their producers' rows are not sent."""
     for one in outboxes.ailing(now, SHOWN):
         yield Attention(one.urgent, one.what, one.why, "outboxes", one.mend, since=one.since)
 
 
 def ailing_schedules() -> Iterator[Attention]:
-    """Schedules whose messages are refused, and times that are due while no process fires them."""
+    """Schedules whose messages are refused, and due times that no process fires."""
     for schedule in Schedule.objects.filter(failure__isnull=False).order_by("failed_at")[:SHOWN]:
         what = f"The messages of the schedule {schedule.name} are not sent"
         mend = f"mend its topic, or PUT /v1/schedules/{schedule.name} with another message"
@@ -197,12 +197,12 @@ def ailing_schedules() -> Iterator[Attention]:
 
 
 def failure(called: Endpoint | Subscription) -> str:
-    """Where is called, and the last failure."""
+    """The URL of the calls, and the last failure."""
     return f"{called.url}: {called.last_failure or 'no reason kept'}"
 
 
 def late_releases(waits: Sequence[Outermost]) -> Iterator[Attention]:
-    """Delays that are over and not released: beat, workers and pollers are all away."""
+    """Delayed messages that are due and not released, because beat, workers and pollers are all away."""
     overdue = [one.next_due_at for one in waits if one.next_due_at and one.next_due_at < one.now - LATE]
     if overdue:
         what = "Delayed messages are due and not released"
@@ -221,13 +221,13 @@ def paused_groups(groups: Sequence[GroupStats]) -> Iterator[Attention]:
 
 
 def waiting_groups(groups: Sequence[GroupStats], now: datetime) -> Iterator[Attention]:
-    """Consumer groups whose oldest message waits for long, or that are far behind."""
+    """Consumer groups whose oldest message has waited for long, or whose lag is large."""
     since = now - timedelta(seconds=settings.ATTENTION_UNACKED_SECONDS)
     running = [group for group in groups if not group.group.paused]
     for group in [group for group in running if _is_late(group, since) or group.lag > settings.ATTENTION_LAG][:SHOWN]:
         name = group.group.name
         what = f"{name} is behind" if group.lag else f"{name} does not ack"
-        # Whether consumers are there: where none is, nothing is handed out to be acked.
+        # The time of the last handout shows whether the group has consumers.
         moved = "" if group.moved_at is None else f"; last handed out {group.moved_at:%Y-%m-%d %H:%M:%S} UTC"
         why = f"{_behind(group)}, {group.in_flight:,} in flight{moved}"
         mend = "start more consumers, or see what theirs wait for"

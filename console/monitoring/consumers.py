@@ -1,4 +1,4 @@
-"""Consumer groups as operators watch them: metrics, groups that fail on everything, queues that stand behind one."""
+"""Consumer groups in monitoring: metrics, groups whose messages fail, and queues that wait behind one message."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
@@ -50,17 +50,17 @@ METRICS = (
     ),
 )
 
-# A single message that failed once is no finding, unless it waits for long.
+# Fewer failed messages are no finding, unless one has waited for long.
 FEW = 3
 LONG = timedelta(seconds=30)
-# Of what a group was handed since the first of these messages failed: more than this part waits for its next attempt.
+# A group fails when more than this share of the messages since the first failure waits for the next attempt.
 MOST = 0.5
-# A queue that stands for less goes on before an operator has looked.
+# A shorter wait of a queue is no finding, because it is over before an operator has looked.
 STANDS_SECONDS = 10.0
 
 
 class Failing(NamedTuple):
-    """A consumer group whose messages fail; the fields of an `Attention` behind its first one."""
+    """A consumer group whose messages fail, with the fields of an `Attention` after `urgent`."""
 
     what: str
     detail: str
@@ -71,7 +71,7 @@ class Failing(NamedTuple):
 
 
 def failing(groups: Sequence[GroupStats], now: datetime, most: int) -> Iterator[Failing]:
-    """The groups that fail on everything, and the queues that stand; `most` of each."""
+    """At most `most` groups whose messages fail, and at most `most` queues that wait behind a message."""
     yield from _most_failing(groups, now)[:most]
     by_id = {one.group.id: one.group for one in groups if one.retrying.messages}
     for queue in retrying.standing(list(by_id.values()), STANDS_SECONDS)[:most]:
@@ -79,7 +79,7 @@ def failing(groups: Sequence[GroupStats], now: datetime, most: int) -> Iterator[
 
 
 def _most_failing(groups: Sequence[GroupStats], now: datetime) -> list[Failing]:
-    """Those of whose messages most wait for their next attempt, the group with the most first."""
+    """The groups of whose messages most wait for the next attempt, the group with the most messages first."""
     waiting = {one.group.id: one for one in groups if _is_worth_a_look(one, now)}
     since = {group_id: one.retrying.oldest_at for group_id, one in waiting.items()}
     queues = ((one.group.id, (queue.topic_id, queue.queue_id)) for one in waiting.values() for queue in one.queues)

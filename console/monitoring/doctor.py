@@ -1,7 +1,7 @@
-"""What is out of order, each with the reason and what mends it: `manage.py doctor`.
+"""The findings of `manage.py doctor`: each has a reason and a way to mend it.
 
-It looks from the outside in: the environment, the control's database, those of the other cells, then what is in all of
-them. A database that does not answer hides what is in it.
+It examines the environment, the control's database, the other cells' databases, and then their content. Without an
+answer from a database, findings about its content are missing.
 """
 
 import difflib
@@ -25,7 +25,7 @@ from store.notices.heartbeats import AWAY_SECONDS
 from store.process import runtime
 from store.process.runtime import Runtime
 
-# The environment's names that are no settings of the broker's processes.
+# Names in the environment that begin like settings, but are no settings of the broker's processes.
 OTHER_VARIABLES = frozenset(("MQBROKER_DATA_DIR", "MQBROKER_URL", "MQBROKER_API_KEY"))
 PREFIX = "MQBROKER_"
 RECONNECT = "Then RECONNECT on the pooler's console"
@@ -33,12 +33,12 @@ CLOCKS_SECONDS = 2.0
 UNFIT = "The database cannot keep what it acknowledges"
 MENDS = {guards.OFF.format(name): server_settings.AT_ONCE.format(name, "on") for name in guards.DURABLE}
 PREPARE, PRIMARY = "manage.py prepare", "let DATABASE_URL name the primary"
-# A name that is less like another one is no typing error.
+# A name that is less similar to a setting's name is not taken for a typing error.
 CLOSE = 0.85
 
 
 class Finding(NamedTuple):
-    """One thing that is out of order. `urgent`: it does not mend itself."""
+    """One finding. `urgent`: it does not mend itself."""
 
     urgent: bool
     what: str
@@ -47,7 +47,7 @@ class Finding(NamedTuple):
 
 
 def examine() -> list[Finding]:
-    """All findings, the urgent first; empty where nothing is out of order."""
+    """All findings, the urgent ones first; empty when all is in order."""
     found = [*unknown_settings(), *redis()]
     unready = list(database())
     found += unready
@@ -71,14 +71,14 @@ def unknown_settings() -> Iterator[Finding]:
 
 
 def redis() -> Iterator[Finding]:
-    """Redis, that beat and workers need."""
+    """A failure of Redis, which beat and workers need."""
     if warning := health.redis_warning():
         what, _, why = warning.partition(": ")
         yield Finding(True, what, why, "start it, or correct REDIS_URL")
 
 
 def database() -> Iterator[Finding]:
-    """Why no process can serve on this database."""
+    """The reasons why no process can serve with this database."""
     server = settings.DATABASES["default"]
     where = f"{server['HOST']}:{server['PORT']}"
     for reason in health.reasons_not_ready():
@@ -94,7 +94,7 @@ def database() -> Iterator[Finding]:
 
 
 def databases() -> Iterator[Finding]:
-    """What is out of order in the database of each cell by itself. One that does not answer is left out."""
+    """The findings about each cell's database. A database that does not answer is left out."""
     found = system.read()
     running = sum(not found.is_away(process) for process in found.processes)
     for findings in naming_cells.ask(lambda: _in_cell(running)).values():
@@ -112,14 +112,14 @@ def _in_cell(running: int) -> list[Finding]:
 
 
 def _of_server(cell: Runtime) -> Iterator[Finding]:
-    """A standby or a primary that takes no writes, a server that would lose what it acknowledges, and sessions
-    without the broker's settings.
+    """A server that is a standby or takes no writes, a server that may lose acknowledged writes, and sessions without
+    the broker's settings.
     """
     try:
         look = guards.look("mqbroker-doctor", cell.url)
     except psycopg.OperationalError:
         return
-    # Of the control they were found before.
+    # `database` has these findings for the control.
     for reason in look.reasons if cell.url else ():
         yield Finding(True, UNFIT, reason, MENDS.get(reason, "docs/operations.md"))
     for warning in look.warnings if not health.is_fenced(cell) else ():
@@ -131,7 +131,7 @@ def _of_server(cell: Runtime) -> Iterator[Finding]:
 
 
 def _clocks() -> Iterator[Finding]:
-    """The database's clock decides; one of this machine that differs makes ages in logs and charts wrong."""
+    """A clock of this machine that differs from the database's clock, which makes ages in logs and charts wrong."""
     before = time.time()
     ahead = store_stats.now().timestamp() - (before + time.time()) / 2
     if abs(ahead) > CLOCKS_SECONDS:
@@ -155,7 +155,7 @@ def states() -> Iterator[Finding]:
 
 
 def users() -> Iterator[Finding]:
-    """Whether there is a user of the console."""
+    """The finding that the console has no user."""
     if not get_user_model().objects.filter(is_active=True).exists():
         why = "there is no active user"
         yield Finding(False, "The console has no user who can sign in", why, "manage.py createsuperuser")
@@ -174,13 +174,13 @@ def processes() -> Iterator[Finding]:
 
 
 def within() -> Iterator[Finding]:
-    """What the console's overview shows: groups, endpoints, transactions, snapshots, exports."""
+    """The findings of the console's overview: groups, endpoints, transactions, snapshots, exports."""
     for one in attention.found(attention.read()):
         yield Finding(one.urgent, one.what, one.detail, one.mend)
 
 
 def unexamined(problem: Exception) -> Sequence[Finding]:
-    """The database went away in the middle of it."""
+    """The finding that the database went away during the examination."""
     why = f"it went away while it was examined ({type(problem).__name__})"
     return [Finding(True, "The database does not answer", why, "start PostgreSQL, or correct DATABASE_URL")]
 

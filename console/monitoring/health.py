@@ -19,7 +19,7 @@ from store.process import runtime
 from store.process.runtime import Runtime
 
 REDIS_PATIENCE_SECONDS = 0.5
-# Of all cells together; and of how many at once.
+# Time-out for all cells together, and the number of cells that are read at once.
 CELL_PATIENCE_SECONDS = 1.0
 MAX_CELLS = 16
 MAX_NAMED = 5
@@ -27,9 +27,9 @@ DISK_FULL = "the database's disk is full: writes are refused until there is room
 
 
 def reasons_not_ready() -> list[str]:
-    """Why this process cannot serve now; empty when it can.
+    """The reasons why this process cannot serve now; empty when it can serve.
 
-    Looks at the server by a connection of its own, and at the applied migrations.
+    Reads the server's state by a separate connection, and the applied migrations.
     """
     try:
         reasons = guards.look("mqbroker-ready").reasons
@@ -42,11 +42,11 @@ def reasons_not_ready() -> list[str]:
 
 
 def missing_migrations(alias: str) -> str:
-    """The migrations that a database lacks, the first ones by their names; empty where it has all."""
+    """A text with the first migrations that a database lacks; empty when it has all."""
     try:
         applied = set(MigrationRecorder.Migration.objects.using(alias).values_list("app", "name"))
     except ProgrammingError:
-        applied = set()  # Not even the table of migrations is there.
+        applied = set()  # The table of migrations does not exist.
     missing = sorted(f"{app}.{name}" for app, name in known_migrations() - applied)
     more = f" and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
     return f"{', '.join(missing[:MAX_NAMED])}{more}"
@@ -54,12 +54,12 @@ def missing_migrations(alias: str) -> str:
 
 @cache
 def known_migrations() -> frozenset[tuple[str, str]]:
-    """The migrations of this program, read once: they change only with its code."""
+    """The migrations of this program, read once, because they change only with its code."""
     return frozenset(MigrationLoader(connection=None).disk_migrations or ())
 
 
 def warnings() -> list[str]:
-    """What makes this process slower, or a part of its work impossible, while it can serve."""
+    """The warnings of a process that can serve: reasons why it is slower, or cannot do a part of its work."""
     found = list(_of_databases())
     with contextlib.suppress(DatabaseError):
         found += [move.sentence] if (move := standing.read()) is not None else []
@@ -70,10 +70,10 @@ def warnings() -> list[str]:
 
 
 def _of_databases() -> Iterator[str]:
-    """What is out of order in the databases of the cells, which are all looked at at once."""
+    """The problems of the cells' databases, which are read at once."""
     pool = ThreadPoolExecutor(MAX_CELLS)
     looks = [(cell, pool.submit(guards.look, "mqbroker-ready", cell.url)) for cell in runtime.cells()]
-    # One that hangs keeps its thread for some seconds longer.
+    # A database that hangs occupies its thread for some seconds longer.
     pool.shutdown(wait=False)
     until = time.monotonic() + CELL_PATIENCE_SECONDS
     for cell, look in looks:
@@ -81,18 +81,18 @@ def _of_databases() -> Iterator[str]:
         try:
             found = look.result(max(0.0, until - time.monotonic()))
         except (psycopg.OperationalError, TimeoutError):
-            # The control's answer is a reason, and none is a warning.
+            # A control that does not answer is a reason for not being ready, not a warning.
             if cell.url:
                 yield f"the cell {cell.name} does not answer: its topics are answered by 503 cell_away"
             continue
-        # The control's reasons are those for which a process is not ready.
+        # The control's problems are reasons for not being ready, not warnings.
         unfit = found.reasons if cell.url else ()
         slowed = found.warnings if found.warnings and not is_fenced(cell) else ()
         yield from (f"{named}{warning}" for warning in (*unfit, *slowed))
 
 
 def is_fenced(cell: Runtime) -> bool:
-    """Whether a move of topics is why a cell takes no writes."""
+    """Whether a cell takes no writes because of a move of topics."""
     move = standing.read()
     return move is not None and move.fences and move.source_id == cell.cell
 

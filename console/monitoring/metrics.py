@@ -1,7 +1,7 @@
-"""The broker's metrics for Prometheus: every name once, with its meaning and its source.
+"""The broker's metrics for Prometheus: each name once, with its meaning and its source.
 
-Each scrape reads them from the database, so that they are the same at every web process and outlive a restart; but for
-the metrics of `requests`, which the processes of one port count in memory that they share.
+Each scrape reads the metrics from the database, so they are equal at all web processes and survive a restart. Only the
+metrics of `requests` are counted by the processes of one port, in shared memory.
 """
 
 from collections.abc import Iterator

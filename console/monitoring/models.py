@@ -1,12 +1,12 @@
-"""The tables of the history: figures of the broker by the minute, and the counters that they are differences of."""
+"""The tables of the history: figures of the broker by the minute, and the counters from which rates are made."""
 
 from django.db import models
 
 
 class HistoryFigure(models.Model):
-    """One figure in one minute, of the whole broker or of what `name` names; a figure of 0 has no row, but `stored`.
+    """One figure in one minute, of the whole broker or of `name`. A figure of 0 has no row, except `stored`.
 
-    Kept in the control, for HISTORY_DAYS.
+    The rows are kept in the control, for HISTORY_DAYS.
     """
 
     pk = models.CompositePrimaryKey("figure", "name", "minute")
@@ -21,7 +21,7 @@ class HistoryFigure(models.Model):
 
 
 class HistoryCounters(models.Model):
-    """What was counted up to the latest minute of the history; one row, which the process that records it changes."""
+    """The counters at the latest recorded minute: one row, which the recording process changes."""
 
     single = models.BooleanField(primary_key=True, default=True, db_default=True)
     recorded_at = models.DateTimeField()

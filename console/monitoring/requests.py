@@ -1,7 +1,7 @@
-"""The requests that the web processes of one port have answered: how many of each call, with which status, how soon.
+"""The answers of the web processes of one port: the number and the time of answers, by call and status.
 
-The counts lie in memory that the processes share: it is made before they fork, so that whichever of them answers a
-scrape has the counts of all, also of those that have ended. They begin anew with the parent.
+The counts lie in shared memory, made before the processes fork. So each process can answer a scrape with the counts of
+all processes, also of ended ones. The counts begin at 0 when the parent process starts.
 """
 
 import mmap
@@ -18,14 +18,14 @@ from prometheus_client.registry import Collector
 from console.monitoring.scrape import Shared
 from store.process import runtime
 
-# Upper bounds of the buckets, in seconds. The last one is what a long poll takes, at most, by default.
+# Upper bounds of the buckets, in seconds. The last bound is the default maximum of a long poll.
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0)
 STATUSES: tuple[int, ...] = (200, 201, 202, 204, 301, 302, 304, 400, 401, 403, 404, 405, 406, 408)
 STATUSES += (409, 410, 411, 413, 415, 416, 422, 429, 431, 500, 503, 504)
-# The status of what has none of these; the call of what the data plane does not serve.
+# Stands for any other status, and for each call that the data plane does not serve.
 OTHER = "other"
 MAX_CALLS = 64
-# Each process counts in a part of its own. A process that is the 64th after another one goes on with its counts.
+# Each process counts in its own part, chosen by process id modulo 64; a later process may continue an earlier one's.
 PARTS = 64
 _BUCKETS = len(BOUNDS) + 1
 _SUM = _BUCKETS
@@ -34,16 +34,16 @@ _ROW = _STATUS + len(STATUSES) + 1
 _PART = MAX_CALLS * _ROW
 View = Callable[..., Any]
 _NUMBER_OF_STATUS = {status: number for number, status in enumerate(STATUSES)}
-# Anonymous, so that forks share it; pages that nothing was written to take no memory.
+# Anonymous memory, which forks share. Pages that no process has written to take no memory.
 _shared = memoryview(mmap.mmap(-1, PARTS * _PART * 8)).cast("Q")
 
 
 class HasViews(Protocol):
-    """A route, as it is counted."""
+    """A route whose views are counted."""
 
     @property
     def views(self) -> Mapping[str, View]:
-        """What serves each of its methods."""
+        """The view of each method."""
 
 
 class Tally:
@@ -55,7 +55,7 @@ class Tally:
         self._start = (os.getpid() % PARTS) * _PART + number * _ROW
 
     def count(self, status: int, began: float) -> None:
-        """Counts an answer to a request that began then, by the monotonic clock. Takes 0.4 µs."""
+        """Counts an answer to a request that began at the monotonic time `began`. Takes 0.4 µs."""
         seconds = time.monotonic() - began
         start = self._start
         _shared[start + bisect_left(BOUNDS, seconds)] += 1
@@ -64,15 +64,15 @@ class Tally:
 
 
 class Calls:
-    """The calls that are counted, by their numbers: the same in each process of a port."""
+    """The names of the counted calls. Their numbers are the same in each process of a port."""
 
     def __init__(self) -> None:
         self.names = [OTHER]
 
     def tallies(self, routes: Iterable[HasViews]) -> tuple[Tally, Mapping[View, Tally]]:
-        """What counts the answers of all other calls, and of each view of the routes.
+        """The tally of all other calls, and the tally of each view of the routes.
 
-        Raises ValueError for more than MAX_CALLS.
+        Raises ValueError for more than MAX_CALLS calls.
         """
         views = [view for route in routes for view in route.views.values()]
         self.names = list(dict.fromkeys((OTHER, *(view.__name__ for view in views))))
@@ -91,7 +91,7 @@ class Answered(NamedTuple):
 
 
 def answered(names: Sequence[str]) -> Iterator[Answered]:
-    """What all processes of this port have answered of these calls; nothing of a call without answers."""
+    """The answers of all processes of this port for these calls; a call without answers is left out."""
     bounds = [*map(str, BOUNDS), "+Inf"]
     statuses = [*map(str, STATUSES), OTHER]
     for number, name in enumerate(names):
@@ -103,8 +103,8 @@ def answered(names: Sequence[str]) -> Iterator[Answered]:
 
 
 def answered_here(names: Container[str]) -> list[int]:
-    """The answers to these calls that this process has counted, together: a number for each bucket of BOUNDS, and one
-    for what took longer. A process that took over the part of another one begins with that one's counts.
+    """The answers to these calls that this process has counted, together: a number for each bucket of BOUNDS, and for
+    longer times. A process that continues the part of an earlier process begins with the earlier counts.
     """
     starts = [
         (os.getpid() % PARTS) * _PART + number * _ROW
@@ -134,7 +134,7 @@ SECONDS = Shared(
 
 
 class Histogram(Collector):
-    """The times of answers, which have buckets where other metrics have a number."""
+    """The histogram of answer times."""
 
     def collect(self) -> Iterator[HistogramMetricFamily]:
         found = HistogramMetricFamily(SECONDS.name, SECONDS.meaning, labels=SECONDS.labels)

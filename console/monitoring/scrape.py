@@ -1,4 +1,4 @@
-"""What a scrape of the metrics reads, and what a metric is: a name, a meaning, and how its samples are read."""
+"""Scrapes of the metrics. A metric is a name, a meaning, and a function that reads its samples."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from store.segments.exports import Exported, ExportWait
 from transactions import stats as transaction_stats
 from transactions.rows import WaitingHalves
 
-# The values of the labels, in their order, and the number.
+# A sample: the values of the labels, in their order, and the number.
 Sample = tuple[tuple[str, ...], float]
 # Labels whose values are names of topics and groups.
 NAMES = frozenset(("topic", "producer_group", "consumer_group", "group"))
@@ -37,7 +37,7 @@ Family = CounterMetricFamily | GaugeMetricFamily
 class Metric:
     """One metric: its name, meaning and labels, and the function that reads its samples in a cell.
 
-    Where there are several cells, each has samples of its own, with the label `cell`.
+    With several cells, each cell has its own samples, with the label `cell`.
     """
 
     name: str
@@ -114,7 +114,7 @@ class Scrape(Collector):
         return {metric.name: list(metric.samples(reading)) for metric in of_cell}
 
 
-# Beside the numbers of the delay levels.
+# The value for timers of the label that otherwise has a delay level's number.
 TIMER = "timer"
 
 
@@ -131,7 +131,7 @@ class ReadOnce:
 
     @cached_property
     def delays(self) -> dict[str, Outermost]:
-        """The ends of what waits at each delay level and in the timers."""
+        """The oldest and the next message of each delay level and of the timers."""
         levels = {str(level): ends for level, ends in scheduling_stats.level_ends().items()}
         return levels | {TIMER: scheduling_stats.timer_ends()}
 
@@ -172,5 +172,5 @@ class ReadOnce:
 
     @cached_property
     def nights(self) -> Nights | None:
-        """The nightly runs, where they are set."""
+        """The nightly runs; None without the setting."""
         return runs.latest()

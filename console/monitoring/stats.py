@@ -18,7 +18,7 @@ from transactions import stats as transaction_stats
 from transactions.reads import of_namespace as own_decisions
 
 MINUTE, HOUR = 60, 3600
-# Many callers at once are answered from one reading.
+# Age up to which a reading is used again, so that many callers at once share one reading.
 BELIEVED_SECONDS = 1.0
 # Any caller without a namespace may name one, so only so many readings are kept.
 MAX_KEPT = 100
@@ -28,7 +28,7 @@ Numbers = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Numbers of a stretch of time; `mqbroker.api.control.stats` documents each."""
+    """Numbers of a span of time; `mqbroker.api.control.stats` documents each number."""
 
     messages: int
     entries: int
@@ -42,7 +42,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A number within a window, and per second of it."""
+    """A number within a window, and the rate per second."""
 
     count: int
     per_second: float
@@ -50,7 +50,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The numbers of the last so many seconds."""
+    """The numbers of the last `seconds` seconds."""
 
     seconds: int
     estimated: bool
@@ -80,7 +80,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """One reading of all cells: what is kept, and two windows; `missing` are the cells that did not answer."""
+    """One reading of all cells: the kept rows, and two windows. `missing` has the cells that did not answer."""
 
     at: datetime
     totals: Totals
@@ -117,7 +117,7 @@ def _read() -> Statistics:
 
 
 def _read_cell() -> tuple[Totals, Totals, Totals]:
-    """What one cell keeps, and its last minute and hour."""
+    """The numbers of one cell: kept rows, last minute, last hour."""
     windows = (MINUTE, HOUR)
     messages = store_stats.messages(windows)
     visible = store_stats.entries(windows)
@@ -141,7 +141,7 @@ def _read_cell() -> tuple[Totals, Totals, Totals]:
 
 
 def _sum(totals: Sequence[Totals]) -> Totals:
-    """The numbers of several cells together; estimated where one is."""
+    """The sums of several cells; an estimate when one of the cells' numbers is an estimate."""
     columns = {name: [getattr(each, name) for each in totals] for name in Totals.__slots__}
     estimated = any(columns.pop("estimated"))
     return Totals(**{name: sum(numbers) for name, numbers in columns.items()}, estimated=estimated)

@@ -1,4 +1,4 @@
-"""Is it the broker? Its database, Redis and processes, with a sentence for each thing that is out of order."""
+"""The broker's surroundings: databases, Redis, disk, exports and processes, with a sentence for each problem."""
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,20 +21,20 @@ from store.process import runtime
 from store.segments import exports
 from store.segments.exports import Exported, ExportWait
 
-# A snapshot that is pinned for longer keeps dead rows of the hot tables, and receives and checks get slower.
+# A snapshot that is held for longer is a problem: the hot tables keep dead rows, and receives and checks get slower.
 PINNED_SECONDS = 60.0
-# Dead rows that a hot table may have beside as many live ones before its scans are slow.
+# More dead rows than this, and more than live rows, make scans of a hot table slow.
 MANY_DEAD = 100_000
 CONNECTIONS_SHARE = 0.9
 # A worker starts the nightly export within a tick of beat.
 NIGHTLY_LATE_SECONDS = 600.0
-# For so long it is said that retention dropped what no export held.
+# For this time a problem reports that retention dropped segments that no export had.
 DROPPED_HOURS = 24
 
 
 @dataclass(frozen=True, slots=True)
 class Exports:
-    """The latest exports of a cell, what waits for one there, and what all its segments take on disk."""
+    """The latest exports of a cell, its segments that wait for an export, and the disk space of all its segments."""
 
     latest: Sequence[Exported]
     wait: ExportWait
@@ -114,7 +114,7 @@ class Database:
 
 
 def read_database() -> Database:
-    """The database of the cell that this work has entered, or else of the control."""
+    """Reads the database of the current cell, or else of the control."""
     return Database(
         snapshots=database_health.snapshots(),
         connections=database_health.connections(),
@@ -126,10 +126,10 @@ def read_database() -> Database:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """One reading of the broker's surroundings. `problems` is empty when all of it is in order.
+    """One reading of the broker's surroundings. `problems` is empty when all is in order.
 
-    `databases` are those of the cells by their names, without those that did not answer, which are `missing`; the
-    control's first. `disk` is None where the database's disk is another machine's, `nights` without a nightly export.
+    `databases` are the cells' databases by cell name, the control's first; `missing` are the cells that did not answer.
+    `disk` is None when the database is on another machine, `nights` is None without a nightly export.
     """
 
     now: datetime
@@ -148,13 +148,13 @@ class System:
 
     @property
     def of_servers(self) -> list[tuple[str, str]]:
-        """What is out of order in the databases, the disk, Redis and the exports, a sentence each, behind its cell."""
+        """The problems of databases, disk, Redis and exports: pairs of a cell (may be empty) and a sentence."""
         around = [*_of_disk(self.disk), *([self.redis] if self.redis else [])]
         around += _of_nights(self.nights) if self.nights is not None else ()
         return [*self._of_databases(), *(("", problem) for problem in around)]
 
     def is_away(self, process: Alive) -> bool:
-        """Whether a process has not noted itself for AWAY_SECONDS."""
+        """Whether a process has written no heartbeat for AWAY_SECONDS."""
         return self.now - process.beaten_at > timedelta(seconds=heartbeats.AWAY_SECONDS)
 
     def _of_databases(self) -> Iterator[tuple[str, str]]:
@@ -186,7 +186,7 @@ def read() -> System:
 
 
 class ClosedTopic(NamedTuple):
-    """A topic that takes no messages yet; the fields of an `Attention` behind its first one."""
+    """A topic that takes no messages yet, with the fields of an `Attention` after `urgent`."""
 
     what: str
     detail: str

@@ -1,4 +1,4 @@
-"""Traces: all that is kept of one message's life, from its store to each consumer group's ack or dead letter."""
+"""Traces: all kept rows about one message, from its store to each consumer group's ack or dead letter."""
 
 import uuid
 from collections.abc import Iterable, Sequence
@@ -21,18 +21,18 @@ from transactions.errors import TransactionNotFound
 from transactions.reads import history
 from transactions.results import EventOf, TransactionEventName, TransactionHistory
 
-# What is read in several statements may change in between: it is read again until it does not.
+# The reads of a trace are repeated until no entry appears in between, at most this many times.
 MAX_READS = 4
 
 EventName = Literal[TransactionEventName, GroupEventName, "stored", "delayed", "visible", "retry", "dead_letter"]
 
 
 class TraceEvent(EventOf[EventName], kw_only=True):
-    """Something that happened to a message, proved by a row that is kept.
+    """An event of a message, proved by a kept row.
 
     stored; prepared, check, end, discard and resume of its transaction; delayed, visible, retry, dead_letter and
-    redriven; received where something proves a delivery, else passed; nack where its reason was given. Which other
-    fields are there depends on it.
+    redriven; received when a row proves a delivery, else passed; nack with a reason. The other fields depend on the
+    event.
     """
 
     commit_log_offset: int | UnsetType = UNSET
@@ -58,9 +58,9 @@ State = Literal["PREPARED", "ROLLED_BACK", "DISCARDED", "DELAYED", "VISIBLE", "R
 
 
 class Trace(msgspec.Struct):
-    """What is kept of a message's life, in the order of time.
+    """The kept events of a message, in the order of time.
 
-    INVISIBLE: it has no entry and waits for nothing; a timer that was recalled, or entries that retention has dropped.
+    INVISIBLE: the message has no entry and does not wait: its timer was recalled, or retention dropped its entries.
     """
 
     message_id: uuid.UUID
@@ -110,7 +110,7 @@ async def _transaction(transaction_id: uuid.UUID | None) -> TransactionHistory |
     try:
         return await history.of(transaction_id)
     except TransactionNotFound:
-        # A message that was needed for longer than its transaction's segment.
+        # The message was reappended, and its transaction's segment was dropped.
         return None
 
 
@@ -144,7 +144,7 @@ def _state(topic_id: int, transaction_state: State | Literal["COMMITTED"] | None
 
 
 def _in_order(events: Iterable[TraceEvent], topic_id: int, way: Way) -> list[TraceEvent]:
-    """By time; but a commit comes before the entries it made, although it is recorded a moment after them."""
+    """The events by time, except that a commit comes before its entries, although it is recorded just after them."""
     visible_at = [entry.entered_at for entry in way.entries if topic_id in (entry.topic_id, entry.goes_to)]
 
     def moment(event: TraceEvent) -> datetime:

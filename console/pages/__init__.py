@@ -1,1 +1,1 @@
-"""The console's own pages: each parses its address, asks the apps for what it shows, and fills a template."""
+"""The console's own pages: each view parses the address, reads the apps' numbers, and fills a template."""

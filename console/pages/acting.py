@@ -1,4 +1,4 @@
-"""Pages of actions: what is to be changed, why, and what became of each target."""
+"""Pages of actions: the form with preview and reason, and the result of each target."""
 
 import uuid
 from collections.abc import Callable, Coroutine
@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 
 def refusing(view: View) -> View:
-    """A view whose refusals are a page of the console: the sentence, and the way back."""
+    """A view that shows a refusal as a page of the console, with the sentence and a link back."""
 
     @wraps(view)
     def answer(request: HttpRequest, *args: Any, **named: Any) -> HttpResponse:
@@ -51,7 +51,7 @@ def refusing(view: View) -> View:
 @require_http_methods(["GET", "HEAD", "POST"])
 @refusing
 def new(request: HttpRequest) -> HttpResponse:
-    """The preview of an action and the question why; with a reason, posted, the action itself."""
+    """The form of an action, with its preview; a posted form with a reason creates the action."""
     given, posted = asking.given_by(request), request.method == "POST"
     kind = kinds.find(given.get("action", ""))
     roles.require(request.user, kind.action)
@@ -62,7 +62,7 @@ def new(request: HttpRequest) -> HttpResponse:
         return page
     action = made(request, asked)
     if action.targets is not None:
-        # The operator sees the results at once; what has to wait is done by a later tick.
+        # The first steps run here, so the operator sees results at once; a later tick does the rest.
         try:
             jobs.step(action.id, call)
         except Refusal as refusal:
@@ -72,7 +72,7 @@ def new(request: HttpRequest) -> HttpResponse:
 
 
 def made(request: HttpRequest, asked: Asked) -> Action:
-    """The action that the form asks for."""
+    """Creates the action of a complete form."""
     signature = signed(request, asked.reason)
     if not asked.all:
         return jobs.of_targets(asked.kind.name, asked.targets, asked.form.values, signature)
@@ -84,7 +84,7 @@ def made(request: HttpRequest, asked: Asked) -> Action:
 
 
 def preview(asked: Asked) -> dict[str, object]:
-    """What the action would change: each target in words, or how many match and the first of them."""
+    """The preview of an action: a text about each target, or the number of matching targets and the first ones."""
     kind, parameters = asked.kind, asked.form.values
     if not asked.all:
         words = kind.describe(asked.targets, parameters)
@@ -112,7 +112,7 @@ def call(work: Coroutine[Any, Any, Result], /) -> Result:
 @require_http_methods(["GET", "HEAD", "POST"])
 @refusing
 def once(request: HttpRequest) -> HttpResponse:
-    """An action whose outcome is shown once: its form, and then what it made. No cache keeps the answer."""
+    """The form of an action whose outcome is shown once, and then the outcome. No cache keeps the answer."""
     given = asking.given_by(request)
     kind, target = shown_once.find(given.get("action", "")), given.get("target", "").strip()[:MAX_TEXT]
     roles.require(request.user, kind.action)
@@ -142,7 +142,7 @@ def latest(request: HttpRequest) -> HttpResponse:
 @require_GET
 @refusing
 def one(request: HttpRequest, action_id: uuid.UUID) -> HttpResponse:
-    """How far an action has come, and what became of its targets."""
+    """One action: its progress, and the results of its targets."""
     action = jobs.find(action_id)
     results = jobs.results(action)
     entries = audit.page(Wanted(action_id=action.id), None, RESULTS)

@@ -19,7 +19,7 @@ PAGE = 50
 
 @dataclass(frozen=True)
 class Line:
-    """An entry, and what it changed: each field with its values before and after."""
+    """An entry with its changed fields: name, value before, value after."""
 
     entry: AuditEntry
     changes: list[tuple[str, str, str]]
@@ -27,7 +27,7 @@ class Line:
 
 @require_GET
 def entries(request: HttpRequest) -> HttpResponse:
-    """The latest entries, narrowed by author, action and target."""
+    """The latest entries, filtered by author, action and target."""
     given = {name: request.GET.get(name, "").strip() for name in ("author", "action", "target")}
     wanted = Wanted(**given, action_id=action_id(request))
     below = frame.whole_number(request, "after") or None
@@ -47,7 +47,7 @@ def entries(request: HttpRequest) -> HttpResponse:
 
 
 def action_id(request: HttpRequest) -> uuid.UUID | None:
-    """The console action whose entries are wanted; what is no id narrows nothing."""
+    """The console action whose entries are listed; a text that is no id is no condition."""
     try:
         return uuid.UUID(request.GET.get("action_id", ""))
     except ValueError:
@@ -62,7 +62,7 @@ def changes(before: object, after: object) -> list[tuple[str, str, str]]:
 
 
 def text(value: object) -> str:
-    """A value of JSON as an operator reads it."""
+    """A JSON value as text for an operator."""
     if value is None:
         return "–"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

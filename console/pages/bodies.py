@@ -1,4 +1,4 @@
-"""A look at a message's body: its first KiB as text, or as bytes when it is no text."""
+"""Previews of message bodies: the first KiB as text, or as a hex dump when it is no text."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ BYTES_PER_LINE = 16
 
 @dataclass(frozen=True)
 class Preview:
-    """The beginning of a body; `size` is the stored body's, in bytes, compressed where `compression` says so."""
+    """The beginning of a body. `size` is the size of the stored body in bytes, compressed by `compression` if set."""
 
     text: str
     is_text: bool
@@ -21,7 +21,7 @@ class Preview:
 
 
 def preview(first: bytes, size: int, body_form: str = TEXT, most: int = PREVIEW_BYTES) -> Preview:
-    """What the first bytes of a stored body of this size look like: `most` at most, unpacked."""
+    """The preview of a stored body of this size, made of its `first` bytes: at most `most` bytes, unpacked."""
     compressed = of_form(body_form)
     shown, is_all = (first, size <= len(first)) if compressed is None else beginning(compressed, first, most)
     text = as_text(shown, not is_all)
@@ -31,7 +31,7 @@ def preview(first: bytes, size: int, body_form: str = TEXT, most: int = PREVIEW_
 
 
 def as_text(raw: bytes, cut: bool) -> str | None:
-    """The bytes as UTF-8, or None when they are no text. A character that the cut went through is left out."""
+    """The bytes as UTF-8 text, or None when they are no text. A last character that the cut divided is left out."""
     for end in (len(raw), *(len(raw) - lost for lost in (1, 2, 3) if cut)):
         try:
             text = raw[:end].decode()

@@ -1,4 +1,4 @@
-"""Readings that pages share, and lists that go on behind a name: what pages of long tables show instead of all."""
+"""Readings that several pages share, and pages of long lists, each of which continues after a name."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Row = TypeVar("Row")
 
 
 def pending() -> list[Pending]:
-    """What each producer group has pending, counted to one more than GROUP_LIMIT."""
+    """The pending transactions of each producer group, counted up to GROUP_LIMIT + 1."""
     return summary.pending(GROUP_LIMIT + 1)
 
 
@@ -24,13 +24,13 @@ def reasons() -> dict[str, list[ReasonOfHalves]]:
 
 @dataclass(frozen=True)
 class Part(Generic[Row]):
-    """Rows of a page, and the name that the next page goes on behind (empty: there is none)."""
+    """The rows of a page, and the name after which the next page begins (empty: this is the last page)."""
 
     rows: list[Row]
     after: str
 
 
 def part(found: Sequence[Row], size: int, name: str = "name") -> Part[Row]:
-    """The first `size` of rows that were read one further, to see whether there are more."""
+    """The first `size` rows, of up to `size` + 1 rows that were read to see whether there are more."""
     shown = list(found[:size])
     return Part(shown, str(getattr(shown[-1], name)) if len(found) > size else "")

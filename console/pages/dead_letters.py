@@ -1,4 +1,4 @@
-"""Pages of dead letters: which groups gave messages up, what these have in common, and the letters themselves."""
+"""Pages of dead letters: the groups that have dead letters, values that the letters share, and the letters."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +17,7 @@ from store.reading import cursors
 from store.stats import now
 
 PAGE = 50
-# The fields by which letters are summed and narrowed, each with its heading.
+# The fields by which letters are summed and filtered, each with its heading.
 FIELDS = {"reason": "Reason", "topic": "Topic", "tags": "Tags", "attempts": "Attempts", "hour": "Hour"}
 # Values of one field that a page shows.
 VALUES = 8
@@ -25,7 +25,7 @@ VALUES = 8
 
 @dataclass(frozen=True)
 class Value:
-    """A value that dead letters share, the address that narrows the list to it, and whether it is chosen."""
+    """A value that dead letters share, the address of the list filtered by this value, and whether it is chosen."""
 
     shared: SharedByDeadLetters
     query: str
@@ -62,12 +62,12 @@ def of_group(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def chosen(request: HttpRequest) -> dict[str, str]:
-    """The fields that the address narrows the list by."""
+    """The fields by which the address filters the list."""
     return {field: request.GET[field] for field in FIELDS if field in request.GET}
 
 
 def wanted(request: HttpRequest) -> Wanted:
-    """What the address narrows the list to; a value that no letter can have counts as not given."""
+    """The filter in the address; an impossible value counts as not given."""
     given = chosen(request)
     return Wanted(
         topic=given.get("topic"),
@@ -88,7 +88,7 @@ def hour_of(text: str) -> datetime | None:
 
 
 def summary(request: HttpRequest, shared: dict[str, list[SharedByDeadLetters]]) -> list[tuple[str, list[Value], int]]:
-    """What the letters have in common, field by field: the first values, and how many more there are."""
+    """The values that letters share, by field: the first values, and the number of further values."""
     given = chosen(request)
     columns = []
     for field, heading in FIELDS.items():

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-# Of the series of a chart, in their order. Names that mean an outcome have the colour that they have elsewhere.
+# Colours of a chart's series, in their order. A name that means an outcome has the same colour in each chart.
 COLOURS = (
     *("var(--color-primary-500)", "var(--mq-rolled-back)", "var(--color-primary-700)", "var(--color-base-400)"),
     "var(--color-primary-300)",
@@ -17,10 +17,10 @@ OUTCOMES = {
 }
 GREY = "#9ca3af"
 MAX_BAR_PIXELS = 28
-# All labels stand below up to as many bars; below more of them a few do.
+# Up to this number of bars each bar has a label; with more bars only some have.
 ALL_LABELS = 24
 FEW_LABELS = 12
-# The highest value that is as many times the median flattens the rest: such an axis is logarithmic.
+# When the highest value is this many times the median, the axis is logarithmic, so that the other values stay visible.
 OUTLIER = 100
 
 Values = Sequence[float | None]
@@ -50,7 +50,7 @@ def _data(
 def options(
     labels: Sequence[str], series: Mapping[str, Values], *, stacked: bool = False, legend: bool | None = None
 ) -> str:
-    """How it is drawn: the values of a place are said together; a logarithmic axis where one flattens the others."""
+    """The options of a chart: one tooltip for the values of a place, and a logarithmic axis in case of an outlier."""
     ticks: dict[str, object] = {"color": GREY}
     few = {"autoSkip": False} if len(labels) <= ALL_LABELS else {"maxTicksLimit": FEW_LABELS, "maxRotation": 0}
     named = len(series) > 1 if legend is None else legend
@@ -77,6 +77,6 @@ def options(
 
 
 def has_outlier(series: Mapping[str, Values]) -> bool:
-    """Whether the highest value is OUTLIER times the median of those above 0."""
+    """Whether the highest value is at least OUTLIER times the median of the values above 0."""
     values = [value for of_one in series.values() for value in of_one if value]
     return len(values) > 2 and max(values) > OUTLIER * median(values)

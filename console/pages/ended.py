@@ -9,7 +9,7 @@ from store.stats import now
 from transactions.reads import listing
 from transactions.reads.listing import Cursor
 
-# As the address has them, and as the API.
+# The states, with their names in the address and in the API.
 STATES = {"": None, "committed": "COMMITTED", "rolled_back": "ROLLED_BACK"}
 
 

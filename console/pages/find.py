@@ -1,4 +1,4 @@
-"""The search box: leads to what was typed, or shows what matches, or what would be understood."""
+"""The search box: leads to the page of the typed id or name, lists matches, or explains which words are possible."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +25,7 @@ from transactions.reads import states
 
 MAX_TYPED = 400
 MESSAGES = 50
-# Of each kind of name.
+# Names of each kind that a search shows.
 NAMES = 10
 SUGGESTED = 8
 PAGE_OF_STATE = {"": "pending", "pending": "pending", "discarded": "discarded"}
@@ -33,7 +33,7 @@ PAGE_OF_STATE = {"": "pending", "pending": "pending", "discarded": "discarded"}
 
 @dataclass(frozen=True)
 class Named:
-    """Something that has a name, and its page."""
+    """A named thing, with its page."""
 
     kind: str
     name: str
@@ -42,7 +42,7 @@ class Named:
 
 @require_GET
 def find(request: HttpRequest) -> HttpResponse:
-    """What was typed: an id, a key, or words."""
+    """The answer to a typed text: an id, a key, or words."""
     typed = search.parse(request.GET.get("q", "")[:MAX_TYPED])
     if typed.problems or not typed.text:
         return answer(request, typed)
@@ -56,14 +56,14 @@ def find(request: HttpRequest) -> HttpResponse:
 
 
 def answer(request: HttpRequest, typed: Typed, **found: object) -> HttpResponse:
-    """The page of the search, with what was found."""
+    """The page of the search, with its matches."""
     return frame.show(
         request, "console/find.html", "Search", now=now(), typed=typed, understood=search.WORDS.items(), **found
     )
 
 
 def by_id(request: HttpRequest, typed: Typed) -> HttpResponse:
-    """The page of the one transaction or message of this id; a choice when both have it."""
+    """The page of the transaction or message with this id; a choice when both exist."""
     assert typed.id is not None
     pages = []
     if sync.call(states.find, typed.id) is not None:
@@ -76,12 +76,12 @@ def by_id(request: HttpRequest, typed: Typed) -> HttpResponse:
 
 
 def by_key(request: HttpRequest, typed: Typed) -> HttpResponse:
-    """The messages of a key, in one topic or in all, and what has such a name."""
+    """The messages with this key, in one topic or in all, and the topics and groups with this name."""
     topic = topic_registry.named(typed.whole(typed.topic)) if typed.topic else None
     if typed.topic and topic is None:
         typed.problems.append(f"There is no topic “{typed.topic}”.")
         return answer(request, typed)
-    # Those of other namespaces are read as well, and left out.
+    # The read includes messages of other namespaces, which are left out afterwards.
     most = MAX_OF_KEY if typed.namespace else MESSAGES
     found = previews.of_key(typed.key or typed.bare, topic.id if topic else None, most)
     heads = [head for head in found.heads if typed.namespace in ("", namespaces.part_of(head.topic or ""))][:MESSAGES]
@@ -99,7 +99,7 @@ def by_key(request: HttpRequest, typed: Typed) -> HttpResponse:
 
 
 def list_of(typed: Typed) -> str:
-    """The list of transactions that the words narrow."""
+    """The address of the list of transactions, filtered by the words."""
     page = PAGE_OF_STATE.get(typed.state, "ended")
     asked = {
         "state": typed.state if page == "ended" else "",
@@ -112,7 +112,7 @@ def list_of(typed: Typed) -> str:
 
 
 def by_name(request: HttpRequest, typed: Typed) -> HttpResponse:
-    """The page of the one topic or group of exactly this name, else all whose name contains it."""
+    """The page of the only topic or group with exactly this name; else a list of all names that contain the text."""
     text, kinds = (typed.topic, ("Topic",)) if typed.topic else (typed.group, GROUPS if typed.group else tuple(KINDS))
     found = named(text, kinds, typed.namespace or None)
     exact = [one for one in found if one.name == typed.whole(text)]
@@ -130,7 +130,7 @@ KINDS: dict[str, tuple[Any, str]] = {
 
 
 def named(text: str, kinds: tuple[str, ...] = tuple(KINDS), namespace: str | None = None) -> list[Named]:
-    """What of these kinds has a name that contains a text: an exact match first, NAMES of each kind at most."""
+    """At most NAMES things of each kind whose names contain a text, an exact match first."""
     found = []
     whole = namespaces.wrapped(namespace, text) if namespace else text
     for kind in kinds:
@@ -152,7 +152,7 @@ def suggest(request: HttpRequest) -> HttpResponse:
 
 
 def completions(word: str) -> list[str]:
-    """What a word may become, SUGGESTED at most."""
+    """At most SUGGESTED completions of a word."""
     name, colon, value = word.partition(":")
     if not colon:
         return [f"{one}:" for one in search.WORDS if one.startswith(word.lower())]

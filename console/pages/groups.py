@@ -26,7 +26,7 @@ from transactions.rows import PendingOfGroup
 
 PAGE = 25
 ENDPOINTS = 100
-# Groups of a sorted list, which has one page.
+# Groups in a list that is sorted by urgency; such a list has only one page.
 SORTED = 50
 SORTS: dict[str, Callable[[GroupStats], Any]] = {
     "lag": lambda group: (-group.lag, group.group.name),

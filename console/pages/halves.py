@@ -21,13 +21,13 @@ from transactions.reads.undecided import DiscardedCursor, DueCursor
 
 PAGE = 50
 AGES = ((60, "1 minute"), (600, "10 minutes"), (3600, "1 hour"), (6 * 3600, "6 hours"), (86400, "1 day"))
-# What a filter offers to pick from; any other name can still be typed.
+# Names that a filter offers; any other name can be typed.
 OFFERED = 200
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the address asks for; what is left empty asks for all."""
+    """The filter in the address; an empty field is no condition."""
 
     producer_group: str
     topic: str
@@ -39,11 +39,11 @@ class Asked:
         return bool(self.producer_group or self.topic or self.older_than_seconds or self.namespace)
 
     def has(self, producer_group: str) -> bool:
-        """Whether a producer group is in the namespace that the sums are narrowed to, too."""
+        """Whether a producer group is in the filter's namespace, for the sums."""
         return self.namespace in (None, part_of(producer_group))
 
     def wanted(self, state: str | None) -> Wanted:
-        """The transactions of a state that match; of any ended one with None."""
+        """The filter for transactions of a state; None: any ended state."""
         named = self.producer_group or None, self.topic or None
         return Wanted(state, *named, self.older_than_seconds, self.namespace)
 
@@ -55,7 +55,7 @@ def pending(request: HttpRequest) -> HttpResponse:
     wanted = asked.wanted("PREPARED")
     after = frame.after(request, DueCursor)
     groups = [one for one in readings.shared(counts.pending) if asked.has(one.producer_group)]
-    # Thousands of pages of halves whose group has no endpoint would hide those that are being asked about.
+    # Half messages of groups without an endpoint would fill thousands of pages, and hide the ones that are checked.
     unasked = [group for group in groups if group.checking.unasked]
     passed_over = [] if asked or request.GET.get("all") or len(unasked) == len(groups) else unasked
     ids = [group.group_id for group in passed_over]
@@ -77,7 +77,7 @@ def pending(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def discarded(request: HttpRequest) -> HttpResponse:
-    """Half messages that the checks gave up, the latest first."""
+    """Discarded half messages, the latest first."""
     asked = asked_for(request)
     wanted = asked.wanted("DISCARDED")
     page = undecided.discarded(wanted, None, None, frame.after(request, DiscardedCursor), PAGE)
@@ -114,7 +114,7 @@ def asked_for(request: HttpRequest) -> Asked:
 
 
 def around(request: HttpRequest, asked: Asked, wanted: Wanted, page: Page[Any]) -> dict[str, object]:
-    """What stands around a list: the form of its filter, the count of what matches, and the way to the next page."""
+    """The parts around a list: the filter's form, the number of matches, and the link to the next page."""
     return {
         **form(request, asked),
         "count": up_to(COUNT_LIMIT, undecided.count(wanted, COUNT_LIMIT + 1)),
@@ -125,7 +125,7 @@ def around(request: HttpRequest, asked: Asked, wanted: Wanted, page: Page[Any]) 
 
 
 def form(request: HttpRequest, asked: Asked) -> dict[str, object]:
-    """The form that narrows a list: what it holds, what it offers, and the address without the cursor."""
+    """The filter's form: its values, the offered names, and the address without the cursor."""
     return {
         "wanted": asked,
         "ages": AGES,

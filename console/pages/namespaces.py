@@ -1,4 +1,4 @@
-"""The page of namespaces: what each has in sum, its limits, and the ways to its lists."""
+"""The page of namespaces: the sums of each, its limits, and links to its lists."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ from transactions.reads import undecided
 from transactions.reads.listing import Wanted
 
 PAGE = 25
-# Of each namespace: topics, and of each of them queues, whose entries are summed.
+# Topics of a namespace, and queues of a topic, whose entries are summed.
 TOPICS = 200
 QUEUES = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What a namespace has; a Count says whether there is more than was counted."""
+    """The sums of a namespace. A Count tells whether there is more than was counted."""
 
     row: Namespace
     topics: Count
@@ -47,7 +47,7 @@ class Sums:
 
     @property
     def query(self) -> str:
-        """What narrows a list to it."""
+        """The query that filters a list by this namespace."""
         return urlencode({"namespace": self.row.name})
 
 
@@ -72,7 +72,7 @@ def all_namespaces(request: HttpRequest) -> HttpResponse:
 
 
 def sums(row: Namespace, groups: list[GroupStats], letters: Counter[str]) -> Sums:
-    """What a namespace has, of the numbers of its consumer groups and of all dead letters."""
+    """The sums of a namespace, made of its consumer groups' numbers and of the numbers of dead letters."""
     topics = registry.page_of_users("", TOPICS + 1, namespace=row.name)
     held = stats.held_by(topics[:TOPICS], QUEUES)
     is_more = len(topics) > TOPICS

@@ -1,4 +1,4 @@
-"""The page of outboxes: where each lies, how far it is behind, and why one cannot be drained."""
+"""The page of outboxes: the source of each, its waiting rows, and why it cannot be drained."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET

@@ -1,4 +1,4 @@
-"""The overview: what needs attention, then the broker's state at a glance."""
+"""The overview: the findings that need attention, then the broker's state at a glance."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -95,7 +95,7 @@ def of_names(namespace: str | None) -> Figures:
 
 
 def page_of(one: Attention) -> str:
-    """Where it is seen and mended."""
+    """The address of the page that shows a finding."""
     if one.about == "pending":
         return f"{reverse('admin:pending')}?{urlencode({'producer_group': one.name})}"
     return reverse(f"admin:{one.about}", args=(one.name,) if one.name else ())
@@ -116,7 +116,7 @@ def ends(namespace: str | None) -> Figures:
 
 
 def rates() -> Figures:
-    """Messages that are kept, and how many came in the last minute, per second."""
+    """The number of kept messages, and the messages per second of the last minute."""
     messages = store_stats.messages((MINUTE_SECONDS,))
     return {
         "stored": messages.kept,
@@ -146,7 +146,7 @@ def consumers(groups: Sequence[GroupStats]) -> Figures:
 
 
 def chart(hour: LastHour) -> tuple[str, str]:
-    """The ends of each minute, a place for each of the hour's minutes, and how they are drawn."""
+    """The chart of the hour's ends, with a place for each minute: data and options."""
     minutes = minutes_to(hour.until)
     labels = [minute.strftime("%H:%M") for minute in minutes]
     commits = {minute.minute: minute.commits for minute in hour.minutes}
@@ -159,6 +159,6 @@ def chart(hour: LastHour) -> tuple[str, str]:
 
 
 def minutes_to(until: datetime) -> list[datetime]:
-    """The MINUTES minutes before that of `until`, and that one: the hour before `until` touches them all."""
+    """The minute of `until` and the MINUTES minutes before: the hour before `until` lies in these minutes."""
     last = until.replace(second=0, microsecond=0)
     return [last - timedelta(minutes=ago) for ago in range(MINUTES, -1, -1)]

@@ -1,7 +1,7 @@
-"""Readings that all tabs of one process share: what is asked for again within a few seconds is not read again.
+"""Readings that the requests of one process share: within a few seconds the database is not read again.
 
-A reading that takes long is kept for longer, so that open pages cost less, but never for long: what an operator has to
-see is just then on its way. Its age counts from the begin of the oldest reading that it was made of.
+A slow reading is kept for longer, so that open pages cost less, but never longer than MAX_AGE_SECONDS, because
+operators need current numbers. The age of a reading counts from the start of the oldest reading that it is made of.
 """
 
 import threading
@@ -17,9 +17,9 @@ from store.cells import cells
 from store.process import runtime
 
 Read = TypeVar("Read")
-# Of the time that a reading took: it is kept for as many times, and so takes 0.7 % of a core.
+# A reading is kept for this many times the time that it took, so that repeated readings take 0.7 % of a core.
 KEPT_TIMES = 150
-# Its age at most where it took less; with the 5 s of a page that renews itself a finding is seen within 15 s.
+# The largest age of a reading. A page that renews itself every 5 s then shows a finding within 15 s.
 MAX_AGE_SECONDS = 9.0
 LEAST_KEPT_SECONDS = 0.5
 # Kinds of readings; an address may name any namespace, and each has a reading of its own.
@@ -28,10 +28,10 @@ MAX_KINDS = 100
 
 @dataclass(slots=True)
 class Latest:
-    """The latest reading of one kind; a request that finds it too old reads, and the others wait for that."""
+    """The latest reading of one function. A request that finds it too old reads again; other requests wait for this."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    # By time.monotonic(): when the oldest of what it was made of was read, and when it is too old.
+    # By time.monotonic(): when the oldest reading that it is made of began, and until when it is kept.
     begun: float = 0.0
     until: float = 0.0
     found: Any = None
@@ -43,7 +43,7 @@ class LatestReadings:
 
     def __init__(self) -> None:
         self._kept: defaultdict[Callable[[], Any], Latest] = defaultdict(Latest)
-        # Of each thread: the readings that it is making, the outermost first.
+        # For each thread, the readings that the thread is making, the outermost first.
         self._making = threading.local()
 
     def of(self, read: Callable[[], Read]) -> tuple[Read, float]:
@@ -78,9 +78,9 @@ class LatestReadings:
 
 
 def kept_seconds(wanted_seconds: float, took_seconds: float, age_seconds: float) -> float:
-    """How long a reading is kept that took so long and is so old; none is kept where 0 s are wanted.
+    """Seconds for which a reading is kept that took `took_seconds` and is `age_seconds` old; 0 if 0 s are wanted.
 
-    One that is as old as it may get is kept for a part of a second, so that what waited for it has it.
+    A reading that has reached its largest age is still kept for half a second, for the requests that waited for it.
     """
     if not wanted_seconds:
         return 0.0
@@ -99,5 +99,5 @@ def shared(read: Callable[[], Read]) -> Read:
 
 
 def aged(read: Callable[[], Read]) -> tuple[Read, float]:
-    """As `shared`, with the age of what it returns, in seconds."""
+    """As `shared`, with the age of the result in seconds."""
     return runtime.control(LatestReadings).of(read)

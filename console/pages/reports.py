@@ -1,4 +1,4 @@
-"""The page of the latest reports: their charts, and of when they are."""
+"""The page of the latest reports: their charts and their time."""
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse

@@ -1,4 +1,4 @@
-"""The page of schedules: what is sent when, the next times of each, and why a message was refused."""
+"""The page of schedules: the message and next times of each schedule, and why a message was refused."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET

@@ -1,4 +1,4 @@
-"""Pages of push subscriptions: where messages are pushed to, and how these servers answer."""
+"""Pages of subscriptions: the servers to which messages are pushed, and the health of these servers."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
@@ -22,7 +22,7 @@ def all_subscriptions(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def one(request: HttpRequest, name: str) -> HttpResponse:
-    """One subscription: what it pushes where, the lag of its group, and the health of its server."""
+    """One subscription: its topic and URL, the lag of its group, and the health of its server."""
     subscription = registry.named(name)
     if subscription is None:
         return frame.not_there(request, f"Subscription {name} does not exist.", "subscriptions")

@@ -1,4 +1,4 @@
-"""The page of the broker's surroundings: is it the broker, or its producers and consumers?"""
+"""The page of the broker's surroundings, which shows whether a problem is the broker's or its clients'."""
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -35,5 +35,5 @@ def system(request: HttpRequest) -> HttpResponse:
 
 
 def secret(name: str) -> bool:
-    """Whether the value of a setting is not shown."""
+    """Whether a setting is secret, so that its value is not shown."""
     return any(word in name for word in SECRET_WORDS)

@@ -1,4 +1,4 @@
-"""Pages of topics, their queues, and what waits for its time."""
+"""Pages of topics, their queues, and delayed messages."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
@@ -19,13 +19,13 @@ PAGE = 25
 # A topic may have 1,024 queues; a page shows this many of them at once. 64 took 28 ms over 8 segments.
 QUEUES = 64
 ENTRIES = 50
-# Those that are due first.
+# Timers on the page of delayed messages: the ones that are due first.
 TIMERS = 20
 
 
 @require_GET
 def all_topics(request: HttpRequest) -> HttpResponse:
-    """Topics by name: those of users first, the broker's own folded away or on a page of their own."""
+    """Topics by name: users' topics first; the broker's own topics are folded away or on a separate page."""
     of_broker = request.GET.get("own") == "1"
     narrowing = frame.narrowing(request)
     page_of = registry.page_of_broker if of_broker else registry.page_of_users
@@ -68,7 +68,7 @@ def one(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def queues(topic: Topic, queue_id: int) -> dict[str, object]:
-    """The QUEUES queues of a topic among which one is, and the first of those before and after them."""
+    """The QUEUES queues of a topic with this queue among them, and the first queue of the parts before and after."""
     first = queue_id // QUEUES * QUEUES
     beyond = min(first + QUEUES, topic.queues)
     return {
@@ -79,7 +79,7 @@ def queues(topic: Topic, queue_id: int) -> dict[str, object]:
 
 
 def entries(topic: Topic, queue_id: int, below: int | None) -> dict[str, object]:
-    """The newest entries of a queue, or of those below an offset, and the offset below which older ones lie."""
+    """The newest entries of a queue, with `below` only entries below this offset, and the offset for older ones."""
     found = previews.newest(topic.id, queue_id, below, ENTRIES)
     return {
         "entries": found,
@@ -92,7 +92,7 @@ def entries(topic: Topic, queue_id: int, below: int | None) -> dict[str, object]
 
 @require_GET
 def delayed(request: HttpRequest) -> HttpResponse:
-    """The delay levels with what they release next and how late they were, and the timers that are due first."""
+    """The delay levels with their next release and their lateness, and the timers that are due first."""
     timers = scheduling_stats.timers()
     late = lateness.of_last_hour()
     coming = scheduling_stats.level_forecast()

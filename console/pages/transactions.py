@@ -24,17 +24,17 @@ from transactions.reads.history import TransactionRows
 from transactions.rows import CheckAttemptRow, OperationRow, TransactionRow
 
 MESSAGES = 20
-# Of the audit, about one transaction.
+# Entries of the audit that are read about a transaction.
 ENTRIES = 50
-# What the audit calls an operator's decision.
+# The audit's names of operators' decisions.
 ACTIONS = {"COMMIT": "transaction.commit", "ROLLBACK": "transaction.rollback", "RESUME": "discarded.resume"}
 
 
 @dataclass(frozen=True)
 class Message:
-    """A message of a transaction, its offset in the log, and where a commit made it visible.
+    """A message of a transaction, its log offset, and the queue offset at which a commit made it visible.
 
-    `stored` is None when retention has dropped its segment.
+    `stored` is None when retention has dropped the message's segment.
     """
 
     message_id: UUID
@@ -57,7 +57,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to a transaction: it was prepared, it was checked, something was said of it."""
+    """An event of a transaction: it was prepared, checked, ended, discarded or resumed."""
 
     at: datetime
     kind: str
@@ -90,13 +90,13 @@ def one(request: HttpRequest, transaction_id: UUID) -> HttpResponse:
 
 
 def checking(kept: TransactionRows) -> Checking | None:
-    """Whether its producers are asked about it; None where its group was deleted."""
+    """Whether and how the transaction is checked; None when its producer group was deleted."""
     group = kept.producer_group
     return None if group is None else health.checking([group.name]).get(group.name)
 
 
 def messages(transaction: TransactionRow) -> list[Message]:
-    """The messages of a transaction, the first MESSAGES of them."""
+    """The first MESSAGES messages of a transaction."""
     positions = [(transaction.log_segment, offset) for offset in transaction.log_offsets[:MESSAGES]]
     found = previews.at(dict(zip(transaction.message_ids, positions, strict=False)), bodies.PREVIEW_BYTES)
     none: list[int | None] = [None] * len(positions)
@@ -109,7 +109,7 @@ def messages(transaction: TransactionRow) -> list[Message]:
 
 
 def events(kept: TransactionRows, entries: Sequence[AuditEntry]) -> list[Event]:
-    """What happened to a transaction, the latest first; what an operator decided with its author, from the audit."""
+    """The events of a transaction, the latest first. An operator's decision has its author, from the audit."""
     found = [Event(kept.transaction.stored_at, "prepared")]
     found += [Event(check.asked_at, "check", check=check) for check in kept.checks]
     found += [
@@ -119,7 +119,7 @@ def events(kept: TransactionRows, entries: Sequence[AuditEntry]) -> list[Event]:
 
 
 def author_of(said: OperationRow, entries: Sequence[AuditEntry]) -> str | None:
-    """Who an operator was: the author of the entry that was written in the transaction of this operation."""
+    """The operator who decided: the author of the audit entry that was written with this operation."""
     if said.decided_by != "operator":
         return None
     action = ACTIONS.get(said.decision)

@@ -1,4 +1,4 @@
-"""Links and buttons that lead to actions, for those who may do them."""
+"""Links and buttons that lead to actions; a user who may not do an action does not see its link."""
 
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlencode
@@ -17,7 +17,7 @@ from transactions.models import Endpoint
 
 register = template.Library()
 
-# The page of what an action's name begins with.
+# The page of a target, by the first part of the action's name.
 PAGES_OF_TARGETS = {
     "action": "action",
     "consumer_group": "consumer_group",
@@ -33,14 +33,14 @@ PAGES_OF_TARGETS = {
 
 @register.simple_tag(takes_context=True)
 def action_link(context: Context, name: str, target: object = "") -> SafeString | str:
-    """The link to an action on one target, or to the form that asks for its name; nothing for who may not do it."""
+    """The link to an action on one target, or to the form that asks for a name; empty if the user may not do it."""
     kind = permitted(context, name)
     return _link(kind, kind.button, **({"target": target} if target else {})) if kind else ""
 
 
 @register.simple_tag(takes_context=True)
 def action_on_all(context: Context, name: str, text: str, **wanted: object) -> SafeString | str:
-    """The link to an action on all that match; nothing for a user who may not do it."""
+    """The link to an action on all matching targets; empty if the user may not do the action."""
     kind = permitted(context, name)
     given = {field: value for field, value in wanted.items() if value not in (None, 0, "")}
     return _link(kind, text, all=1, **given) if kind else ""
@@ -48,7 +48,7 @@ def action_on_all(context: Context, name: str, text: str, **wanted: object) -> S
 
 @register.simple_tag(takes_context=True)
 def action_on_letters(context: Context, text: str, group: str, narrowed: Mapping[str, str], **more: object) -> str:
-    """The link to a redrive of all dead letters of a group, or of those that match; nothing for who may not do it."""
+    """The link to a redrive of all or matching dead letters of a group; empty if the user may not redrive."""
     kind = permitted(context, "dead_letter.redrive")
     given = {field: narrowed[name] for field, name in NARROWING.items() if name in narrowed}
     return _link(kind, text, all=1, group=group, **given, **more) if kind else ""
@@ -56,7 +56,7 @@ def action_on_letters(context: Context, text: str, group: str, narrowed: Mapping
 
 @register.simple_tag(takes_context=True)
 def action_on_selected(context: Context, name: str, form: str) -> SafeString | str:
-    """The button to an action on what is selected in a form; nothing for a user who may not do it."""
+    """The button for an action on the selected rows of a form; empty if the user may not do the action."""
     kind = permitted(context, name)
     button = (
         '<button type="submit" form="{}" name="action" value="{}" class="mq-button mq-quiet{}">{} selected</button>'
@@ -66,7 +66,7 @@ def action_on_selected(context: Context, name: str, form: str) -> SafeString | s
 
 @register.simple_tag
 def target_link(action: str, target: str) -> SafeString | str:
-    """The target of an action, as a link to its page where it has one of its own."""
+    """The target of an action, as a link if the target has a page."""
     route = PAGES_OF_TARGETS.get(action.partition(".")[0])
     try:
         page = reverse(f"admin:{route}", args=(target,))
@@ -77,7 +77,7 @@ def target_link(action: str, target: str) -> SafeString | str:
 
 @register.simple_tag(takes_context=True)
 def operates(context: Context) -> bool:
-    """Whether the user may do anything to what is listed."""
+    """Whether the user may do any action on listed rows."""
     return roles.of(context["request"].user) in (roles.OPERATOR, roles.ADMIN)
 
 
@@ -86,7 +86,7 @@ register.filter("action_title", kinds.title)
 
 @register.filter
 def endpoint_target(endpoint: Endpoint) -> str:
-    """What an action calls an endpoint."""
+    """The name of an endpoint as an action's target."""
     return configuration.target_of(endpoint)
 
 

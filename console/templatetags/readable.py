@@ -1,4 +1,4 @@
-"""Times, durations and numbers as an operator reads them."""
+"""Times, durations and numbers as text for operators."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -34,7 +34,7 @@ def duration(seconds: float | timedelta) -> str:
 
 @register.filter
 def number(value: int) -> str:
-    """A number with its thousands apart."""
+    """A number with separated thousands."""
     return f"{value:,}"
 
 
@@ -58,7 +58,7 @@ def rate(value: float) -> str:
 
 @register.filter
 def up_to_limit(counted: int) -> Count:
-    """A count of a group's rows, which were counted to one more than GROUP_LIMIT."""
+    """A count up to GROUP_LIMIT, made of a number that was counted up to GROUP_LIMIT + 1."""
     return up_to(GROUP_LIMIT, counted)
 
 
@@ -70,7 +70,7 @@ def topics(messages: Iterable[TransactionPart]) -> list[str]:
 
 @register.filter
 def of(found: Mapping[Any, Any], name: object) -> Any:
-    """What a mapping holds under a name, or None."""
+    """The value of a mapping under a name, or None."""
     return found.get(name)
 
 
@@ -99,13 +99,13 @@ def hour(text: str) -> SafeString | str:
 
 @register.simple_tag
 def ago(moment: datetime | None, now: datetime) -> SafeString | str:
-    """How long ago something was, with its exact time to point at."""
+    """The time since a moment; pointing at the text shows the exact time."""
     return pointed(moment, duration(max(now - moment, timedelta())) + " ago") if moment else "never"
 
 
 @register.simple_tag
 def between(since: datetime | None, until: datetime | None) -> str:
-    """How long something took; below a minute to the millisecond."""
+    """The time between two moments; below a minute with milliseconds."""
     if since is None or until is None:
         return "–"
     took = max(until - since, timedelta())
@@ -115,13 +115,13 @@ def between(since: datetime | None, until: datetime | None) -> str:
 
 @register.simple_tag
 def age(moment: datetime | None, now: datetime) -> SafeString | str:
-    """How long something has been there, with the exact time it came."""
+    """The age since a moment; pointing at the text shows the exact time."""
     return pointed(moment, duration(max(now - moment, timedelta()))) if moment else "–"
 
 
 @register.simple_tag
 def due(moment: datetime | None, now: datetime) -> SafeString | str:
-    """How long until something is due, or for how long it has been."""
+    """The time until a due time, or since it."""
     if moment is None:
         return "–"
     left = moment - now
@@ -132,7 +132,7 @@ def due(moment: datetime | None, now: datetime) -> SafeString | str:
 
 @register.simple_tag
 def again(moment: datetime | None, now: datetime) -> SafeString | str:
-    """When a server that failed is called again: at its time, or with the next call once that is over."""
+    """When a failed server is called again: at `moment`, or at the next call when this time is over."""
     if moment is None:
         return ""
     return f"tried again in {duration(moment - now)}" if moment > now else "tried again with the next call"
@@ -140,7 +140,7 @@ def again(moment: datetime | None, now: datetime) -> SafeString | str:
 
 @register.simple_tag
 def clock(moment: datetime | None) -> SafeString | str:
-    """The exact time, to the millisecond: in UTC, and once console.js has run in the browser's zone."""
+    """The exact time in milliseconds, in UTC; console.js then shows it in the browser's time zone."""
     if moment is None:
         return "–"
     utc = exact(moment)

@@ -76,7 +76,7 @@ class ConsoleUserAdmin(UserAdmin, ConsoleAdmin):  # type: ignore[misc, type-arg]
         return roles.role_in(user) or "none: may not sign in"
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Gives the role, and writes the audit's entry: Django has the whole change in one database transaction."""
+        """Gives the role, and writes the audit entry, in the database transaction in which Django makes the change."""
         super().save_related(request, form, formsets, change)
         roles.assign(form.instance, form.cleaned_data["role"], bodies=form.cleaned_data["bodies"])
         changed = [name for name in form.changed_data if "password" not in name]
@@ -89,10 +89,10 @@ class ConsoleUserAdmin(UserAdmin, ConsoleAdmin):  # type: ignore[misc, type-arg]
             return super().user_change_password(request, id, form_url)
 
     def log_addition(self, request: HttpRequest, obj: User, message: Any) -> Any:
-        """The audit has it, from `save_related`."""
+        """Writes nothing: `save_related` has written the audit entry."""
 
     def log_change(self, request: HttpRequest, obj: User, message: Any) -> Any:
-        """The audit has what `save_related` has saved; what is left is the change of a password."""
+        """Writes the audit entry of a changed password; `save_related` has written other changes."""
         if request.resolver_match and request.resolver_match.url_name == "auth_user_password_change":
             self.record(request, "user.password", obj)
 

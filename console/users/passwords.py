@@ -1,4 +1,4 @@
-"""Hashes passwords away from the process that serves messages: in a process of its own, at a low priority."""
+"""Hashes passwords in a separate process with low priority, so that hashing does not delay messages."""
 
 import json
 import subprocess
@@ -13,12 +13,12 @@ from store.db import patience, sync
 from store.errors import SystemBusy
 from store.process import runtime
 
-# A hash takes 0.4 s of a free core; on a busy machine it gets what messages leave over.
+# A hash takes 0.4 s of a free core, and longer on a busy machine, where messages come first.
 MAX_SECONDS = 30
-# Each one that waits holds a thread of the web process.
+# Hashes that may wait; each occupies a thread of the web process. Beyond this an attempt is refused.
 MAX_WAITING = 16
-# The password comes by stdin: arguments and environment are in the list of processes. Niceness 10 gives it a tenth of
-# what a process of the broker gets of a busy core; by 19, a seventieth, an operator could not sign in to a busy one.
+# The password comes by stdin, because the list of processes shows arguments and environment. With niceness 10 the hash
+# gets a tenth of the time of a broker's process on a busy core; with 19, a seventieth, a sign-in would take too long.
 PROGRAM = """
 import base64, hashlib, json, os, sys
 os.nice(10)
@@ -29,7 +29,7 @@ print(base64.b64encode(hashlib.pbkdf2_hmac("sha256", password, salt, given["iter
 
 
 class Turns:
-    """One hash at a time in each web process, and a bounded number that wait for their turn."""
+    """Allows one hash at a time in each web process, and bounds the number that wait."""
 
     def __init__(self) -> None:
         self._slots = threading.BoundedSemaphore(MAX_WAITING)
@@ -37,9 +37,9 @@ class Turns:
 
     @contextmanager
     def take(self) -> Iterator[None]:
-        """The caller's turn.
+        """Waits for the caller's turn; the turn lasts for the block.
 
-        Raises SystemBusy when too many wait, or when it does not come within MAX_SECONDS.
+        Raises SystemBusy when too many wait, or when the turn does not come within MAX_SECONDS.
         """
         if not self._slots.acquire(blocking=False):
             raise busy()
@@ -57,8 +57,8 @@ class Turns:
 class SeparateHasher(PBKDF2PasswordHasher):
     """Django's PBKDF2, computed in a child process.
 
-    In a thread the hash leaves the interpreter's lock alone, but takes a core from the loop that serves messages, and a
-    thread's priority is the process's.
+    In a thread the hash would release the interpreter's lock, but take a core from the event loop that serves messages,
+    and a thread has the same priority as its process.
     """
 
     def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
@@ -73,7 +73,7 @@ def derived(password: str, salt: str, iterations: int) -> str:
     Raises SystemBusy when too many are computed at once.
     """
     given = json.dumps({"password": password, "salt": salt, "iterations": iterations})
-    # Neither the environment nor installed packages are read: it starts in 15 ms.
+    # The child reads neither the environment nor installed packages, so it starts in 15 ms.
     words = [sys.executable, "-I", "-S", "-c", PROGRAM]
     sync.give_connection_back()
     with runtime.control(Turns).take():

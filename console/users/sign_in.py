@@ -1,4 +1,4 @@
-"""The forms that take a password: each asks whether one more may be tried before anything is hashed."""
+"""The forms with a password. Before hashing, each form checks whether another attempt is allowed."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ class SignInForm(AuthenticationForm):  # type: ignore[misc]  # Unfold ships no t
             self.wait_seconds = RETRY_SECONDS
             raise ValidationError(refusal.detail, code="busy") from refusal
         sign_in_attempts.give_back(uses)
-        # Each that makes a session drops those that are over: no more are kept than were begun in two weeks.
+        # Each sign-in deletes expired sessions, so only sessions of the last two weeks are kept.
         self.request.session.clear_expired()
         return cleaned
 
@@ -66,7 +66,7 @@ class OwnPasswordView(PasswordChangeView):
     """Changes one's own password, with an entry in the audit."""
 
     def form_valid(self, form: Any) -> HttpResponse:
-        # Hashed before the transaction begins: it must not hold a connection meanwhile.
+        # The form hashes before the transaction begins, because hashing must not hold a connection.
         user = form.save(commit=False)
         with audit.change(signed(self.request), "user.password", user.get_username()):
             user.save()
@@ -75,14 +75,14 @@ class OwnPasswordView(PasswordChangeView):
 
 
 def too_many(whose: str, wait_seconds: int) -> ValidationError:
-    """What is said where no password is looked at."""
+    """The error of a form when too many attempts were made and the password is not checked."""
     return ValidationError(
         f"Too many wrong passwords for {whose}: try again in {wait_seconds} s.", code="too_many_attempts"
     )
 
 
 def with_wait(request: HttpRequest, answer: HttpResponseBase) -> HttpResponseBase:
-    """The answer of a page with such a form: 429 with Retry-After where no password was looked at."""
+    """The answer of a page with a password form; 429 with Retry-After when the password was not checked."""
     form = (getattr(answer, "context_data", None) or {}).get("form")
     wait_seconds = getattr(form, "wait_seconds", 0)
     if wait_seconds:

@@ -1,7 +1,7 @@
-"""How often a password may be tried: decided before it is hashed, for all web processes at once, by PostgreSQL's clock.
+"""Limits attempts at passwords, before hashing, for all web processes together, by PostgreSQL's clock.
 
-A stranger uses up the attempts that a user name has for browsers that never signed in as that user, and those of the
-stranger's address. A browser that has signed in before has attempts of its own, so that no stranger keeps its user out.
+An attempt from an unknown browser counts for the user name and for the address. A browser that has signed in as this
+user before has its own attempts, so that strangers who guess cannot lock the user out.
 """
 
 import hashlib
@@ -30,22 +30,22 @@ SALT = "console.attempts"
 
 @dataclass(frozen=True)
 class Allowance:
-    """So many wrong passwords at once, each of which comes back after a time of its own."""
+    """A number of attempts at once, and the time after which each attempt is available again."""
 
     attempts: int
     seconds_each: int
 
 
-# 2,880 guesses a day at one user, from however many addresses.
+# At most 2,880 guesses a day at one user, from any number of addresses.
 OF_USER = OF_BROWSER = Allowance(attempts=10, seconds_each=30)
-# An address may be an office's.
+# More attempts for an address, which a whole office may share.
 OF_ADDRESS = Allowance(attempts=20, seconds_each=6)
 
 Uses = Mapping[int, Allowance]
 
 
 class Left(NamedTuple):
-    """What a slot has left, and the database's time."""
+    """The state of a slot, and the database's time."""
 
     slot: int
     free_at: datetime
@@ -53,7 +53,7 @@ class Left(NamedTuple):
 
 
 def to_sign_in(request: HttpRequest, name: str) -> Uses:
-    """What an attempt to sign in under this name uses."""
+    """The slots that an attempt to sign in under this name uses."""
     browser = browser_of(request, name)
     if browser is not None:
         return {slot("browser", browser): OF_BROWSER}
@@ -61,14 +61,14 @@ def to_sign_in(request: HttpRequest, name: str) -> Uses:
 
 
 def to_change_password(user_id: int) -> Uses:
-    """What an attempt at one's own old password uses."""
+    """The slots that an attempt at the user's own old password uses."""
     return {slot("change", str(user_id)): OF_USER}
 
 
 def take(uses: Uses) -> int:
-    """Takes an attempt of each, and returns 0. Where one has none left: takes none, returns the seconds to wait.
+    """Takes an attempt of each slot and returns 0. If a slot has none left, takes none and returns seconds to wait.
 
-    Rows are locked in the order of slots, so two attempts that share some cannot deadlock.
+    Rows are locked in the order of slots, so two attempts that share slots cannot deadlock.
     """
     with transaction.atomic():
         rows = locked(sorted(uses))
@@ -82,32 +82,32 @@ def take(uses: Uses) -> int:
 
 
 def give_back(uses: Uses) -> None:
-    """Gives back what the right password has taken: only wrong ones are limited."""
+    """Gives back the attempts of a right password, because only wrong passwords are limited."""
     for number, allowance in uses.items():
         back = timedelta(seconds=allowance.seconds_each)
         SignInLimit.objects.filter(slot=number).update(free_at=F("free_at") - back)
 
 
 def locked(numbers: list[int]) -> list[Left]:
-    """The rows of these slots, made where they are missing."""
+    """The locked rows of these slots; missing rows are created."""
     SignInLimit.objects.bulk_create([SignInLimit(slot=number) for number in numbers], ignore_conflicts=True)
     rows = SignInLimit.objects.select_for_update().filter(slot__in=numbers).order_by("slot")
     return [Left(*row) for row in rows.values_list("slot", "free_at", Now())]
 
 
 def wait(row: Left, allowance: Allowance) -> float:
-    """Seconds until a slot has an attempt; 0 or less: it has."""
+    """Seconds until a slot has an attempt; 0 or less: it has an attempt now."""
     return (row.free_at - row.now).total_seconds() - (allowance.attempts - 1) * allowance.seconds_each
 
 
 def slot(kind: str, value: str) -> int:
-    """Where an attempt of a user, an address or a browser is counted."""
+    """The number of the slot in which attempts of a user, an address or a browser are counted."""
     digest = hashlib.sha256(f"{kind}:{value}".encode()).digest()
     return int.from_bytes(digest[:8]) % SLOTS
 
 
 def address_of(request: HttpRequest) -> str:
-    """Where a request comes from: the last hop that is none of TRUSTED_PROXIES."""
+    """The address of a request's sender: the last hop that is not one of TRUSTED_PROXIES."""
     proxies = [ipaddress.ip_network(network) for network in settings.TRUSTED_PROXIES]
     hops = [hop.strip() for hop in request.headers.get("X-Forwarded-For", "").split(",")]
     address = str(request.META.get("REMOTE_ADDR", ""))
@@ -126,7 +126,7 @@ def is_within(address: str, networks: list[ipaddress.IPv4Network | ipaddress.IPv
 
 
 def network_of(address: str) -> str:
-    """What counts as one address: of IPv6 a customer has at least a /64."""
+    """The network that counts as one address; for IPv6 a /64, because a customer has at least a /64."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Who changes something by a request of the console, for the audit."""
+"""Signatures, for the audit, of changes by requests of the console."""
 
 import uuid
 

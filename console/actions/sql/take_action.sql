@@ -1,3 +1,4 @@
--- Take an action for the rest of this transaction, unless another session has it. The lock goes with the session: a worker
--- that is killed leaves nothing to be cleared, and the row itself stays free to be paused or cancelled meanwhile.
+-- Lock an action until the end of this transaction, unless another session has locked it. An advisory lock ends with
+-- its session, so a killed worker leaves no lock behind; and the row is not locked, so an operator may pause or cancel
+-- the action.
 SELECT pg_try_advisory_xact_lock(hashtextextended(%(action_id)s::text, 0)) AS taken

@@ -1,5 +1,5 @@
--- Read the move that is not ended, and whether a run works at it: a run has a session here, at the control, as long as it
--- lives. No row where no move is under way.
+-- Read the unfinished move, and whether a run works at it: a run has a session at the control as long as the run lives.
+-- No row when no move is under way.
 SELECT
     m.id, m.source_id, m.source_name, m.target_id, m.target_name, m.by_hand, m.step, m.error, m.started_at,
     extract(EPOCH FROM clock_timestamp() - m.started_at)::float8 AS seconds,

@@ -1,1 +1,1 @@
-"""The history: figures of the broker by the minute, kept for days, of which the console draws its charts."""
+"""The history: numbers of the broker by the minute, kept for days, for the console's charts."""

@@ -51,7 +51,7 @@ SPANS: Mapping[str, Span] = {
 
 
 class Series(NamedTuple):
-    """A line of a chart. The points of a figure are means of its step, or, of a `peak`, the highest value in it."""
+    """A line of a chart. A point is the mean of a figure over a step, or for a `peak` the highest value in the step."""
 
     label: str
     figure: str
@@ -103,15 +103,15 @@ KINDS: Mapping[Of, tuple[Kind, ...]] = {
     ),
 }
 QUANTILES = {"p50": 0.50, "p99": 0.99}
-# Figures that have a row for each outcome, or for each bucket of time.
+# Figures with a row for each outcome, or for each bucket of time.
 OF_SEVERAL = ("checks", "send_seconds")
-# Has a row for each minute that was recorded.
+# The figure that has a row for each recorded minute.
 RECORDED = "stored"
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart with its points, the oldest first. None stands where nothing was recorded."""
+    """A chart with its points, the oldest first. A point is None when no minute of its step was recorded."""
 
     kind: Kind
     times: Sequence[datetime]
@@ -163,7 +163,7 @@ def _lines(
 
 
 def _value(series: Series, step: Step | None, recorded: Step | None) -> float | None:
-    """The mean over the minutes that were recorded, of which a figure of 0 has no row; or the highest value."""
+    """The mean over the recorded minutes, in which a figure of 0 has no row; for a peak the highest value."""
     if step is None:
         return None if recorded is None else 0.0
     if series.peak:
@@ -182,7 +182,7 @@ def _send_times(share: float, span: Span, found: Mapping[tuple[str, str], Mappin
 
 
 def quantile_ms(share: float, counts: Sequence[float]) -> float | None:
-    """The time in ms that this share of what was counted did not exceed, interpolated in its bucket of BOUNDS."""
+    """The time in ms that this share of the counted answers did not exceed, interpolated in its bucket of BOUNDS."""
     wanted, below = share * sum(counts), 0.0
     if not wanted:
         return None

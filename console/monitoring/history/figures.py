@@ -1,4 +1,4 @@
-"""The figures of the history, and how they are read: counts become rates by the counters of the minute before."""
+"""The figures of the history: reads the broker's numbers, and makes rates of counters by the minute before."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import nlargest
@@ -14,21 +14,21 @@ from store.naming.namespaces import part_of
 from store.naming.topics import is_system
 from transactions import stats as transaction_stats
 
-# Of each figure by name: the names with the highest values of a minute. 5 figures of 50 names take 67 MB a day.
+# Names kept of each figure in a minute: the names with the highest values. 5 figures of 50 names take 67 MB a day.
 MAX_NAMES = 50
 # Namespaces by name that are recorded, each of them. The console offers as many.
 MAX_REGISTERED = 200
 OF_NAMESPACES = ("namespace_in", "namespace_out")
 MINUTE = 60
-# Beyond it a number only says "very many".
+# The count of undecided transactions stops here: a larger number tells an operator nothing more.
 MAX_UNDECIDED = 100_000
 
-# What was counted ever, by figure and name.
+# Counters since the beginning, by figure and name.
 Counters = dict[str, dict[str, int]]
 
 
 class Figure(NamedTuple):
-    """The value of a figure in a minute; `name` is empty for the whole broker's."""
+    """The value of a figure in a minute; `name` is empty for a figure of the whole broker."""
 
     figure: str
     name: str
@@ -36,7 +36,7 @@ class Figure(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What one look at the broker found: counters, and figures that are no differences of counters."""
+    """One reading of the broker: counters, and figures that are not made of counters."""
 
     counters: Counters
     figures: list[Figure]
@@ -56,10 +56,10 @@ def read() -> Reading:
 
 
 def rates(now: Counters, before: Mapping[str, Mapping[str, int]], seconds: float) -> Iterator[Figure]:
-    """The counters' differences by the second, over the seconds between two readings.
+    """The rates per second of counters between two readings.
 
-    `stored` is there of each minute that was recorded, others only where they are not 0. What was not counted before
-    has no rate yet, and what was counted down (a topic was deleted and made again) begins anew.
+    `stored` is present in each recorded minute, other figures only when they are not 0. A counter without an earlier
+    value has no rate yet. A counter that is lower than before (the topic was deleted and created again) has the rate 0.
     """
     for figure, counted in now.items():
         known = before.get(figure, {})
@@ -78,7 +78,7 @@ def highest(figures: Iterator[Figure], most: int = MAX_NAMES) -> list[Figure]:
 
 
 def _entries_by_topic() -> dict[str, int]:
-    """The entries that each topic of users ever had; it has them in one cell, or, moved, as many in another."""
+    """The number of entries that each users' topic ever had. A moved topic has the larger number in its new cell."""
     found: dict[str, int] = {}
     for of_cell in cells.ask(store_stats.entries_by_topic).values():
         for topic, entries in of_cell.items():
@@ -129,23 +129,23 @@ def _of_namespace(namespace: str, lag: Sequence[Figure], oldest: Sequence[Figure
 
 
 def _of_transactions() -> Iterator[Figure]:
-    """Transactions begun and decided by the second, undecided ones, and checks of a minute by outcome."""
+    """Rates of begun and decided transactions, undecided transactions, and checks of a minute by outcome."""
     rates_now = dict(stats.now().last_minute.rates())
     for figure in ("halves", "commits", "rollbacks"):
         yield from _set([Figure(figure, "", rates_now[figure])])
     undecided = transaction_stats.undecided(MAX_UNDECIDED)
     yield from _set([Figure("undecided", "", undecided.pending + undecided.discarded)])
-    # Of the minute before the last one: what is asked now has no outcome yet.
+    # Checks of the minute before the last one, because checks of the last minute may have no outcome yet.
     asked, latest = transaction_stats.checks(2 * MINUTE), transaction_stats.checks(MINUTE)
     yield from _set(Figure("checks", outcome, number - latest[outcome]) for outcome, number in asked.items())
 
 
 def _of_releases() -> Iterator[Figure]:
-    """How late what was released in the last minute was, at the 99th percentile, in ms."""
+    """The 99th percentile, in ms, of the lateness of the last minute's releases."""
     late_ms = lateness.of_all(MINUTE).p99_ms
     yield from _set([Figure("late_ms", "", late_ms or 0.0)])
 
 
 def _set(figures: Iterator[Figure] | list[Figure]) -> Iterator[Figure]:
-    """Those that are not 0."""
+    """The figures that are not 0."""
     return (one for one in figures if one.value)

@@ -1,7 +1,7 @@
-"""Records the history: each web process looks often, and the first that finds a new minute records it for all.
+"""Records the history: each web process looks often, and the first process that finds a new minute records the minute.
 
-The answers to sends are counted by each process, which adds its own: what it counted since its last look is lost with
-it. While a cell is away nothing is recorded: the others alone would look as a fall.
+Each process counts its answers to sends and adds them at its looks; a process that dies loses the counts since its last
+look. While a cell is away no minute is recorded, because the numbers of the other cells would look like a fall.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ ADD_SEND_TIMES = Statement(__file__, "add_send_times")
 
 LOOK_SECONDS = 10.0
 SENDS = ("send", "begin", "send_batch")
-# Two looks within less give a rate that says little.
+# The shortest time between two recorded readings; a rate over a shorter time means little.
 MIN_SECONDS = 1.0
 
 
@@ -48,12 +48,12 @@ class Recorder:
     """The looks of this process."""
 
     def __init__(self) -> None:
-        # A process that has just begun has better things to do.
+        # The first look comes after LOOK_SECONDS, because a process that has just started is busy.
         self._due_at = time.monotonic() + LOOK_SECONDS
         self._sends = requests.answered_here(SENDS)
 
     async def keep(self) -> None:
-        """Looks, unless it did so within LOOK_SECONDS; in a thread, for it reads as the pages of the console do."""
+        """Looks, unless the last look was within LOOK_SECONDS. In a thread, because it uses Django's connection."""
         if time.monotonic() < self._due_at or not settings.HISTORY_DAYS:
             return
         self._due_at = time.monotonic() + LOOK_SECONDS
@@ -67,7 +67,7 @@ class Recorder:
                     record(latest)
                 self._add_sends()
         finally:
-            # A connection that this thread kept would serve no other.
+            # Given back, because no other thread could use a connection of this thread.
             connection.close()
 
     def _add_sends(self) -> None:

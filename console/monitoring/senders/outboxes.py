@@ -1,4 +1,4 @@
-"""The metrics of outboxes, and what is out of order of them, as the processes that drain them note it."""
+"""The metrics and findings of outboxes, from the state that the draining processes write."""
 
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ def _of_each(number: Callable[[Outbox], float]) -> Callable[[ReadOnce], list[Sam
 
 
 class Ailing(NamedTuple):
-    """An outbox that is out of order: what is wrong, why, and what mends it."""
+    """A finding about an outbox: what is wrong, why, and how to mend it."""
 
     urgent: bool
     what: str
@@ -29,16 +29,16 @@ class Ailing(NamedTuple):
     since: datetime | None
 
 
-# A process looks every few seconds.
+# A finding when no process has looked into an outbox for this time; processes look every few seconds.
 UNSEEN = timedelta(minutes=1)
-# Rows that wait for so long wait for more than their turn.
+# A finding when the oldest row has waited for this time.
 STUCK = timedelta(minutes=2)
-# So long rows that were set apart need attention.
+# For this time after a row was set apart the outbox is a finding.
 REFUSED = timedelta(hours=1)
 
 
 def ailing(now: datetime, count: int) -> Iterator[Ailing]:
-    """Outboxes that fail, that are stuck, and that set rows apart, so many of each at most."""
+    """Outboxes that fail, that are stuck, and that set rows apart: at most `count` of each."""
     running = Outbox.objects.filter(paused=False)
     for row in running.filter(failure__isnull=False).order_by("failed_at")[:count]:
         mend = f"mend its source as it says, or PUT /v1/outboxes/{row.name} with another url"

@@ -12,9 +12,9 @@ def _failing(_: ReadOnce) -> list[Sample]:
 
 
 def overdue_seconds() -> float:
-    """For how long the oldest time has been due for which no message is stored; 0 without one.
+    """Seconds for which the oldest due time has been waiting for its message to be stored; 0 without such a time.
 
-    Without schedules that fail: their messages wait for something else than a process.
+    Schedules that fail are left out, because their messages do not wait for a process.
     """
     failing = Schedule.objects.filter(failure__isnull=False)
     waiting = Schedule.objects.filter(paused=False, failure__isnull=True).aggregate(at=Min("next_at"))["at"]

@@ -1,5 +1,5 @@
--- The counters of the latest minute of the history, and the time since. Nothing is read before a minute of the clock has
--- begun that is not recorded: most of the looks find that another process has recorded it.
+-- The counters of the latest recorded minute, and the time since then. Most looks find that another process has
+-- recorded the current minute, and `is_due` is false.
 SELECT
     now() AS read_at,
     c.recorded_at,

@@ -1,5 +1,5 @@
--- Figures of a stretch of time, of the whole broker or of what one name names, by steps of so many seconds that end now.
--- `step` counts back from the latest, 0.
+-- Figures of a span of time that ends now, of the whole broker or of one name, by steps of equal length. `step` counts
+-- back from the latest step, 0.
 SELECT
     f.figure,
     f.name,

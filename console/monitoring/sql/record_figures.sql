@@ -1,5 +1,5 @@
--- Record the figures of a minute, unless another process did since the counters were read; and forget old ones. A process
--- that is frozen before this statement finds other counters after it, and records nothing.
+-- Record the figures of a minute, unless another process has recorded a minute since the counters were read; delete old
+-- figures. A process that was frozen before this statement finds newer counters, and records nothing.
 WITH claimed AS (
     INSERT INTO history_counters (single, recorded_at, counters)
     VALUES (true, %(read_at)s, %(counters)s::jsonb)
