@@ -1,4 +1,4 @@
-"""The work of a poller of checks: fetch what is due, answer it, and try again after a failure."""
+"""The work of a check poller: fetch due checks, answer them, and try again after a failure."""
 
 import asyncio
 import logging
@@ -15,17 +15,17 @@ from mqbroker_client.core.halves import HalfMessage
 from mqbroker_client.core.retries import PASSING, Retry, round_pause_seconds
 from mqbroker_client.core.states import Outcome
 
-# By the module of the poller, which is what a program knows.
+# The logger has the name of the poller's module, which a program knows.
 log = logging.getLogger("mqbroker_client.aio.polling")
 
-# Between two looks for a group that is not there yet.
+# Pause between two requests for a group that does not exist yet.
 GROUP_PAUSE_SECONDS = 1.0
 
 
 class AsyncChecking:
     """Fetches due checks and answers them, for producers that the broker cannot call.
 
-    One after the other, or with an `executor` several at once, while more are fetched.
+    It answers checks one after another; with an `executor` several at once, while it fetches more.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class AsyncChecking:
         self._answering = False
 
     async def answer_due(self) -> int:
-        """Fetch and answer what is due, once; how many were asked."""
+        """Fetch and answer the due checks once; returns the number of checks."""
         asked = await self._answer_due(self._line.retry)
         await ended(list(self._handed))
         return asked
@@ -62,13 +62,13 @@ class AsyncChecking:
                 await self._answer_due(once)
                 failures = 0
             except errors.GroupNotExist:
-                # It is made with its first half, or its first endpoint.
+                # The broker creates the group with its first half message or its first endpoint.
                 log.info("%s is not there yet: its checks are fetched when it is", self.producer.group)
                 await pause(self._stopping, GROUP_PAUSE_SECONDS)
             except Exception as error:
                 if self._stopping.is_set():
                     return
-                # Whatever it was, a task that ends here would leave every later check unanswered.
+                # Any error: if the task ended here, later checks would stay unanswered.
                 if isinstance(error, errors.BrokerError):
                     level = logging.WARNING if isinstance(error, PASSING) else logging.ERROR
                     log.log(level, "checks of %s were not fetched: %s", self.producer.group, error)

@@ -17,9 +17,9 @@ AsyncCheck = Callable[[HalfMessage], Awaitable[LocalTransactionState | None] | L
 async def outcomes_of(
     check: AsyncCheck, halves: Sequence[HalfMessage], hooks: Sequence[AsyncHook]
 ) -> AsyncGenerator[tuple[HalfMessage, Outcome], None]:
-    """Each half with its outcome, one after the other where the check takes one at a time.
+    """Each half with its outcome; one after another if the check takes one half at a time.
 
-    What a hook raises before a check is an error of the check. Where halves are checked together, it is raised here.
+    An error of a hook before a check counts as an error of the check. If halves are checked together, it is raised.
     """
     if not isinstance(check, BatchCheck):
         for half in halves:

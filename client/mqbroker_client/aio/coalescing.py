@@ -1,4 +1,4 @@
-"""Coalescing among the tasks of one event loop: calls that come while another one is under way go together."""
+"""Coalescing among the tasks of one event loop: calls that wait while another call is under way are sent together."""
 
 import asyncio
 import time
@@ -19,7 +19,7 @@ Together = Callable[[Sequence[Call[Any]], float], Awaitable[Sequence[Any]]]
 
 
 class Waiting(Part):
-    """The call of a task that awaits `answer`; None: it goes alone, because what it went with failed."""
+    """The call of a task that awaits `answer`; None: the call is sent alone, because the common request failed."""
 
     __slots__ = ("alone", "answer", "give_up_at")
 
@@ -33,7 +33,7 @@ class Waiting(Part):
 class AsyncLane:
     """The calls of the tasks of one event loop; as `mqbroker_client.core.coalescing.Lane`.
 
-    What goes together is sent by a task of its own: a caller that is cancelled takes no other call with it.
+    A separate task sends a common request, so that the cancellation of one caller does not cancel other calls.
     """
 
     def __init__(self, together: Together) -> None:
@@ -43,11 +43,11 @@ class AsyncLane:
         self._sending: asyncio.Task[None] | None = None
 
     def waiting(self) -> int:
-        """Calls that wait for the one that is under way."""
+        """The number of calls that wait for the call under way."""
         return len(self._waiting)
 
     async def ask(self, call: Call[Result], seconds: float, alone: Callable[[float], Awaitable[Result]]) -> Result:
-        """The result of one call, sent alone or with others. Raises the `BrokerError` that says why there is none."""
+        """The result of one call, sent alone or with others. Raises the call's `BrokerError`."""
         if not self._under_way:
             self._under_way = True
             try:
@@ -70,14 +70,14 @@ class AsyncLane:
         if not self._waiting:
             self._under_way = False
             return
-        # Held here: the event loop itself keeps no task alive.
+        # Referenced here, because the event loop does not keep tasks alive.
         self._sending = asyncio.get_running_loop().create_task(self._send(taken(self._waiting)))
 
     async def _send(self, together: list[Waiting]) -> None:
         try:
             _settle(together, await self._answers(together))
         finally:
-            # Whatever has no answer, because this task was cancelled, goes alone.
+            # Calls without an answer, because this task was cancelled, are sent alone.
             _settle(together, [None] * len(together))
             for _ in range(TURNS):
                 await asyncio.sleep(0)

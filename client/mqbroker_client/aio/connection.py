@@ -19,14 +19,14 @@ from mqbroker_client.core.later import MOST_WAITING
 from mqbroker_client.core.requests import Answer, Options, OwnRequest, Request, Requests
 from mqbroker_client.core.retries import DEFAULT_RETRY, PASSING, Retry, Tries
 
-# What a parent had opened. A session that is collected takes its sockets out of an epoll that the parent shares.
+# Sessions of a parent process, kept alive: a collected session would remove its sockets from the parent's epoll.
 _of_parent: list[object] = []
 
 
 class Line:
-    """The connections of one event loop, and what goes over them.
+    """The connections of one event loop, and their calls.
 
-    Once it is left, its last call closes it: `close` may come while tasks still send.
+    After `leave` the last call closes the connections, because `close` may be called while tasks still send.
     """
 
     def __init__(self, session: aiohttp.ClientSession, lane: AsyncLane | None, *, is_left: bool) -> None:
@@ -47,16 +47,16 @@ class Line:
             await self.session.close()
 
     async def leave(self) -> None:
-        """Have it closed, now or by the last call that is under way."""
+        """Close the connections now, or when the last call under way has ended."""
         async with self:
             self.is_left = True
 
 
 class AsyncBroker:
-    """Where the broker is and who is asking, for tasks; as `Broker`, by which its arguments are explained.
+    """The address of the broker and the caller's key, for tasks. `Broker` explains the arguments.
 
-    It may be made outside of an event loop and before a fork, and be used in several event loops: each has connections
-    of its own, which `close` closes for the running one. What is called there afterwards is closed with its last call.
+    It may be created outside of an event loop and before a fork. Each event loop that uses it has its own connections;
+    `close` closes those of the running loop. Connections for calls after `close` are closed with the last call.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class AsyncBroker:
         self._requests = Requests(api_key, namespace)
         self._used = 0
         self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, Line] = WeakKeyDictionary()
-        #: How many calls of the background were not sent, or refused.
+        #: The number of background calls that were not sent, or were refused.
         self.lost = 0
         #: The event loops in which it was closed.
         self._closed: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
@@ -109,9 +109,9 @@ class AsyncBroker:
         return self.urls[self._used]
 
     async def close(self, *, timeout_seconds: float = 3.0) -> None:
-        """Send what `wait=False` left, within the time, and close the connections of the running event loop.
+        """Send the calls that `wait=False` has left, within `timeout_seconds`, and close this event loop's connections.
 
-        Where tasks still send, the last of their calls closes them.
+        If tasks still send, their last call closes the connections.
         """
         loop = asyncio.get_running_loop()
         self._closed.add(loop)
@@ -128,7 +128,7 @@ class AsyncBroker:
         self._lines = WeakKeyDictionary()
 
     def waiting(self) -> int:
-        """Calls that wait to go together in the running event loop, while another one is under way."""
+        """The number of calls of the running event loop that wait to be sent together."""
         line = self._lines.get(asyncio.get_running_loop())
         return line.lane.waiting() if line and line.lane else 0
 
@@ -148,7 +148,7 @@ class AsyncBroker:
         )
 
     async def do(self, call: Call[Result], *, retry: Retry | None = None) -> Result:
-        """The result of a call, alone or together with those of other tasks. Its repetitions go alone."""
+        """The result of a call, which is sent alone or together with other tasks' calls. Repetitions are sent alone."""
         if call.context is None or not self.hooks:
             return await self._do(call, retry)
         async with entered(self.hooks, call.context):
@@ -174,7 +174,7 @@ class AsyncBroker:
             await asyncio.sleep(pause)
 
     def do_later(self, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
-        """Run it in the background, unless 10,000 wait already; whether there was room. `close` waits for it."""
+        """Run `work` in the background, unless 10,000 wait already; returns whether there was room. `close` waits."""
         later = self._line().later
         if len(later) >= MOST_WAITING:
             return False
@@ -229,7 +229,7 @@ class AsyncBroker:
         return answer
 
     def _move_on(self, used: int) -> None:
-        """To the next address. Tasks that failed together move on by one address together."""
+        """Move on to the next address. Tasks that failed at the same address move on by one address only."""
         if self._used == used:
             self._used = (used + 1) % len(self.urls)
 
@@ -245,6 +245,6 @@ class AsyncBroker:
         ) as response:
             if requests.is_own(request, response.headers):
                 return Answer(response.status, response.headers, await response.read())
-            # Whatever mixed the answers up, the next one on this connection would be wrong as well.
+            # The answers are mixed up, so the next answer on this connection would be wrong, too.
             response.close()
             return Answer(response.status, response.headers, b"")

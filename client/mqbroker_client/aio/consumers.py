@@ -31,15 +31,15 @@ class AsyncConsumer(AsyncReceipts):
         filter: str | Mapping[str, str] | None = None,
         ack: Iterable[Delivery] = (),
     ) -> Received:
-        """Up to `max_messages` (1 to 32) as soon as there is one, or none after `wait_seconds` (20 at most).
+        """Receive up to `max_messages` (1 to 32) as soon as there is one, or none after `wait_seconds` (at most 20).
 
-        They are hidden from the group for `invisible_seconds`, by default 60: ack or extend them within that time, or
-        they are handed out again. `filter` is a tag expression (`"paid || shipped"`) or `{"sql": "price > 10"}`. The
-        group is made at its first receive, unless the broker's AUTO_CREATE_TOPICS is off. The numbers are defaults of
-        the broker's settings. Raises `MessageIllegal` or `FilterIllegal` for what it does not take.
+        The messages are hidden from the group for `invisible_seconds`, by default 60: ack or extend them within this
+        time, or they are handed out again. `filter` is a tag expression (`"paid || shipped"`) or
+        `{"sql": "price > 10"}`. The broker creates the group at its first receive, unless AUTO_CREATE_TOPICS is off.
+        The numbers are defaults of the broker's settings. Raises `MessageIllegal` or `FilterIllegal`.
 
-        Deliveries given as `ack` are acked before the receive begins, in the same request: done, whatever becomes of
-        it. The result's `acked` has their statuses, as those of `ack`.
+        Deliveries given as `ack` are acked before the receive begins, in the same request, even if the receive fails.
+        The result's `acked` has their statuses, like the result of `ack`.
         """
         return await self.broker.do(
             calls.receive(
@@ -54,10 +54,10 @@ class AsyncConsumer(AsyncReceipts):
         )
 
     async def pull(self, topic: str, queue_id: int, offset: int, *, max: int = 32, wait_seconds: float = 0) -> Page:
-        """Read up to `max` entries of a queue from `offset` on; the broker remembers nothing of it.
+        """Read up to `max` entries of a queue from `offset` on; the broker keeps no state of the reader.
 
-        Without an entry there it waits up to `wait_seconds`. Raises `OffsetOutOfRange` for an offset that the queue
-        does not hold, with both bounds in its `problem`.
+        If there is no entry yet, it waits up to `wait_seconds`. Raises `OffsetOutOfRange` for an offset that the queue
+        does not hold; its `problem` has both bounds.
         """
         return await self.broker.do(calls.pull(topic, queue_id, offset, max, wait_seconds))
 
@@ -84,14 +84,14 @@ class AsyncConsumer(AsyncReceipts):
         """Give each message to `handler`, in `concurrency` tasks, until SIGTERM, SIGINT or `stop`.
 
         A message is acked when the handler returns, and nacked with the exception as its reason when it raises;
-        `Redeliver(seconds)` chooses the delay. Messages that the handler returns, one or a list, are sent with the ack:
-        both are done, or neither is, so what goes from topic to topic this way is there once. While a handler runs, its
-        message is extended at each third of `invisible_seconds`. In an ordered group no message overtakes another one
-        of its queue, or key; `ordered` says whether the group is, None asks the broker (scope `manage`).
+        `Redeliver(seconds)` chooses the delay. The handler may return a message or a list of messages, which are sent
+        with the ack: both are done, or neither is, so each result is stored once. While a handler runs, its message is
+        extended at each third of `invisible_seconds`. In an ordered group no message overtakes another message of its
+        queue or key. `ordered` tells whether the group is ordered; None asks the broker (scope `manage`).
 
-        A plain function runs in a thread. A stop ends the long poll, gives back what no handler has begun, and waits
-        `stop_seconds` for those that run; a coroutine that runs longer is cancelled. Raises the refusal of the broker
-        that ended the run.
+        A plain function runs in a thread. A stop ends the long poll, returns messages that no handler has begun, and
+        waits `stop_seconds` for running handlers; a coroutine that runs longer is cancelled. Raises the broker's
+        refusal that ended the run.
         """
         limits = Limits(
             concurrency=concurrency,

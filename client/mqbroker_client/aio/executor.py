@@ -12,7 +12,7 @@ Work: TypeAlias = "asyncio.Task[int]"
 
 
 class AsyncCheckExecutor:
-    """As `CheckExecutor`, of tasks: so many run at once, and up to `waiting` wait for their turn."""
+    """As `CheckExecutor`, with tasks: a number of checks run at once, and up to `waiting` checks wait."""
 
     def __init__(self, tasks: int = 5, waiting: int = 2_000) -> None:
         if tasks < 1 or waiting < 0:
@@ -23,7 +23,7 @@ class AsyncCheckExecutor:
         self._works: set[asyncio.Task[int]] = set()
 
     async def begin(self, work: Callable[Given, Awaitable[int]], *given: Given.args, **more: Given.kwargs) -> Work:
-        """Has a task do this; returns when there is room for it."""
+        """Runs `work` in a task; returns when there is room for the task."""
 
         async def run() -> int:
             try:
@@ -49,6 +49,6 @@ class AsyncCheckExecutor:
 
 
 async def ended(works: Collection[Work], timeout_seconds: float | None = None) -> None:
-    """Returns when all of these have ended, or behind the time."""
+    """Returns when all works have ended, or after the timeout."""
     if works:
         await asyncio.wait(works, timeout=timeout_seconds)

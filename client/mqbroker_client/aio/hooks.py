@@ -13,7 +13,7 @@ Around = AbstractContextManager[object] | AbstractAsyncContextManager[object]
 
 @asynccontextmanager
 async def entered(given: Sequence[AsyncHook], *contexts: HookContext) -> AsyncIterator[None]:
-    """Each hook in its order around the block. An error of the block is raised, whatever a hook makes of it."""
+    """Enters each hook, in order, around the block. An error of the block is raised, even if a hook suppresses it."""
     begun: list[Around] = []
     try:
         for context in contexts:

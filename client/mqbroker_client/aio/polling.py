@@ -19,10 +19,10 @@ class AsyncCheckPoller(AsyncChecking):
         self._task = asyncio.get_running_loop().create_task(self.run())
 
     async def stop(self, *, timeout_seconds: float | None = None) -> None:
-        """End the long poll, and stop when the check under way, if there is one, is answered.
+        """End the long poll, and stop when the check under way, if any, is answered.
 
-        Checks that were fetched with it and not begun are asked again later. A check that takes longer than the time
-        is cancelled: it is asked again, too.
+        The broker asks again later about fetched checks that were not begun. A check that takes longer than
+        `timeout_seconds` is cancelled, and the broker asks again about it, too.
         """
         self._stopping.set()
         if self._task is None:

@@ -24,13 +24,13 @@ __all__ = ["AsyncProducer", "AsyncTransaction", "Ended", "Placed", "Sent"]
 
 @dataclass(frozen=True, slots=True)
 class AsyncTransaction(Begun):
-    """A half that is stored and waits for one decision."""
+    """A stored half message that waits for a decision."""
 
     producer: "AsyncProducer" = field(kw_only=True)
 
     @classmethod
     def of(cls, producer: "AsyncProducer", begun: Begun) -> Self:
-        """What the broker has begun, for the producer that ends it."""
+        """The begun transaction of a producer, made of the broker's answer."""
         return cls(
             begun.transaction_id,
             begun.messages,
@@ -43,15 +43,15 @@ class AsyncTransaction(Begun):
         )
 
     async def commit(self) -> Ended:
-        """Make its messages visible. Raises `TransactionEnded` where it was rolled back before."""
+        """Make its messages visible. Raises `TransactionEnded` if the transaction was rolled back before."""
         return await self.producer.end(self.transaction_id, LocalTransactionState.COMMIT, topic=self.topic_of_end)
 
     async def rollback(self) -> Ended:
-        """Have its messages never seen. Raises `TransactionEnded` where it was committed before."""
+        """Drop its messages, which no consumer sees. Raises `TransactionEnded` if it was committed before."""
         return await self.producer.end(self.transaction_id, LocalTransactionState.ROLLBACK, topic=self.topic_of_end)
 
     async def unknown(self, remark: str | None = None) -> Ended:
-        """Tell the broker that nothing is known yet; it asks later."""
+        """Answer that the outcome is not known yet; the broker checks again later."""
         return await self.producer.end(
             self.transaction_id, LocalTransactionState.UNKNOWN, remark=remark, topic=self.topic_of_end
         )
@@ -95,16 +95,16 @@ class AsyncProducer:
         wait: bool = True,
         **fields: Unpack[MessageFields],
     ) -> Sent | None:
-        """Store a message that is visible at once, or after its delay. The fields are those of `Message`.
+        """Store a message that is visible at once, or after its delay. `fields` are fields of `Message`.
 
-        The topic is made with its first message, unless the broker's AUTO_CREATE_TOPICS is off. Raises a `BrokerError`:
+        The broker creates the topic with its first message, unless AUTO_CREATE_TOPICS is off. Raises a `BrokerError`:
         `Refused` or `MessageTooLarge` for a message that breaks a rule, `Unavailable` or `Unreachable` after the last
         try.
 
-        Without `wait` it is RocketMQ's one-way send: the message waits in memory, with 9,999 others at most, and goes
-        in the background. One that is refused or finds no room is **lost**, and so is one that waits when the program
-        is killed, or when the broker is away for longer than the tries take: that is logged, and counted in `lost` of
-        the broker. `AsyncBroker.close`, and for threads the end of the program, give it three seconds.
+        Without `wait` it is RocketMQ's one-way send: the message waits in memory, with at most 9,999 others, and is
+        sent in the background. The message is **lost** if it is refused or finds no room, if the program is killed
+        while it waits, or if the broker is away for longer than the tries take: that is logged, and counted in the
+        broker's `lost`. `AsyncBroker.close`, and for threads the end of the program, give it three seconds.
         """
         message = Message.of(topic, body, json=json, **fields)
         if wait:
@@ -113,14 +113,14 @@ class AsyncProducer:
         return None
 
     async def send_message(self, message: Message) -> Sent:
-        """Store a message that was made before. The same object again stores nothing new."""
+        """Store a `Message` object. A second call with the same object stores nothing new."""
         return await self.broker.do(calls.send(message, self.broker.compression))
 
     async def send_batch(self, topic: str, messages: Sequence[Message]) -> SentList:
-        """All or nothing, in one queue, at consecutive offsets.
+        """Store all messages or none, in one queue, at consecutive offsets.
 
-        A list of more than 1,000 messages or 4 MiB is split into several batches, each of which is that: `batches` of
-        the result says what went together. Raises `BatchesUnfinished` when one fails behind others.
+        A list of more than 1,000 messages or 4 MiB is split into several batches, each of which is stored as a whole:
+        `batches` of the result tells which messages were in each. Raises `BatchesUnfinished` when a later batch fails.
         """
         sent = SentList()
         for batch in batches.split(messages):
@@ -165,9 +165,9 @@ class AsyncProducer:
         check_url: str | None = None,
         retry: Retry | None = None,
     ) -> AsyncTransaction:
-        """Store half messages, up to 128 of one topic or several, that are decided together; as `begin`.
+        """Store up to 128 half messages, of one or several topics, that are decided together; as `begin`.
 
-        A message that was tried in another transaction has a new id in this one: see `AsyncTransaction.messages`.
+        A message that was used in another transaction gets a new id in this one: see `AsyncTransaction.messages`.
         """
         transaction_id = transaction_id or uuid7()
         begin = calls.begin(
@@ -216,13 +216,14 @@ class AsyncProducer:
         wait: bool = True,
         **fields: Unpack[EndFields],
     ) -> Ended | None:
-        """Decide a transaction. The first decision wins: the same again is answered alike, another is refused.
+        """Decide a transaction. The first decision wins: repeating it has the same answer, another one is refused.
 
-        `from_transaction_check`: it answers a check. With `commit_log_offset`, another half message is refused.
-        A broker of several cells looks for it in the cell of `topic` alone, which is that of one of its messages. An
-        older broker refuses the field: `AsyncTransaction` sends it where the broker has named a cell.
+        `from_transaction_check`: the end answers a check. With `commit_log_offset` the broker refuses the end if this
+        is not the log offset of the half message. `topic`, the topic of one of the messages, tells a broker of several
+        cells which cell has the transaction. An older broker refuses this field, so `AsyncTransaction` sends it only if
+        the broker has named a cell.
 
-        Without `wait` it is sent in the background, and a failure is only logged: a check decides then.
+        Without `wait` the end is sent in the background, and a failure is only logged: a check decides then.
         `AsyncBroker.close`, and for threads the end of the program, give it three seconds.
         """
         end = calls.end(self.group, transaction_id, state, **fields)
@@ -232,9 +233,9 @@ class AsyncProducer:
         return None
 
     async def transaction(self, transaction_id: UUID) -> Document:
-        """Its state and history, as the broker answers them."""
+        """The state and history of a transaction, as in the broker's answer."""
         return await self.broker.do(calls.transaction(transaction_id))
 
     async def recall(self, recall_handle: str) -> Document:
-        """Take back a delayed message before it is delivered; afterwards: `AlreadyDelivered`."""
+        """Take back a delayed message before it is delivered. Raises `AlreadyDelivered` afterwards."""
         return await self.broker.do(calls.recall(recall_handle))

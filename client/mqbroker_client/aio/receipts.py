@@ -1,4 +1,4 @@
-"""What is done with received messages, by their receipts: ack, nack, return, extend."""
+"""Settling received messages by their receipts: ack, nack, return, extend."""
 
 import asyncio
 import logging
@@ -14,10 +14,10 @@ from mqbroker_client.core.messages import Delivery, Message, handles_of
 from mqbroker_client.core.results import Sent, Settled
 from mqbroker_client.core.retries import PASSING
 
-# By the module of what runs, which is what a program knows.
+# The logger has the name of the module that runs consumers, which a program knows.
 log = logging.getLogger("mqbroker_client.aio.running")
 
-#: Between two rounds of tries to settle a delivery that is in hand.
+#: Pause between two rounds of tries to settle a delivery.
 SETTLE_PAUSE_SECONDS = 1.0
 
 
@@ -29,19 +29,19 @@ class AsyncReceipts:
     group: str
 
     async def ack(self, deliveries: Iterable[Delivery]) -> list[Settled]:
-        """Done: a delivery with the status 200 never comes again to the group.
+        """Ack deliveries: a delivery with the status 200 is done, and never comes again to the group.
 
-        410: its invisible time was over, and the message comes, or came, again.
+        Status 410: the invisible time was over, and the message is or was handed out again.
         """
         handles = handles_of(deliveries)
         return await self.broker.do(calls.ack(self.group, handles)) if handles else []
 
     async def forward(self, deliveries: Iterable[Delivery], messages: Sequence[Message]) -> list[Sent]:
-        """Ack deliveries and send what was made of them, 128 messages at most: both are done, or neither is.
+        """Ack deliveries and send at most 128 messages that were made of them: both are done, or neither is.
 
-        Where each was stored, in their order. The call again with the same `Message` objects stores nothing new. Raises
-        `ReceiptExpired` where an invisible time was over: that message comes again, and nothing was sent; and
-        what a send raises.
+        Returns the result of each message, in the order given. A second call with the same `Message` objects stores
+        nothing new. Raises `ReceiptExpired` if an invisible time was over: this message comes again, and nothing was
+        sent. Also raises the errors of a send.
         """
         handles = handles_of(deliveries)
         return await self.broker.do(calls.forward(self.group, handles, messages, self.broker.compression))
@@ -49,27 +49,27 @@ class AsyncReceipts:
     async def nack(
         self, deliveries: Iterable[Delivery], *, delay_seconds: float | None = None, reason: str | None = None
     ) -> list[Settled]:
-        """Not done: they come again after `delay_seconds`, or else after the delay of the group's retry policy.
+        """Nack deliveries: they come again after `delay_seconds`, or else after the delay of the group's retry policy.
 
-        After the group's last retry a message is a dead letter. The reason, of 1,000 characters at most, is kept with
-        the message's trace. The statuses are those of `ack`.
+        After the group's last retry a message is a dead letter. The reason, at most 1,000 characters, is kept with the
+        message's trace. Returns statuses like `ack`.
         """
         handles = handles_of(deliveries)
         nack = calls.nack(self.group, handles, delay_seconds=delay_seconds, reason=reason)
         return await self.broker.do(nack) if handles else []
 
     async def give_back(self, deliveries: Iterable[Delivery]) -> list[Settled]:
-        """Not begun: they come again at once, as if they never had been handed out. No retry is counted.
+        """Return deliveries that were not begun: they come again at once, and no retry is counted.
 
-        The statuses are those of `ack`.
+        Returns statuses like `ack`.
         """
         handles = handles_of(deliveries)
         return await self.broker.do(calls.give_back(self.group, handles)) if handles else []
 
     async def extend(self, deliveries: Iterable[Delivery], *, invisible_seconds: float) -> list[Settled]:
-        """More time: they stay hidden from the group for `invisible_seconds` from now.
+        """Extend deliveries: they stay hidden from the group for `invisible_seconds` from now on.
 
-        The statuses are those of `ack`.
+        Returns statuses like `ack`.
         """
         handles = handles_of(deliveries)
         return await self.broker.do(calls.extend(self.group, handles, invisible_seconds)) if handles else []
@@ -84,10 +84,11 @@ async def settle(
     *,
     stopping: asyncio.Event,
 ) -> None:
-    """Ack what a handler did, with the messages that it returned, or nack it with the error that it raised.
+    """Ack a handled delivery, with the messages that the handler returned, or nack it with the handler's error.
 
-    Messages that cannot be sent are an error of the handler. What passes by itself, as a topic that is closed for a
-    time, is waited for until a stop: the work is done, and nothing of it counts as a retry. A failure is only logged.
+    Messages that cannot be sent count as an error of the handler. A refusal that passes by itself, for instance of a
+    closed topic, is tried again until a stop, because the work is done and must not count a retry. A failure is only
+    logged.
     """
     while True:
         try:
@@ -108,9 +109,9 @@ async def settle(
 
 
 async def _forwarded(receipts: AsyncReceipts, delivery: Delivery, messages: Sequence[Message]) -> Exception | None:
-    """None, or why these messages cannot be sent: an error of the handler, as the group's retries count it.
+    """Send the messages with the ack; returns None, or the error for which the delivery is nacked.
 
-    Raises what passes by itself, and ReceiptExpired: the delivery comes again.
+    Raises an error that passes by itself, and ReceiptExpired: the delivery then comes again.
     """
     try:
         await receipts.forward([delivery], messages)
@@ -123,7 +124,7 @@ async def _forwarded(receipts: AsyncReceipts, delivery: Delivery, messages: Sequ
 
 
 async def give_back(receipts: AsyncReceipts, topic: str, deliveries: Collection[Delivery]) -> None:
-    """Have what no handler has begun handed out again at once; a failure is only logged."""
+    """Return deliveries that no handler has begun; a failure is only logged."""
     try:
         await receipts.give_back(deliveries)
     except errors.BrokerError as error:
@@ -133,7 +134,7 @@ async def give_back(receipts: AsyncReceipts, topic: str, deliveries: Collection[
 async def keep(
     receipts: AsyncReceipts, topic: str, deliveries: Collection[Delivery], *, invisible_seconds: float
 ) -> None:
-    """Extend what is in hand; a failure is only logged."""
+    """Extend the deliveries that handlers have; a failure is only logged."""
     try:
         await receipts.extend(deliveries, invisible_seconds=invisible_seconds)
     except errors.BrokerError as error:

@@ -18,12 +18,12 @@ from mqbroker_client.core.runs import Limits, is_final
 
 log = logging.getLogger(__name__)
 
-# What a task may take to end once it is cancelled; one that waits for a plain function may not end before that.
+# Time in which a cancelled task may end. A task that waits for a plain function ends only when the function returns.
 CANCEL_SECONDS = 1.0
 
 
 class AsyncRunner:
-    """One run of a consumer: a task that receives, one that extends, and one for each message in hand."""
+    """One run of a consumer: a task that receives, a task that extends, and a task for each message being handled."""
 
     def __init__(self, consumer: AsyncReceipts, topic: str, handler: AsyncHandler, limits: Limits) -> None:
         self._consumer = consumer
@@ -38,7 +38,7 @@ class AsyncRunner:
         self._failed: BaseException | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until the event is set, or its own task is cancelled. Raises what ended the run: a refusal of the broker."""
+        """Run until the event is set or this task is cancelled. Raises the broker's refusal that ended the run."""
         self._stopping = stop
         receiving = asyncio.create_task(self._receive())
         extending = asyncio.create_task(self._extend())
@@ -51,7 +51,7 @@ class AsyncRunner:
             try:
                 await self._stop()
             finally:
-                # Also where this task is cancelled a second time: nothing of the run is left behind.
+                # Also when this task is cancelled a second time, so that no part of the run stays.
                 for task in (extending, *self._hand):
                     task.cancel()
         if self._failed is not None:
@@ -97,7 +97,7 @@ class AsyncRunner:
         return self._limits.wanted(len(self._hand), is_alone=is_alone)
 
     async def _one_settled(self) -> None:
-        """Wait until there is room for one more."""
+        """Wait until there is room for another message."""
         self._room.clear()
         await self._room.wait()
 

@@ -1,4 +1,4 @@
-"""What a task does otherwise than a thread. `mqbroker_client.core.threads` has the same names, for threads."""
+"""The parts that differ between tasks and threads. `mqbroker_client.core.threads` has the same names, for threads."""
 
 import asyncio
 import logging
@@ -17,12 +17,12 @@ Found = TypeVar("Found")
 
 
 async def blocking(run: Callable[Given, Found], *given: Given.args, **more: Given.kwargs) -> Found:
-    """What a function returns that may block: it runs in a thread."""
+    """The result of a function that may block and therefore runs in a thread."""
     return await asyncio.to_thread(run, *given, **more)
 
 
 def send_later(broker: AsyncBroker, call: Call[Any]) -> None:
-    """Send a call in the background, where a failure is only logged and counted."""
+    """Send a call in the background; a failure is only logged and counted."""
 
     async def send() -> None:
         try:
@@ -37,7 +37,7 @@ def send_later(broker: AsyncBroker, call: Call[Any]) -> None:
 
 
 def apart(broker: AsyncBroker) -> AsyncBroker:
-    """The broker for a long poll that a stop ends: a task is cancelled, and needs no connection of its own."""
+    """The broker for a long poll. A task needs no separate connection, because a stop cancels the task."""
     return broker
 
 

@@ -1,4 +1,4 @@
-"""The barrier: one row in the producer's own database that makes a local transaction and every check agree."""
+"""The barrier: a row in the producer's own database, which decides both the local transaction and each check."""
 
 from mqbroker_client.barrier.decisions import Barrier
 from mqbroker_client.barrier.dialects import create_statements

@@ -1,4 +1,4 @@
-"""A producer's regular work: due checks are answered, kept messages sent, old rows deleted."""
+"""A producer's regular work: answers due checks, sends kept messages, deletes old rows."""
 
 import logging
 import threading
@@ -21,7 +21,7 @@ PURGE_EVERY_SECONDS = 3_600.0
 
 @dataclass(slots=True)
 class RegularWork:
-    """`once` is for a scheduler, `run` for a process of its own."""
+    """The regular work: `once` for a scheduler, `run` for a separate process."""
 
     producer: Producer
     barrier: Barrier
@@ -29,14 +29,14 @@ class RegularWork:
     _purge_at: float = field(default=0.0, init=False)
 
     def once(self, *, seconds: float = 30.0) -> int:
-        """Answers what is due and sends what is kept, in about `seconds`; how many checks were answered.
+        """Answers due checks and sends kept messages, for about `seconds`; returns the number of answered checks.
 
         Raises BrokerError when the broker is away.
         """
         give_up_at = time.monotonic() + seconds
         answered = 0
         poller = CheckPoller(self.producer, self.barrier, wait_seconds=0)
-        # Without its group the broker has no half to ask about. Kept messages may be the first ones of the group.
+        # The group does not exist, so there is no check. Kept messages may be the first messages of the group.
         with closing(poller), suppress(GroupNotExist):
             while (count := poller.answer_due()) and time.monotonic() < give_up_at:
                 answered += count
@@ -46,7 +46,7 @@ class RegularWork:
         return answered
 
     def run(self, stop: threading.Event) -> None:
-        """Works until `stop` is set; whatever fails is logged and tried again."""
+        """Works until `stop` is set; failures are logged and tried again."""
         poller = CheckPoller(self.producer, self.barrier)
         poller.start()
         try:

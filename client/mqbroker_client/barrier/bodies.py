@@ -1,11 +1,11 @@
-"""What `send` takes for a message's body: bytes, a text, or anything that is JSON."""
+"""Bodies for `send`: bytes, a text, or a value that can be written as JSON."""
 
 import json
 from typing import Any
 
 
 def encoded(body: object, encoder: type[json.JSONEncoder] | None = None) -> bytes:
-    """The body's bytes. A value that JSON does not have raises TypeError, before anything is stored."""
+    """The bytes of a body. Raises TypeError, before anything is stored, for a value that JSON cannot express."""
     if isinstance(body, bytes | bytearray | memoryview):
         return bytes(body)
     if isinstance(body, str):

@@ -1,4 +1,4 @@
-"""One COMMIT with the messages that belong to it, by whatever means a framework commits."""
+"""A COMMIT of the local transaction and the ends of its messages, for any framework."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """A prepared local transaction and what sends its end. It raises nothing: a check decides what is not sent."""
+    """A prepared local transaction and the steps that send its end. It raises nothing: a check replaces a lost end."""
 
     steps: CommitSteps
     prepared: Prepared
@@ -20,22 +20,22 @@ class Ending:
         self._send(self.steps.committed)
 
     def by_its_row(self) -> None:
-        """Sends what the row says, where the COMMIT may have failed."""
+        """Sends the end that the row states, when the COMMIT may have failed."""
         self._send(self.steps.failed)
 
     def _send(self, end: Callable[[Prepared], None]) -> None:
         try:
             end(self.prepared)
         except Exception:
-            # The transaction has ended, whatever comes of this.
+            # The transaction has ended, even if this fails.
             log.exception("transaction %s: its end was not sent", self.prepared.transaction_id)
 
 
 def commit(endings: Sequence[Ending], *, by: Callable[[], object], or_roll_back: Callable[[], object]) -> None:
-    """Commits what is prepared, and sends its ends.
+    """Commits the prepared local transactions, and sends their ends.
 
-    After an error of the COMMIT, a lost reply too, it rolls back, and the rows say what is sent, at once. An interrupt
-    is left to the check. Raises what the COMMIT has raised.
+    After an error of the COMMIT, also a lost reply, it rolls back, and sends at once the ends that the rows state.
+    After an interrupt the check decides. Raises the error of the COMMIT.
     """
     try:
         by()

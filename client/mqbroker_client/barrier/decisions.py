@@ -1,4 +1,4 @@
-"""What became of a local transaction, from its row in the producer's own database: never from an error or a silence."""
+"""Decides local transactions by their rows in the producer's own database, never by an error or a missing answer."""
 
 import logging
 import time
@@ -21,32 +21,32 @@ Found = TypeVar("Found")
 
 log = logging.getLogger(__name__)
 
-#: The inserts of one batch of checks that do not wait for a lock, together. After them, those that found one wait.
+#: Seconds for the inserts of a batch of checks that do not wait for locks. Then inserts that found a lock wait.
 INSERTS_SECONDS = 1.5
-# What is left for one lock. Less is not worth a statement.
+# The shortest wait for a lock. With less time left, no statement is sent.
 SHORTEST_WAIT_SECONDS = 0.02
-# The row of a half that is older may be purged. An hour, because the broker's clock is not the database's.
+# The row of an older half message may be purged. The hour allows for different clocks of broker and database.
 ANSWERED_FOR = timedelta(days=KEPT_DAYS) - timedelta(hours=1)
 
 
-# The table and its two indexes: each may be made by another process at the same moment.
+# Tries to create the table and its two indexes: another process may create each of them at the same moment.
 RACES = 3
 
 
 class Aside(Protocol):
-    """Runs what blocks, beside an event loop where there is one."""
+    """Runs a blocking function, in a thread if there is an event loop."""
 
     def __call__(self, run: Callable[[], Found]) -> Found: ...
 
 
 def at_once(run: Callable[[], Found]) -> Found:
-    """The way to run it where there is none."""
+    """Runs a blocking function directly, without an event loop."""
     return run()
 
 
 @dataclass(slots=True)
 class _Batch:
-    """Checks that are answered together, and what is found out about them."""
+    """Checks that are answered together, and their outcomes so far."""
 
     halves: Sequence[HalfMessage]
     found: dict[UUID, LocalTransactionState] = field(default_factory=dict)
@@ -67,8 +67,8 @@ class _Batch:
 class Barrier:
     """A producer group's barrier. Safe to share between threads, and to make before a fork.
 
-    `connect` gives a new connection of a driver to the database in which the local transactions run. The barrier is a
-    check, too: give it to `CheckListener` and `CheckPoller`.
+    `connect` returns a new connection of a driver to the database in which the local transactions run. The barrier is
+    also a check: pass it to `CheckListener` and `CheckPoller`.
     """
 
     def __init__(self, connect: Callable[[], Connection], producer_group: str) -> None:
@@ -77,20 +77,20 @@ class Barrier:
 
     @classmethod
     def over(cls, sessions: Sessions, producer_group: str) -> Self:
-        """For a framework that has sessions of its own."""
+        """A barrier that uses the sessions of a framework."""
         made = cls.__new__(cls)
         made.sessions, made.producer_group = sessions, producer_group
         return made
 
     def create_table(self) -> None:
-        """Makes `mqbroker_barrier`, unless it is there; so each process of a program may call it at its start."""
+        """Creates `mqbroker_barrier` if it does not exist; each process of a program may call it at its start."""
         for left in reversed(range(RACES + 1)):
             try:
                 self.in_own_session(lambda table: table.create())
                 break
             except Exception:
-                # Another process may have made one of them at the same moment, which PostgreSQL reports in spite of
-                # IF NOT EXISTS.
+                # Another process may have created the table or an index at the same moment, for which PostgreSQL
+                # reports an error in spite of IF NOT EXISTS.
                 if not left:
                     raise
 
@@ -102,12 +102,11 @@ class Barrier:
         *,
         aside: Aside = at_once,
     ) -> None:
-        """Writes COMMIT into the local transaction, in which everything else is written, too.
+        """Inserts the row COMMIT, within the local transaction that does the program's other writes.
 
-        `messages` are those that stay in the row until the broker is back. Raises TransactionAbandoned after a check
-        that was answered ROLLBACK, AlreadyCommitted where the id has committed before, and otherwise the driver's
-        error. After any of them the transaction must be rolled back. Raises OutsideTransaction for a connection in
-        autocommit mode, and writes nothing.
+        `messages` stay in the row until the broker is back. Raises TransactionAbandoned after a check that was answered
+        ROLLBACK, AlreadyCommitted when the id has committed before, or the driver's error; after each of these the
+        caller must roll back. Raises OutsideTransaction for a connection in autocommit mode, and writes nothing.
         """
         table = self._table_of(connection)
         try:
@@ -121,44 +120,44 @@ class Barrier:
             raise
 
     def keep(self, connection: Connection, transaction_id: UUID, messages: Sequence[Message]) -> None:
-        """Leaves messages in a row that the same local transaction inserted."""
+        """Stores messages in the row that the same local transaction has inserted."""
         self._table_of(connection).keep(transaction_id, messages)
 
     def found_in(self, connection: Connection, transaction_ids: Sequence[UUID]) -> set[UUID]:
-        """Which rows the local transaction itself sees: a rollback to a savepoint has taken the others along."""
+        """The ids whose rows the local transaction still has: a rollback to a savepoint has removed the others."""
         return set(self._table_of(connection).find(transaction_ids))
 
     def check(self, half: HalfMessage) -> LocalTransactionState:
-        """As `answer`, of one half."""
+        """`answer` for one half message."""
         [outcome] = self.answer([half])
         return outcome.state
 
     __call__ = check
 
     def answer(self, halves: Sequence[HalfMessage]) -> list[Outcome]:
-        """COMMIT or ROLLBACK where a committed row says so, UNKNOWN for all else; within 0.5 s for one.
+        """COMMIT or ROLLBACK for a half with a committed row, else UNKNOWN; within 0.5 s for one half.
 
-        A missing row is inserted as ROLLBACK, so that its local transaction cannot commit any more. While that runs,
-        its row is locked: the others of a batch do not wait for it, and then all that are locked wait for 0.5 s
-        together. All inserts take 2 s at most.
+        For a missing row it inserts ROLLBACK, so that the local transaction cannot commit any more. While the local
+        transaction runs, its row is locked: the other halves of a batch do not wait for this lock, and then all locked
+        rows are waited for together, for 0.5 s. All inserts together take at most 2 s.
         """
         batch = _Batch(halves)
         try:
             self._in_own_session(lambda session: self._answer(session, batch))
         except Exception as error:  # noqa: BLE001  the errors of drivers have no common class
-            # None of them says anything about a transaction.
+            # An error of the driver says nothing about a transaction.
             batch.reasons |= {half.transaction_id: _reason(error) for half in batch.missing()}
         return batch.outcomes()
 
     def purge(self) -> int:
-        """Deletes rows that are older than 14 days, 1,000 to a statement; their number."""
+        """Deletes rows older than 14 days, 1,000 per statement; returns the number of deleted rows."""
         deleted = purged = self.in_own_session(Table.purge)
         while purged == PURGE_ROWS:
             deleted += (purged := self.in_own_session(Table.purge))
         return deleted
 
     def in_own_session(self, work: Callable[[Table], Found]) -> Found:
-        """Runs work on the table in a session of the barrier's own."""
+        """Runs work on the table in a separate session of the barrier."""
         return self._in_own_session(lambda session: work(Table(session, self.producer_group)))
 
     def _in_own_session(self, work: Callable[[OwnSession], Found]) -> Found:
@@ -172,7 +171,7 @@ class Barrier:
         return Table(self.sessions.of(connection), self.producer_group)
 
     def _decision(self, transaction_id: UUID) -> LocalTransactionState | None:
-        # In another session: the one that failed takes no more statements, or has a snapshot without the row.
+        # In a new session: the failed session accepts no more statements, or its snapshot does not have the row.
         try:
             return self.in_own_session(lambda table: table.find([transaction_id])).get(transaction_id)
         except Exception as error:  # noqa: BLE001  the errors of drivers have no common class
@@ -185,14 +184,14 @@ class Barrier:
         tried = _without_purged(batch)
         if not tried:
             return
-        # A lone half has none that would wait behind it.
+        # With only one half, no other half would have to wait, so the first insert may wait for the lock.
         locked = tried if len(tried) == 1 else self._roll_back(session, tried, batch)
         self._roll_back_locked(session, locked, batch)
-        # Whatever came of an insert, an error or a conflict too: a committed row is the truth, and only that.
+        # After an insert, an error or a conflict: only a committed row decides.
         batch.found |= table.find([half.transaction_id for half in tried])
 
     def _roll_back(self, session: OwnSession, halves: Sequence[HalfMessage], batch: _Batch) -> list[HalfMessage]:
-        """Inserts the rows that no transaction holds; the halves whose rows are still to be waited for."""
+        """Inserts the rows that no transaction has locked; returns the halves whose rows are still locked."""
         table = Table(session.waiting(0), self.producer_group)
         give_up_at = time.monotonic() + INSERTS_SECONDS
         left = list(halves)
@@ -213,7 +212,7 @@ class Barrier:
 
 
 def _is_decided(table: Table, half: HalfMessage, batch: _Batch) -> bool:
-    """Whether there is nothing to wait for: the row is there now, or none can be written. The reason is noted."""
+    """Whether there is no lock to wait for: the row exists now, or cannot be written. Notes the reason."""
     try:
         written = table.insert_rollback(half.transaction_id, half.producer_group)
     except Exception as error:  # noqa: BLE001  the errors of drivers have no common class
@@ -225,7 +224,7 @@ def _is_decided(table: Table, half: HalfMessage, batch: _Batch) -> bool:
 
 
 def _without_purged(batch: _Batch) -> list[HalfMessage]:
-    """The halves without a row, but for those whose row may be deleted."""
+    """The halves without a row, except old halves whose rows may have been purged."""
     missing = batch.missing()
     old = [half for half in missing if _may_be_purged(half)]
     batch.reasons |= {

@@ -1,4 +1,4 @@
-"""The barrier's statements as PostgreSQL, MySQL with MariaDB, and SQLite understand them.
+"""The barrier's statements for PostgreSQL, MySQL and MariaDB, and SQLite.
 
 Parameters are written `:name`; a session turns them into its driver's style.
 """
@@ -8,7 +8,7 @@ from typing import Self
 
 #: How long one statement of a check may wait for a lock.
 LOCK_WAIT_SECONDS = 0.5
-# Where it is not to wait. Zero would be no limit in PostgreSQL; a lock of the server's own is held for less.
+# The wait that stands for no wait: in PostgreSQL 0 means no limit. The server's internal locks are held for less.
 _NO_WAIT_MILLISECONDS = 10
 KEPT_DAYS = 14
 PURGE_ROWS = 1_000
@@ -26,9 +26,9 @@ _PURGE_BY_ID = (
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One kind of database. `begin` and `commit` go around each statement of a session that autocommits.
+    """The statements of one kind of database. `begin` and `commit` surround each statement of an own session.
 
-    `begin` and `insert_rollback` have places for the time to wait for a lock, which `waiting` fills.
+    `begin` and `insert_rollback` contain a placeholder for the wait for a lock, which `waiting` fills.
     """
 
     name: str
@@ -36,9 +36,9 @@ class Dialect:
     create: tuple[str, ...]
     #: The index by which rows with messages are found, which Django has no words for.
     index_kept: str
-    #: In the local transaction. A row that is there makes it fail.
+    #: The insert in the local transaction. It fails if the row exists.
     insert_commit: str
-    #: In a check. A row that is there stays; MySQL reports it as an error.
+    #: The insert of a check. An existing row stays; MySQL reports it as an error.
     insert_rollback: str
     purge: str
     #: When a row was decided, in UTC; as text where what a driver reads depends on the settings of the session.
@@ -50,7 +50,7 @@ class Dialect:
     rollback: tuple[str, ...] = ()
 
     def waiting(self, seconds: float) -> Self:
-        """With statements that wait so long for a lock at most; 0: not at all, where the database can do that."""
+        """The dialect with statements that wait at most `seconds` for a lock; 0: do not wait, if the database can."""
         places = {
             "milliseconds": max(round(seconds * 1_000), _NO_WAIT_MILLISECONDS),
             "statement_seconds": seconds or LOCK_WAIT_SECONDS,
@@ -99,7 +99,7 @@ POSTGRESQL = Dialect(
         chosen=_PURGE.format(limit=f"now() - interval '{KEPT_DAYS} days'", rows=PURGE_ROWS) + " FOR UPDATE SKIP LOCKED"
     ),
     decided_at="to_char(decided_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')",
-    # In a transaction, because a pooler between may hand a session's setting to another program.
+    # The setting is made in a transaction, because a pooler may give a session's setting to another program.
     begin=("BEGIN ISOLATION LEVEL READ COMMITTED", "SET LOCAL lock_timeout = {milliseconds}"),
     commit=("COMMIT",),
     rollback=("ROLLBACK",),
@@ -118,7 +118,7 @@ MYSQL = Dialect(
     create=(_create("longtext", "datetime(6)", _MORE_MYSQL),),
     index_kept=_INDEX_KEPT_MYSQL,
     insert_commit=_insert_commit("UTC_TIMESTAMP(6)"),
-    # Never INSERT IGNORE: it turns other errors into a success. The text in /*M! … */ is read by MariaDB alone.
+    # Never INSERT IGNORE, which hides other errors. Only MariaDB reads the text in /*M! … */.
     insert_rollback="/*M! SET STATEMENT max_statement_time = {statement_seconds}, "
     "innodb_lock_wait_timeout = {lock_seconds} FOR */ " + _INSERT_ROLLBACK_MYSQL,
     purge="DELETE FROM mqbroker_barrier WHERE "
@@ -147,7 +147,7 @@ DIALECTS = {"postgresql": POSTGRESQL, "mysql": MYSQL, "mariadb": MYSQL, "sqlite"
 
 
 def dialect_of(name: str) -> Dialect:
-    """By the name that Django's `vendor` and SQLAlchemy's `dialect.name` use."""
+    """The dialect for a name of Django's `vendor` or SQLAlchemy's `dialect.name`."""
     try:
         return DIALECTS[name]
     except KeyError:
@@ -155,7 +155,7 @@ def dialect_of(name: str) -> Dialect:
 
 
 def create_statements(database: str) -> tuple[str, ...]:
-    """What makes `mqbroker_barrier`, unless it is there, in a migration: `postgresql`, `mysql`, `mariadb` or `sqlite`.
+    """A migration's statements that create `mqbroker_barrier`: for `postgresql`, `mysql`, `mariadb` or `sqlite`.
 
     Raises ValueError for another kind of database.
     """

@@ -8,7 +8,7 @@ class BarrierError(Exception):
 
 
 class OutsideTransaction(BarrierError):
-    """A message was to belong to a database transaction, and there is none."""
+    """A message should belong to a database transaction, but no transaction is open."""
 
 
 class TransactionDecided(BarrierError):
@@ -20,7 +20,7 @@ class TransactionDecided(BarrierError):
 
 
 class TransactionAbandoned(TransactionDecided):
-    """A check came before the local transaction and was answered ROLLBACK, so its messages are never delivered."""
+    """A check before the local transaction was answered ROLLBACK, so its messages are never delivered."""
 
     def __init__(self, transaction_id: UUID) -> None:
         super().__init__(
@@ -30,7 +30,7 @@ class TransactionAbandoned(TransactionDecided):
 
 
 class AlreadyCommitted(TransactionDecided):
-    """A local transaction of this id has committed before: its work is done, and must not be done twice."""
+    """A local transaction with this id has committed before, so its work must not be done again."""
 
     def __init__(self, transaction_id: UUID) -> None:
         super().__init__(transaction_id, "has committed before: roll back; its work is done")

@@ -22,10 +22,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class KeptMessages:
-    """Sends them under the ids that they were kept with, so that two processes may do so at once.
+    """Lists, sends and drops kept messages. They keep their ids, so two processes may send them at the same time.
 
-    What the broker refuses for good is set apart: it stays in its row with the reason, is logged once, and is sent
-    again by `send_again` only. Methods with `_async` are for event loops.
+    Messages that the broker refuses for good are set apart: they stay in their row with the reason, are logged once,
+    and are sent again only by `send_again`. Methods with `_async` are for event loops.
     """
 
     producer: Producer
@@ -36,7 +36,7 @@ class KeptMessages:
     _said: tuple[str, int] | None = field(default=None, init=False)
 
     def send(self, *, seconds: float = 30.0) -> int:
-        """Sends what is kept until none is left, the broker is away, or `seconds` are over; how many transactions."""
+        """Sends kept transactions until none is left, the broker is away or `seconds` are over; returns the number."""
         return len(self._send(seconds).sent)
 
     def send_again(self, transaction_ids: Sequence[UUID] | None = None, *, seconds: float = 30.0) -> Sending:
@@ -45,14 +45,14 @@ class KeptMessages:
         return self._send(seconds)
 
     def transactions(self) -> list[KeptTransaction]:
-        """All that is kept, the oldest first: what waits, and what is set apart with its reason."""
+        """All kept transactions, the oldest first: waiting ones, and ones that are set apart, with the reason."""
         return self.barrier.in_own_session(lambda table: list(table.all_kept()))
 
     def drop(self, transaction_ids: Sequence[UUID]) -> int:
-        """Takes messages out of their rows without sending them; of how many transactions.
+        """Removes messages from their rows without sending them; returns the number of transactions.
 
-        The local transactions stay committed. A half that the broker has nevertheless, since its answer was lost, is
-        still ended by its check.
+        The local transactions stay committed. If the broker has a half message because its answer was lost, the check
+        still commits it.
         """
         return self.barrier.in_own_session(lambda table: sum([table.drop(id_) for id_ in transaction_ids]))
 
@@ -75,8 +75,9 @@ class KeptMessages:
         return await asyncio.to_thread(self.drop, transaction_ids)
 
     def send_in_background(self) -> None:
-        """Begins `send` in a thread, unless one of this process is at it."""
-        # No lock: a fork would leave it held. Here the parent's thread is not alive, and two that send harm nothing.
+        """Begins `send` in a thread, unless a thread of this process already sends."""
+        # Without a lock, which a fork could leave locked. After a fork the parent's thread is not alive, and two
+        # threads that send at once do no harm.
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._run, name="kept messages", daemon=True)
             self._thread.start()

@@ -1,4 +1,4 @@
-"""Whether the broker is away, as one process last found it, and which of its transactions asks again."""
+"""An outage of the broker, as a process last saw it, and the choice of the transaction that tries the broker again."""
 
 import threading
 import time
@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from mqbroker_client.core import forks
 from mqbroker_client.core.retries import HALF_RETRY, Retry
 
-#: Between two transactions that ask a broker that is away: the first pause, which doubles, and the longest.
+#: Pauses between two transactions that try an absent broker: the first pause, which doubles, and the longest pause.
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
-#: What a transaction that asks again may take of its customer's time.
+#: How long a transaction may try an absent broker; its caller waits for this time.
 PROBE_RETRY = Retry(tries=1, seconds=1.0)
 
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
 class Outage:
-    """Shared by the threads of a process. While the broker is away one transaction of each pause asks it."""
+    """The outage as the threads of a process share it. While the broker is away, one transaction per pause tries it."""
 
     clock: Callable[[], float] = time.monotonic
     #: None: the broker is there.
@@ -34,11 +34,11 @@ class Outage:
 
     @property
     def lasts(self) -> bool:
-        """Whether the broker was away when it was last asked."""
+        """Whether the broker was away at the last try."""
         return self._pause_seconds is not None
 
     def turn(self) -> Retry | None:
-        """How long this transaction may ask the broker; None: it keeps its messages at once."""
+        """How this transaction may try the broker; None: it keeps its messages at once."""
         if self._pause_seconds is None:
             return HALF_RETRY
         with self._lock:
@@ -50,9 +50,9 @@ class Outage:
         return PROBE_RETRY
 
     def goes_on(self, asked: Retry) -> bool:
-        """The broker was asked in vain by a transaction that had this turn; whether it was there before.
+        """Notes a failed try of the broker with the turn `asked`; returns whether the broker was there before.
 
-        Transactions that asked together, before one had found it away, make the pause no longer.
+        Transactions that tried at the same time, before the outage was known, do not lengthen the pause.
         """
         with self._lock:
             is_new = self._pause_seconds is None
@@ -64,5 +64,5 @@ class Outage:
         return is_new
 
     def is_over(self) -> None:
-        """The broker has answered."""
+        """Notes that the broker has answered."""
         self._pause_seconds = None

@@ -1,4 +1,4 @@
-"""One round of sending what is kept: each transaction is sent, waits, or is refused for good."""
+"""One round of sending kept transactions: each is sent, waits, or is refused for good."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,30 +20,30 @@ ONCE = Retry(tries=1, seconds=5.0)
 
 @dataclass(slots=True)
 class Sending:
-    """What came of kept transactions that were sent."""
+    """The outcome of sending kept transactions."""
 
     sent: list[UUID] = field(default_factory=list)
-    #: Why the broker takes a transaction neither now nor later.
+    #: The reasons why the broker refuses transactions for good.
     refused: dict[UUID, str] = field(default_factory=dict)
-    #: Why others wait; of several reasons the last.
+    #: The last reason why other transactions wait.
     waits: BrokerError | None = None
-    #: Whether each was answered; else nothing is to be had from the next page.
+    #: Whether each transaction was answered; else the next page is not tried.
     is_answered: bool = True
 
     def add(self, page: "Sending") -> None:
-        """What came of a further page."""
+        """Adds the outcome of a further page."""
         self.sent += page.sent
         self.refused |= page.refused
         self.waits = page.waits or self.waits
 
 
 def send(producer: Producer, page: Mapping[UUID, str]) -> Sending:
-    """Sends a page of kept transactions as halves and their ends, by the texts of their rows.
+    """Sends a page of kept transactions, as half messages and their ends, made of the texts of their rows.
 
-    Raises nothing of the broker's: while it is away, all of them wait.
+    Raises no error of the broker: while the broker is away, all transactions wait.
     """
     found = Sending()
-    # A half may be stored already: its answer was lost. Then this is a repetition, and so is its end.
+    # A half message whose answer was lost may be stored already; then this call and its end are repetitions.
     stored = _taken(producer, _halves(producer, page, found), found)
     ends = {
         id_: calls.end(producer.group, id_, LocalTransactionState.COMMIT, topic=begun.topic_of_end)
@@ -64,7 +64,7 @@ def _halves(producer: Producer, page: Mapping[UUID, str], found: Sending) -> dic
 
 
 def _taken(producer: Producer, asked: Mapping[UUID, Call[Any]], found: Sending) -> dict[UUID, Any]:
-    """The results of the transactions without an error. One with an error holds up no other."""
+    """The results of the transactions without an error. An error of one transaction does not delay others."""
     taken = {}
     for id_, result in _results(producer, asked, found).items():
         if not isinstance(result, BrokerError):
@@ -77,9 +77,8 @@ def _taken(producer: Producer, asked: Mapping[UUID, Call[Any]], found: Sending) 
 
 
 def _results(producer: Producer, asked: Mapping[UUID, Call[Any]], found: Sending) -> dict[UUID, Any]:
-    """The result or the error of each call: together, and one by one where what goes together is refused as a whole.
-
-    A gateway refuses the size of many, for example. Without an answer, all have the error.
+    """The result or the error of each call. The calls are sent together; if the common request is refused as a whole,
+    for instance because a gateway refuses its size, they are sent one by one. Without an answer, all have the error.
     """
     try:
         return dict(zip(asked, producer.broker.do_all(list(asked.values()), retry=ONCE), strict=True))

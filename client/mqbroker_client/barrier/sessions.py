@@ -1,4 +1,4 @@
-"""Sessions of the producer's database: the program's own, in its transaction, and the barrier's, which autocommit."""
+"""Sessions of the producer's database: the program's, in its transaction, and the barrier's own, which autocommit."""
 
 import re
 import sqlite3
@@ -45,16 +45,16 @@ class Session(Protocol):
 
 
 class Sessions(Protocol):
-    """How to reach the producer's database."""
+    """Opens sessions of the producer's database."""
 
     def open(self) -> Session:
         """A new session that no transaction of the program uses; each statement commits by itself."""
 
     def of(self, connection: Connection) -> Session:
-        """The program's own session, within its transaction. Raises OutsideTransaction where none could roll back."""
+        """The program's session, within its transaction. Raises OutsideTransaction when no transaction is open."""
 
     def run(self, work: Callable[[], Found]) -> Found:
-        """Runs what uses sessions of the barrier's own, in the way that their driver needs."""
+        """Runs work that uses the barrier's own sessions, in the way that the driver needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class DriverSessions:
 
 @dataclass(frozen=True, slots=True)
 class OwnSession:
-    """A session of the barrier's own: each statement is a transaction, and waits for a lock for a bounded time."""
+    """An own session of the barrier: each statement is a transaction, and waits for a lock only for a bounded time."""
 
     session: Session
     dialect: Dialect
@@ -143,7 +143,7 @@ class OwnSession:
         return cls(session, session.dialect.waiting(LOCK_WAIT_SECONDS))
 
     def waiting(self, seconds: float) -> Self:
-        """The same session, whose statements wait so long for a lock at most; 0: not at all."""
+        """The same session with statements that wait at most `seconds` for a lock; 0: do not wait."""
         return replace(self, dialect=self.session.dialect.waiting(seconds))
 
     def query(self, statement: str, parameters: Parameters) -> Sequence[Row]:

@@ -1,4 +1,4 @@
-"""The steps around the COMMIT of a local transaction: its row and its half before, its end after."""
+"""The steps around the COMMIT of a local transaction: row and half message before, end after."""
 
 import logging
 from collections.abc import Sequence
@@ -32,18 +32,18 @@ END_RETRY = Retry(tries=2, seconds=2.0)
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A local transaction that is ready to commit. When `kept`, its messages are in its row and not at the broker."""
+    """A local transaction that is ready to commit. `kept`: its messages are in its row, not at the broker."""
 
     transaction_id: UUID
     messages: Sequence[Message]
     kept: bool
-    #: What its end names, as `Begun.topic_of_end`.
+    #: The topic that its end names; see `Begun.topic_of_end`.
     topic: str | None = None
 
 
 @dataclass(slots=True)
 class CommitSteps:
-    """`before_commit` in the local transaction; afterwards `committed`, or `failed` when the COMMIT did not succeed."""
+    """Call `before_commit` in the local transaction, then `committed`, or `failed` when the COMMIT did not succeed."""
 
     producer: Producer
     barrier: Barrier
@@ -51,9 +51,9 @@ class CommitSteps:
     aside: Aside = at_once
     kept: KeptMessages = field(init=False)
     outage: Outage = field(default_factory=Outage, init=False)
-    # The defaults, or what the broker has taken of this process above them.
+    # The default limits, or larger sizes that the broker has accepted from this process.
     _limits: Limits = field(default=DEFAULTS, init=False)
-    # Whether this process has left messages in rows since it last sent such.
+    # Whether this process has kept messages in rows since it last sent kept messages.
     _has_kept: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -62,10 +62,10 @@ class CommitSteps:
             raise ValueError(f'on_unavailable is "fail" or "keep", not {self.on_unavailable!r}')
 
     def before_commit(self, connection: Connection, messages: Sequence[Message]) -> Prepared:
-        """Inserts the row and stores one half with all messages, in 3 s at most.
+        """Inserts the row and stores one transaction with all half messages, in at most 3 s.
 
-        The row comes first: a half is then never asked about before its row is locked. Raises when the local
-        transaction must be rolled back: also for messages that are to be kept and that the broker would never take.
+        The row is inserted first, so that a check never comes before the row is locked. Raises when the local
+        transaction must be rolled back, also for messages to be kept that the broker would never accept.
         """
         transaction_id = uuid7()
         messages = [message.within(transaction_id) for message in messages]
@@ -81,7 +81,7 @@ class CommitSteps:
         return Prepared(transaction_id, messages, keeps, None if begun is None else begun.topic_of_end)
 
     def committed(self, prepared: Prepared) -> None:
-        """Sends COMMIT. Raises nothing: a check decides where it is lost."""
+        """Sends COMMIT. Raises nothing: a check replaces a lost COMMIT."""
         if prepared.kept:
             return
         self._end(prepared, LocalTransactionState.COMMIT)
@@ -90,7 +90,7 @@ class CommitSteps:
             self.kept.send_in_background()
 
     def failed(self, prepared: Prepared) -> None:
-        """Sends what came of a COMMIT that raised, where the row says it now. A kept message has gone with its row."""
+        """After a COMMIT that raised: sends the end if the row states it now. Kept messages are gone with the row."""
         if prepared.kept:
             return
         first, *_ = prepared.messages
@@ -102,9 +102,9 @@ class CommitSteps:
             self._end(prepared, state)
 
     def _to_keep(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """The messages as a row has them. Raises the broker's error for what it would never take.
+        """The messages as a row stores them. Raises the broker's error for messages that it would never accept.
 
-        With the trace context of the caller, which the process that sends them later does not have.
+        They include the caller's trace context, which the process that sends them later does not have.
         """
         validate(self.producer.group, messages, self._limits)
         if (context := tracing.current()) is None:
@@ -112,7 +112,7 @@ class CommitSteps:
         return [message if message.traceparent else replace(message, traceparent=context) for message in messages]
 
     def _store(self, transaction_id: UUID, messages: Sequence[Message], asks: Retry) -> Begun | None:
-        """The half that is stored. Else its messages are kept; raises what `keep` does not keep for."""
+        """The stored transaction; None: its messages are to be kept. Raises errors for which messages are not kept."""
         try:
             begun = self.aside(
                 lambda: self.producer.begin_messages(messages, transaction_id=transaction_id, retry=asks)
@@ -134,7 +134,7 @@ class CommitSteps:
 
     def _end(self, prepared: Prepared, state: LocalTransactionState) -> None:
         if self.outage.lasts:
-            # Its half was stored just before. A check decides where this is lost.
+            # The half message was stored just before. A check replaces an end that is lost.
             self.producer.end(prepared.transaction_id, state, topic=prepared.topic, wait=False)
             return
         try:

@@ -14,12 +14,12 @@ from mqbroker_client.core.messages import Message, message_fields
 from mqbroker_client.core.states import LocalTransactionState
 
 KEPT_PAGE = 100
-# Ids of one statement.
+# Ids in one statement.
 FOUND_PAGE = 500
-# What the text of a row raises that another program has written, or a hand.
+# Errors of the text of a row that another program or a person has written.
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
 
-# What was refused is set apart: no sender reads it.
+# Refused messages are set apart: no sender reads them.
 _KEPT = (
     "SELECT transaction_id, messages FROM mqbroker_barrier WHERE messages IS NOT NULL AND refused IS NULL "
     "AND producer_group = :producer_group AND transaction_id > :after "
@@ -31,7 +31,7 @@ _LIST = (
     f"ORDER BY transaction_id LIMIT {KEPT_PAGE}"
 )
 _KEEP = "UPDATE mqbroker_barrier SET messages = :messages WHERE transaction_id = :transaction_id"
-# Of several processes that were refused at once, one writes the reason.
+# When several processes are refused at once, only one writes the reason.
 _SET_APART = (
     "UPDATE mqbroker_barrier SET refused = :reason "
     "WHERE transaction_id = :transaction_id AND messages IS NOT NULL AND refused IS NULL"
@@ -53,7 +53,7 @@ class KeptTransaction:
     transaction_id: UUID
     #: By the clock of the database.
     committed_at: datetime
-    #: Of its messages, each once; none where the row cannot be read.
+    #: The topics of its messages, each once; none if the row cannot be read.
     topics: Sequence[str]
     messages: int
     #: Of the row: its messages as JSON.
@@ -104,9 +104,9 @@ class Table:
         )
 
     def insert_rollback(self, transaction_id: UUID, producer_group: str) -> int:
-        """Writes nothing where a row is, which MySQL reports as an error, nor to a server that is read-only.
+        """Inserts ROLLBACK; returns the number of inserted rows.
 
-        The number of rows that were written.
+        Writes nothing if the row exists, which MySQL reports as an error, or if the server is read-only.
         """
         return self.session.write(
             self.session.dialect.insert_rollback,
@@ -114,24 +114,24 @@ class Table:
         )
 
     def keep(self, transaction_id: UUID, messages: Sequence[Message]) -> None:
-        """Leaves the messages of a COMMIT in its row, to be sent later."""
+        """Stores the messages of a COMMIT in its row, to be sent later."""
         self.session.write(_KEEP, {"transaction_id": str(transaction_id), "messages": _text(messages)})
 
     def kept(self) -> Iterator[dict[UUID, str]]:
-        """What waits to be sent, by transaction and in pages, in the order of the ids, which is that of time.
+        """The texts that wait to be sent, by transaction and in pages, in the order of the ids and so of time.
 
-        `messages_of` reads the texts. What was refused is not among them.
+        `messages_of` reads the texts. Refused messages are left out.
         """
         for page in self._pages(_KEPT):
             yield {UUID(transaction_id): text for transaction_id, text in page}
 
     def all_kept(self) -> Iterator[KeptTransaction]:
-        """All that is kept, set apart or not, in the same order."""
+        """All kept transactions, set apart or not, in the order of the ids."""
         for page in self._pages(_LIST.format(decided_at=self.session.dialect.decided_at)):
             yield from (_kept_transaction(*row) for row in page)
 
     def sent(self, transaction_ids: Sequence[UUID]) -> None:
-        """Takes the messages of these out of their rows, 100 at most."""
+        """Removes the messages of at most 100 transactions from their rows."""
         if not transaction_ids:
             return
         names = {f"id{number}": str(transaction_id) for number, transaction_id in enumerate(transaction_ids)}
@@ -141,13 +141,13 @@ class Table:
         )
 
     def set_apart(self, transaction_id: UUID, reason: str) -> bool:
-        """Notes why the broker refuses what is kept, so that it is not sent again; whether this was the first note."""
+        """Notes why the broker refuses kept messages, which are not sent again; returns whether it is the first note."""
         # PostgreSQL's texts have no NUL, and no driver's half of a surrogate.
         text = in_utf8(reason).replace("\x00", r"\x00")
         return self.session.write(_SET_APART, {"transaction_id": str(transaction_id), "reason": text}) > 0
 
     def release(self, transaction_ids: Sequence[UUID] | None) -> None:
-        """Has what was set apart, these or all, wait for the broker again."""
+        """Makes transactions that were set apart, these or all, wait for the broker again."""
         group = {"producer_group": self.producer_group}
         if transaction_ids is None:
             self.session.write(_RELEASE, group)
@@ -158,7 +158,7 @@ class Table:
             )
 
     def drop(self, transaction_id: UUID) -> bool:
-        """Takes the messages of a transaction out of its row unsent; whether there were any."""
+        """Removes the messages of a transaction from its row unsent; returns whether there were any."""
         names = {"transaction_id": str(transaction_id), "producer_group": self.producer_group}
         return self.session.write(_DROP, names) > 0
 
@@ -169,7 +169,7 @@ class Table:
             after = page[-1][0]
 
     def purge(self) -> int:
-        """Deletes what is older than 14 days; the number of rows of this one statement, 1,000 at most."""
+        """Deletes at most 1,000 rows older than 14 days, by one statement; returns their number."""
         return self.session.write(self.session.dialect.purge, {})
 
     def _row(self, transaction_id: UUID) -> dict[str, object]:
@@ -177,12 +177,12 @@ class Table:
 
 
 def messages_of(text: str) -> list[Message]:
-    """The messages of a row. Raises ValueError, KeyError or TypeError where it has none that can be read."""
+    """The messages of a row's text. Raises ValueError, KeyError or TypeError for an unreadable text."""
     return [Message(**message_fields(document)) for document in json.loads(text)]
 
 
 def _text(messages: Sequence[Message]) -> str:
-    """Raises ValueError for what some drivers write and no request can have: NaN, half of a surrogate."""
+    """The text of messages. Raises ValueError for NaN or half of a surrogate, which no request may contain."""
     # Its trace context goes with a request as a header, and is no field of a message there.
     documents = [message.document() | given(traceparent=message.traceparent) for message in messages]
     return encoded(documents).encode().decode()

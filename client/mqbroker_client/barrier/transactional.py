@@ -1,5 +1,5 @@
 # Generated from aio/transactional.py by client/synchronous.py: change that file, then run the script.
-"""RocketMQ's transactional producer: half, local transaction, end, and a check for what gets lost between them."""
+"""RocketMQ's transactional producer: half message, local transaction, end, and a check when the end is lost."""
 
 import logging
 from dataclasses import dataclass
@@ -33,26 +33,26 @@ IN_DOUBT = "the answer to the half message was lost, so its local transaction di
 
 
 class LocalTransaction(Protocol):
-    """What a program does in its transactions. With a barrier that is all."""
+    """The local transaction of a program. With a barrier a program needs no other function."""
 
     def execute_local_transaction(self, half: HalfMessage, arg: object) -> LocalTransactionState | None:
-        """Run the local transaction and say what came of it. None and any exception mean UNKNOWN."""
+        """Run the local transaction and return its outcome. None and any exception mean UNKNOWN."""
 
 
 @runtime_checkable
 class TransactionListener(LocalTransaction, Protocol):
-    """What a program does for its transactions where no barrier answers checks."""
+    """The functions of a program without a barrier: the local transaction, and the answer to checks."""
 
     def check_local_transaction(self, half: HalfMessage) -> LocalTransactionState | None:
-        """Say from the program's own records what came of it. Any instance of the group may be asked, and twice."""
+        """Return the outcome, from the program's own records. Each instance of the group may be asked, also twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionProducer:
-    """Stores a half, runs the local transaction, and sends its end: RocketMQ's order. Safe to share between threads.
+    """Stores a half message, runs the local transaction, and sends its end, in RocketMQ's order. Tasks may share it.
 
-    The first check comes after `check_immunity_seconds`, by default after the broker's own time, at `check_url`, or at
-    any endpoint of the group.
+    The broker sends the first check after `check_immunity_seconds` (default: the broker's setting), to `check_url` or
+    to any endpoint of the group.
     """
 
     producer: Producer
@@ -60,8 +60,8 @@ class TransactionProducer:
     check_immunity_seconds: float | None = None
     check_url: str | None = None
     half_retry: Retry = HALF_RETRY
-    #: Says what came of a local transaction, in place of the listener: it writes `barrier.insert_commit`, or in a
-    #: coroutine `EngineBarrier.insert_commit_async`.
+    #: Answers checks in place of the listener. The local transaction calls `barrier.insert_commit`, or in a coroutine
+    #: `EngineBarrier.insert_commit_async`.
     barrier: "Barrier | None" = None
 
     def __post_init__(self) -> None:
@@ -71,11 +71,11 @@ class TransactionProducer:
     def send_message_in_transaction(
         self, message: Message, arg: object = None, *, transaction_id: UUID | None = None
     ) -> TransactionSent:
-        """Store the half, run the local transaction, tell the broker.
+        """Store the half message, run the local transaction, and send its end.
 
-        When the half cannot be stored, or its transaction was decided before, this raises and the local transaction
-        does not run. Afterwards nothing raises: an end that fails is logged, and the broker's check asks
-        `check_local_transaction`. To try again, call it again: that is a new transaction unless its id is given.
+        Raises when the half message cannot be stored or the transaction was decided before; the local transaction then
+        does not run. Later failures do not raise: a failed end is logged, and the broker's check asks
+        `check_local_transaction`. Another call is a new transaction, unless the transaction's id is given.
         """
         begun = self._begin(message, transaction_id)
         require_undecided(begun)
@@ -91,10 +91,10 @@ class TransactionProducer:
         return self.listener.check_local_transaction(half)
 
     def _begin(self, message: Message, given: UUID | None) -> Begun:
-        """The half. One that may be stored though its answer did not come is rolled back, as RocketMQ does.
+        """Store the half message. If it may be stored although no answer came, roll it back, as RocketMQ does.
 
-        Its local transaction does not run, so no check needs to be asked. Not where the caller gave the id, and may try
-        the same transaction again.
+        The local transaction does not run then, and the rollback saves a check. A transaction whose id the caller gave
+        is not rolled back, because the caller may try it again.
         """
         transaction_id = given or uuid7()
         try:
@@ -117,7 +117,7 @@ class TransactionProducer:
         outcome = outcome_of(execute)
         if self.barrier is None:
             return outcome
-        # The row is the truth, also of a COMMIT whose reply was lost and of a function that wrote none.
+        # The barrier's row decides, also after a COMMIT whose reply was lost, and for a function that wrote no row.
         [found] = blocking(self.barrier.answer, [half])
         return Outcome(found.state, outcome.remark or found.remark)
 

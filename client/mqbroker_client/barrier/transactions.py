@@ -1,6 +1,6 @@
-"""The one guard of local transactions: what is written belongs to a transaction that is open and can be rolled back.
+"""Requires local transactions: a row is only written in an open transaction that can be rolled back.
 
-In autocommit mode each statement commits by itself: a row that says COMMIT would stay beside work that failed.
+In autocommit mode each statement commits by itself, so the row COMMIT would stay although other work failed.
 """
 
 from typing import Any, NoReturn
@@ -18,7 +18,7 @@ def require_transaction(
 ) -> None:
     """Raises OutsideTransaction for a connection in autocommit mode, unless it is within an explicit BEGIN.
 
-    More than one are the same connection: that of an asynchronous driver, below the one that SQLAlchemy makes of it.
+    Several arguments are one connection: SQLAlchemy's connection, and the asynchronous driver's connection below it.
     """
     if any(map(_is_autocommit, connections)) and not any(map(_is_in_transaction, connections)):
         refuse_autocommit(way_out)
@@ -33,7 +33,7 @@ def refuse_autocommit(way_out: str) -> NoReturn:
 
 
 def _is_autocommit(connection: Any) -> bool:
-    """Whether a statement would commit by itself, in the words of each driver."""
+    """Whether a statement would commit by itself, by the attributes of each driver."""
     get_autocommit = getattr(connection, "get_autocommit", None)  # PyMySQL and mysqlclient
     if callable(get_autocommit):
         return bool(get_autocommit())

@@ -9,9 +9,9 @@ from mqbroker_client.core.checks import Check, CheckListener
 
 
 def check_router(path: str, check: Check, secrets: Sequence[str]) -> APIRouter:
-    """For `app.include_router(...)`: a route at exactly `path`. A mount would answer it with a redirect.
+    """A router for `app.include_router(...)`, with a route at exactly `path`, which a mount would redirect.
 
-    `check` is an `Outbox`, a `Barrier`, or a function of the program's own.
+    `check` is an `Outbox`, a `Barrier`, or a function of the program.
     """
     router = APIRouter()
     # An ASGI application, which Starlette's routes take as well as a function.

@@ -3,9 +3,9 @@
     register(spark)
     frame.write.format("mqbroker").option("topic", "prices").mode("append").save()
 
-Tasks send in requests of many rows, to the broker of MQBROKER_URL and with the key of MQBROKER_API_KEY, as they are set
-when `register` is called. Spark repeats a task that failed, so each row names its `message_id`: sent again under it, a
-row stores nothing new.
+Tasks send requests of many rows, to the broker of MQBROKER_URL with the key of MQBROKER_API_KEY, as they are set at the
+call of `register`. Spark repeats a failed task, so each row has a `message_id`: a row that is sent again with this id
+stores nothing new.
 """
 
 import os
@@ -53,7 +53,7 @@ BYTES = 4 * 1024 * 1024
 
 
 class WriteRefused(ValueError):
-    """A frame or an option that cannot be sent; no row was."""
+    """A frame or an option that cannot be sent; no row was sent."""
 
 
 class RowRefused(Exception):
@@ -74,7 +74,7 @@ def register(spark: SparkSession) -> None:
 
 
 class MessageSink(DataSource):
-    """Where rows go as messages."""
+    """The sink that sends rows as messages."""
 
     @classmethod
     def name(cls) -> str:
@@ -92,7 +92,7 @@ class MessageSink(DataSource):
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """What a task needs to send rows."""
+    """The parameters with which a task sends rows."""
 
     url: str
     topic: str | None
@@ -124,7 +124,7 @@ class Sending:
 
 
 class MessageWriter(DataSourceWriter):
-    """Sends a frame. A row that was sent stays sent, also where the frame's job fails behind it."""
+    """Sends a frame. Rows that were sent stay sent, even if the frame's job fails later."""
 
     def __init__(self, sending: Sending) -> None:
         self._sending = sending
@@ -135,7 +135,7 @@ class MessageWriter(DataSourceWriter):
 
 
 class MessageStreamWriter(DataSourceStreamWriter):
-    """Sends the batches of a stream. A batch that is repeated behind a kill stores nothing twice."""
+    """Sends the batches of a stream. A batch that is repeated after a crash stores nothing twice."""
 
     def __init__(self, sending: Sending) -> None:
         self._sending = sending

@@ -26,32 +26,31 @@ class Admin:
     broker: Broker
 
     def create_topic(self, topic: str, **settings: Unpack[TopicSettings]) -> Document:
-        """Create it or change its settings (`queues`, `reserved_hours`, `permission`); the topic as it is then."""
+        """Create a topic or change its settings (`queues`, `reserved_hours`, `permission`); returns the topic."""
         return self.broker.do(calls.put("topics", topic, settings))
 
     def create_producer_group(self, group: str, **settings: Unpack[ProducerGroupSettings]) -> Document:
-        """Create it or change its settings: `reject_transaction_message`, `max_undecided`, `checks_paused`, `api_keys`.
+        """Create a producer group or change its settings, and return the group.
 
-        The answer is the group as it is then.
+        The settings: `reject_transaction_message`, `max_undecided`, `checks_paused`, `api_keys`.
         """
         return self.broker.do(calls.put("producer-groups", group, settings))
 
     def create_consumer_group(self, group: str, **settings: Unpack[ConsumerGroupSettings]) -> Document:
-        """Create it or change its settings: `start_at`, `ordered`, `queue_order` and what else
-        `ConsumerGroupSettings` has.
+        """Create a consumer group or change its settings, and return the group.
 
-        The answer is the group as it is then.
+        The settings are the fields of `ConsumerGroupSettings`, for instance `start_at`, `ordered` and `queue_order`.
         """
         return self.broker.do(calls.put("consumer-groups", group, settings))
 
     def register_endpoint(
         self, group: str, url: str, *, secret: str | None = None, **settings: Unpack[EndpointSettings]
     ) -> Endpoint:
-        """Have the group's checks asked at `url`; settings: `max_batch`, `timeout_seconds`, `concurrency`.
+        """Register `url` as an endpoint of the group's checks; settings: `max_batch`, `timeout_seconds`, `concurrency`.
 
-        The secret is made here when none is given, because the broker shows one only once: a registration that is
-        repeated after a lost answer would not learn it. Instances that share a URL must share a secret: give it.
-        A group that is not there yet is made.
+        Without a `secret` the client makes one, because the broker shows a secret only once, and a registration that is
+        repeated after a lost answer would not see it. Instances that share a URL must share a secret: give it here.
+        The broker creates a missing group.
         """
         secret = secret or new_secret()
         register = calls.register_endpoint(group, url, secret, settings)
@@ -63,5 +62,5 @@ class Admin:
         return Endpoint(endpoint_id, url, secret)
 
     def delete_endpoint(self, group: str, endpoint_id: str) -> None:
-        """Have the group's checks asked there no longer."""
+        """Delete an endpoint: the broker sends it no more checks."""
         self.broker.do(calls.delete_endpoint(group, endpoint_id))

@@ -1,4 +1,4 @@
-"""Handling each message exactly once: its row in the inbox commits with what the handler does, or not at all."""
+"""Handles each message exactly once: its row in the inbox commits together with the handler's writes, or not at all."""
 
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -9,7 +9,7 @@ from mqbroker_client.barrier.sessions import Connection, DriverSessions
 from mqbroker_client.core.handlers import require_run
 from mqbroker_client.core.messages import Delivery
 
-#: Works on a delivery in the transaction of a connection, which it neither commits nor closes.
+#: A handler of a delivery, which uses the transaction of a connection but neither commits nor closes it.
 ConnectionHandler = Callable[[Delivery, Connection], object]
 Decorated = Callable[[Delivery], object]
 
@@ -28,7 +28,7 @@ class Inbox:
         self._sessions = DriverSessions(connect)
 
     def create_table(self) -> None:
-        """Makes `mqbroker_inbox`, unless it is there."""
+        """Creates `mqbroker_inbox` if it does not exist."""
         with closing(self._connect()) as connection:
             rows.create(self._sessions.over(connection))
             connection.commit()
@@ -36,8 +36,8 @@ class Inbox:
     def exactly_once(self, handle: ConnectionHandler) -> Decorated:
         """A handler of one delivery: `handle` runs once, in a transaction that is committed when it returns.
 
-        What it does in another place than this transaction may happen more than once. A call raises OutsideTransaction
-        where `connect` gives a connection in autocommit mode.
+        Effects outside of this transaction may happen more than once. A call raises OutsideTransaction if `connect`
+        returns a connection in autocommit mode.
         """
 
         @wraps(handle)
@@ -61,7 +61,7 @@ class Inbox:
         return handle_once
 
     def purge(self) -> int:
-        """Deletes rows older than 14 days, at most 1,000; how many. For a regular job."""
+        """Deletes at most 1,000 rows older than 14 days; returns their number. For a regular call."""
         with closing(self._connect()) as connection:
             deleted = rows.purge(self._sessions.over(connection))
             connection.commit()

@@ -27,12 +27,12 @@ _PURGE_MYSQL = f"DELETE FROM mqbroker_inbox WHERE handled_at < {{limit}} ORDER B
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """Of one kind of database."""
+    """The inbox's statements for one kind of database."""
 
     create: tuple[str, ...]
     insert: str
     purge: str
-    #: Whether a row that is there fails the insert, and does not just leave it without effect.
+    #: Whether the insert of an existing row fails, instead of having no effect.
     insert_fails: bool = False
 
 
@@ -41,7 +41,7 @@ _UNLESS_THERE = " ON CONFLICT DO NOTHING"
 STATEMENTS = {
     "postgresql": Statements(
         (_CREATE.format(moment="timestamp with time zone", more=")"), _INDEX),
-        # Waits for another transaction that handles the same message now.
+        # The insert waits for another transaction that handles the same message now.
         _INSERT.format(now="now()") + _UNLESS_THERE,
         _PURGE.format(limit=f"now() - interval '{KEPT_DAYS} days'"),
     ),
@@ -61,7 +61,7 @@ STATEMENTS = {
 
 
 def create(session: Session) -> None:
-    """Makes the table, unless it is there."""
+    """Creates the table if it does not exist."""
     for statement in STATEMENTS[session.dialect.name].create:
         session.write(statement, {})
 
@@ -69,7 +69,7 @@ def create(session: Session) -> None:
 def claim(session: Session, group: str, message_id: UUID) -> bool:
     """Notes in the open transaction that the group handles this message; False when it was handled before.
 
-    A message that another transaction handles at the same moment is waited for.
+    It waits while another transaction handles the same message.
     """
     statements = STATEMENTS[session.dialect.name]
     row = {"consumer_group": group, "message_id": str(message_id)}
@@ -83,5 +83,5 @@ def claim(session: Session, group: str, message_id: UUID) -> bool:
 
 
 def purge(session: Session) -> int:
-    """Deletes rows older than 14 days, at most 1,000; how many."""
+    """Deletes at most 1,000 rows older than 14 days; returns their number."""
     return session.write(STATEMENTS[session.dialect.name].purge, {})

@@ -1,4 +1,4 @@
-"""Celery: calls of tasks that belong to a database transaction, and the relay that publishes them."""
+"""Celery: task calls that belong to a database transaction, and the relay that publishes these calls."""
 
 from mqbroker_client.contrib.celery.relay import Relay
 from mqbroker_client.contrib.celery.tasks import TransactionalTask, transactional_task

@@ -1,7 +1,7 @@
-"""The call of a task as a message: what Celery would publish, as it would publish it, and how a relay does that.
+"""A task call as a message: the message that Celery would publish, and how a relay publishes it.
 
-Celery itself makes headers and body (its message protocol 2), chooses the queue and serializes. A producer that
-publishes nothing takes what comes out.
+Celery itself makes headers and body (its message protocol 2), chooses the queue and serializes. A producer that does
+not publish (`Taker`) takes the result.
 """
 
 import base64
@@ -18,13 +18,13 @@ from kombu.serialization import dumps
 from kombu.utils.json import dumps as to_json
 from kombu.utils.json import loads as from_json
 
-# What belongs to the connection of the producer that publishes, and not to the message.
+# Options of a publish that belong to the producer's connection, and not to the message.
 _OF_CONNECTION = ("retry", "retry_policy", "timeout", "confirm_timeout", "declare")
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a task: the serialized body, and all that it is published with."""
+    """A task call: the serialized body, and all options of its publish."""
 
     body: bytes
     fields: Mapping[str, Any]
@@ -41,11 +41,11 @@ class Call:
 
     @property
     def message_id(self) -> UUID:
-        """The id of the message: that of the task."""
+        """The id of the message, which is the id of the task."""
         return uuid_of(self.task_id)
 
     def encoded(self) -> bytes:
-        """As the body of a message. Raises TypeError for a header that JSON does not have."""
+        """The call as the body of a message. Raises TypeError for a header that JSON cannot express."""
         text: dict[str, Any]
         try:
             text = {"body": self.body.decode()}
@@ -70,20 +70,20 @@ class Call:
         return call
 
     def publish(self, app: Celery, producer: Producer, **options: Any) -> None:
-        """Publishes it to the broker of the app, whose queues of these names are declared where they are missing."""
+        """Publishes the call to the app's broker, and declares missing queues of the call there."""
         declared = [app.amqp.queues[name] for name in self.queues]
         producer.publish(self.body, declare=declared, **self.fields, **options)
 
 
 def uuid_of(task_id: str) -> UUID:
-    """The id of a task, or where that is no UUID one that is always the same for it."""
+    """The id of a task as a UUID; for another id a UUID that is always the same for this id."""
     with suppress(ValueError):
         return UUID(task_id)
     return uuid5(NAMESPACE_OID, task_id)
 
 
 class Taker:
-    """Stands where Celery expects a producer: takes the first message that it is to publish."""
+    """Takes the place of Celery's producer, and keeps the first message that it should publish."""
 
     serializer = None
 
@@ -95,7 +95,7 @@ class Taker:
     def publish(
         self, body: object, *, serializer: str | None = None, compression: str | None = None, **fields: Any
     ) -> None:
-        """Takes the message. An event that Celery publishes behind it says that the task was sent: it is left out."""
+        """Takes the message. It ignores the event that Celery publishes afterwards to report that the task was sent."""
         if self.call is not None:
             return
         content_type, content_encoding, dumped = dumps(body, serializer)

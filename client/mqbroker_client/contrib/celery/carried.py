@@ -1,4 +1,4 @@
-"""Which transactional task a call would start, sooner or later: its own, or one that comes behind it in a canvas."""
+"""Finds the transactional task that a call starts: the called task, or a later task of a canvas."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ _DATA = "it"
 
 
 def task_of(app: Any, kind: type[Any], *given: object) -> Any:
-    """The first task of this kind in signatures, in lists of them, or by its name; None where there is none."""
+    """The first task of this kind in names, signatures, or lists of signatures; None without such a task."""
     # Tasks that were declared are known once the app is finalized, which a call of a task itself does.
     tasks = app.tasks if app.autofinalize else app._tasks
     found = (tasks.get(name) for name in names(*given))
@@ -20,7 +20,7 @@ def task_of(app: Any, kind: type[Any], *given: object) -> Any:
 
 
 def names(*given: object) -> Iterator[str]:
-    """The names of all tasks in these."""
+    """The names of all tasks in names, signatures, or lists of signatures."""
     for each in given:
         if isinstance(each, str):
             yield each
@@ -36,7 +36,7 @@ def in_call(name: str, args: Any, kwargs: Any, options: Any) -> Iterator[str]:
     """The names of all tasks that a call starts."""
     yield name
     yield from names(*(signature for key in FOLLOWING if (signature := (options or {}).get(key))))
-    # What other tasks are given is theirs to call, within a transaction of their own.
+    # Signatures in the arguments of other tasks are not called now, but by these tasks, in their own transactions.
     if name.startswith("celery."):
         given = [value for key, value in (kwargs or {}).items() if key != _DATA]
         yield from names(*(one for one in (*(args or ()), *given) if not isinstance(one, str)))

@@ -1,7 +1,7 @@
-"""Celery's ways to start a task, held to the transaction: Celery has no hook before them that may keep a call back.
+"""Wraps Celery's functions that start a task, so that calls belong to the transaction: Celery has no hook for this.
 
-All that is published goes by `Celery.send_task`. What starts several tasks, and what runs them at once where
-`task_always_eager` is set, is held as a whole, so that no part of it goes without the others.
+Each publish goes through `Celery.send_task`. Functions that start several tasks, and functions that run tasks at once
+with `task_always_eager`, are wrapped as a whole, so that no part of a canvas starts without the others.
 """
 
 import inspect
@@ -22,7 +22,7 @@ from mqbroker_client.contrib.celery import transactions
 from mqbroker_client.contrib.celery.calls import Taker
 from mqbroker_client.contrib.celery.carried import FOLLOWING, in_call, task_of
 
-#: A worker goes on with what was called before: its calls are published as they are.
+#: Marks calls by a worker that continue an earlier call: these calls are published directly.
 OF_A_WORKER = object()
 
 # The task whose transaction the calls of a canvas belong to, or OF_A_WORKER.
@@ -32,9 +32,10 @@ _originals: dict[tuple[Any, str], Any] = {}
 
 
 def _staged(task: str, topic: str, publish: Callable[[Taker], Any]) -> Any:
-    """What Celery would publish is sent with the transaction. Gives Celery's own result."""
+    """Sends the call that Celery would publish with the transaction. Returns Celery's own result."""
     taker = Taker()
-    # Celery would subscribe to the result where it is kept, which may be away: who waits for it subscribes then.
+    # Celery would subscribe to the result at the result backend, which may be away: a caller that waits for the result
+    # subscribes later.
     with denied_join_result():
         result = publish(taker)
     if taker.call is None:
@@ -44,7 +45,7 @@ def _staged(task: str, topic: str, publish: Callable[[Taker], Any]) -> Any:
 
 
 def in_transaction(task: Any, args: Any, kwargs: Any, options: dict[str, Any]) -> Any:
-    """A call of this task belongs to the transaction that is open. Raises OutsideTransaction."""
+    """Calls this task with the open transaction. Raises OutsideTransaction."""
     apply_async = _originals[Task, "apply_async"]
     if task.app.conf.task_always_eager:
         return _behind_the_commit(task, partial(apply_async, task, args, kwargs, **options), options.get("task_id"))
@@ -52,7 +53,7 @@ def in_transaction(task: Any, args: Any, kwargs: Any, options: dict[str, Any]) -
 
 
 def hold(kind: type[Any]) -> None:
-    """Has each way to start a task of this kind belong to the transaction that is open. Called once."""
+    """Wraps all functions that start a task of this kind, so that calls belong to the open transaction. Called once."""
     _replace(Celery, "send_task", partial(_send_task, kind))
     _replace(Task, "apply_async", partial(_apply_async, kind))
     for canvas in (_chain, group, chord):
@@ -96,7 +97,7 @@ def _send_task(
 
 @cache
 def _options_of(send_task: Any) -> tuple[str, ...]:
-    """What may follow app, name, args and kwargs, in its order."""
+    """The names of the parameters after app, name, args and kwargs, in their order."""
     return tuple(inspect.signature(send_task).parameters)[4:]
 
 
@@ -140,7 +141,7 @@ def _elect(kind: type[Any], original: Any, signature: Signature) -> Any:
 
 
 def _task(kind: type[Any], app: Celery, options: Any, called: Iterator[str]) -> Any:
-    """The task whose topic the call goes to; None where Celery publishes it at once."""
+    """The task to whose topic the call is sent; None when Celery publishes the call at once."""
     whole = _whole.get()
     if whole is not None:
         return None if whole is OF_A_WORKER else whole
@@ -149,7 +150,7 @@ def _task(kind: type[Any], app: Celery, options: Any, called: Iterator[str]) -> 
 
 
 def _is_of_a_worker(app: Celery, options: Any) -> bool:
-    """Whether a worker goes on with what was called before: a retry, the next of a chain, a link, a replacement."""
+    """Whether a worker continues an earlier call: a retry, the next task of a chain, a link, a replacement."""
     if not options.get("root_id"):
         return False
     current = app.current_worker_task
@@ -170,7 +171,7 @@ def _as_a_whole(task: Any) -> Iterator[None]:
 
 
 def _behind_the_commit(task: Any, run: Callable[[], Any], task_id: str | None) -> Any:
-    """What `task_always_eager` would run now runs at the commit; PENDING until then."""
+    """Runs at the commit what `task_always_eager` would run now; the result is PENDING until then."""
     result: Any = EagerResult(task_id or uuid(), None, PENDING, name=task.name)
 
     def fill() -> None:

@@ -1,4 +1,4 @@
-"""`exactly_once` of a task: its effect and the row of its id in the inbox are one transaction of Django's."""
+"""`exactly_once` for tasks: the task's effect and its row in the inbox are one Django transaction."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -14,10 +14,10 @@ Result = TypeVar("Result")
 
 
 def exactly_once(work: Callable[Given, Result]) -> Callable[Given, Result | None]:
-    """Has the body of a task run once for each task id, in a transaction of MQBROKER's DATABASE.
+    """Runs the body of a task once for each task id, in a transaction of MQBROKER's DATABASE.
 
-    Below the decorator of the task, which is to have `acks_late=True`: a worker that dies leaves the task to another.
-    A repetition of a task that is done returns None. A call as a plain function is no task, and runs each time.
+    Place it below the task's decorator, which needs `acks_late=True`, so that another worker repeats the task of a dead
+    worker. A repetition of a finished task returns None. A call as a plain function is no task, and runs each time.
     """
 
     @wraps(work)

@@ -16,31 +16,31 @@ TOPIC = "celery-tasks"
 class TransactionalTask(Task):  # type: ignore[type-arg]  # Celery's own class takes no parameters when it runs
     """A task that can be called within a transaction: `delay_in_transaction`, `apply_async_in_transaction`.
 
-    The transaction is that of Django's `atomic()`, or of the session of `in_session`. For all tasks of an app:
+    The transaction is the one of Django's `atomic()`, or of the session of `in_session`. For all tasks of an app:
     `Celery(..., task_cls="mqbroker_client.contrib.celery:TransactionalTask")`.
     """
 
     abstract = True
-    #: Where its calls are sent to; a relay consumes it.
+    #: The topic to which its calls are sent, and which a relay consumes.
     topic = TOPIC
 
     def delay_in_transaction(self, *args: Any, **kwargs: Any) -> "AsyncResult[Any]":
-        """As `delay`, once the transaction that is open has committed, and not if it is rolled back.
+        """As `delay`, but only after the commit of the open transaction, and not after a rollback.
 
-        Raises OutsideTransaction where none is open.
+        Raises OutsideTransaction without an open transaction.
         """
         return self.apply_async_in_transaction(args, kwargs)
 
     def apply_async_in_transaction(self, args: Any = None, kwargs: Any = None, **options: Any) -> "AsyncResult[Any]":
-        """As `delay_in_transaction`, with the options of `apply_async` but `producer` and `connection`."""
+        """As `delay_in_transaction`, with all options of `apply_async` except `producer` and `connection`."""
         result: AsyncResult[Any] = entrances.in_transaction(self, args, kwargs, options)
         return result
 
 
 class AlwaysTransactional(TransactionalTask):
-    """A task that is started by transactions alone, however it is called.
+    """A task of which each call belongs to a transaction, whichever function calls it.
 
-    What a worker calls by itself, as a retry, the next of a chain or a link, was called before, and is published.
+    Calls by a worker itself, such as a retry, the next task of a chain or a link, are published directly.
     """
 
     abstract = True
@@ -50,9 +50,9 @@ entrances.hold(AlwaysTransactional)
 
 
 def transactional_task(*args: Any, **options: Any) -> Any:
-    """As Celery's `shared_task`, for a task each of whose calls belongs to the transaction that is open.
+    """As Celery's `shared_task`, for a task of which each call belongs to the open transaction.
 
-    So do the calls of a canvas that has it. Outside of a transaction they raise OutsideTransaction. `topic="…"` sends
-    calls to another topic than `celery-tasks`.
+    Calls of a canvas with this task do so, too. Outside of a transaction they raise OutsideTransaction. `topic="…"`
+    sends the calls to another topic than `celery-tasks`.
     """
     return shared_task(*args, **{"base": AlwaysTransactional, **options})

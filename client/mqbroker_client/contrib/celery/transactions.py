@@ -1,4 +1,4 @@
-"""The database transaction that is open: what is staged in it, and what runs behind its commit."""
+"""The open database transaction: stages calls in it, and runs functions after its commit."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ _session: ContextVar["tuple[Outbox, AnySession] | None"] = ContextVar("session",
 
 @contextmanager
 def in_session(outbox: "Outbox", session: "AnySession") -> Iterator[None]:
-    """Within the block calls of tasks belong to the transaction of this session of SQLAlchemy."""
+    """A block in which task calls belong to the transaction of this SQLAlchemy session."""
     token = _session.set((outbox, session))
     try:
         yield
@@ -49,7 +49,7 @@ def stage(topic: str, call: Call) -> Message:
 
 
 def at_commit(task: str, run: Callable[[], object]) -> None:
-    """Has this run once the transaction has committed. Raises OutsideTransaction."""
+    """Runs this function after the commit of the transaction. Raises OutsideTransaction."""
     if (found := _session.get()) is not None:
         from mqbroker_client.contrib.sqlalchemy import later
 
@@ -62,7 +62,7 @@ def at_commit(task: str, run: Callable[[], object]) -> None:
 
 
 def _apart(run: Callable[[], object]) -> None:
-    """As a worker would run it: in no transaction of a session."""
+    """Runs the function without a session's transaction, as a worker would."""
     token = _session.set(None)
     try:
         run()
@@ -87,7 +87,7 @@ def _require_atomic(task: str) -> None:
 
 
 def _django() -> Any:
-    """The connection to the database of MQBROKER. Raises OutsideTransaction where there is no such project."""
+    """The Django connection to MQBROKER's DATABASE. Raises OutsideTransaction outside of a Django project with it."""
     try:
         from django.core.exceptions import AppRegistryNotReady, ImproperlyConfigured
     except ImportError as problem:

@@ -1,4 +1,4 @@
-"""The Django app. It owns what one process makes of the setting MQBROKER."""
+"""The Django app. It owns the objects that a process makes from the setting MQBROKER."""
 
 from functools import cached_property
 from importlib import import_module
@@ -22,7 +22,7 @@ _MADE = ("options", "producer", "barrier", "steps", "work", "listener")
 
 
 class MqbrokerConfig(AppConfig):
-    """Each part is made at its first use, and may be used by all threads."""
+    """Makes each object at its first use; all threads may use it."""
 
     name = "mqbroker_client.contrib.django"
     label = LABEL
@@ -58,7 +58,7 @@ class MqbrokerConfig(AppConfig):
         return CheckListener(self.barrier, self.options.check_secrets)
 
     def _forget(self, *, setting: str, **_: Any) -> None:
-        """A test has changed the setting."""
+        """Drops the objects after a test has changed the setting."""
         if setting == "MQBROKER":
             for name in _MADE:
                 self.__dict__.pop(name, None)

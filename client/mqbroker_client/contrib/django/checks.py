@@ -1,4 +1,4 @@
-"""`manage.py check`: what is missing of the setting MQBROKER and of its tables; with --deploy, what answers checks."""
+"""Django checks: the setting MQBROKER and its tables; with --deploy, whether a process answers the broker's checks."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ RUNS = "`manage.py mqbroker checks`"
 
 
 def _options() -> Options | None:
-    """The setting; None where it is wrong, which `options` says."""
+    """The setting; None for an invalid setting, which `options` reports."""
     try:
         return Options.read(getattr(settings, "MQBROKER", None))
     except ImproperlyConfigured:
@@ -28,7 +28,7 @@ def _options() -> Options | None:
 
 @register(TAG)
 def options(**_: Any) -> Sequence[CheckMessage]:
-    """A key of MQBROKER that is missing or not known, or a database that there is not."""
+    """Reports a missing or unknown key of MQBROKER, or an unknown database."""
     try:
         read = Options.read(getattr(settings, "MQBROKER", None))
     except ImproperlyConfigured as problem:
@@ -41,9 +41,9 @@ def options(**_: Any) -> Sequence[CheckMessage]:
 
 @register(TAG)
 def tables(**_: Any) -> Sequence[CheckMessage]:
-    """Migrations that are not applied. A warning, for commands that make and apply migrations run checks first.
+    """Warns about migrations that are not applied. Only a warning, because `migrate` runs the checks first.
 
-    By default, without `--database`: it is one query. A database that does not answer is not this check's matter.
+    It also runs without `--database`, because it is only one query. It ignores a database that does not answer.
     """
     read = _options()
     if read is None or read.database not in connections.databases:
@@ -68,7 +68,7 @@ def tables(**_: Any) -> Sequence[CheckMessage]:
 
 @register(TAG, deploy=True)
 def answering(**_: Any) -> Sequence[CheckMessage]:
-    """Whether anything answers the broker's checks: the view, or a process that no other process can see."""
+    """Warns when the view is missing: then only a separate process, which this check cannot see, answers checks."""
     read = _options()
     if read is None:
         return []

@@ -1,4 +1,4 @@
-"""`exactly_once` in Django: the handler's effect, its `send` and the inbox's row are one transaction."""
+"""`exactly_once` for Django: a handler's writes, its `send` and the inbox's row are one transaction."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from mqbroker_client.core.messages import Delivery
 
 
 def exactly_once(group: str) -> Callable[[Handler], Handler]:
-    """Has a handler run once for each message of a consumer group, in a transaction of MQBROKER's DATABASE.
+    """Runs a handler once for each message of a consumer group, in a transaction of MQBROKER's DATABASE.
 
     A call raises OutsideTransaction where the database's AUTOCOMMIT is off.
     """
@@ -50,7 +50,7 @@ def claimed(group: str, message_id: UUID) -> Iterator[bool]:
 
 
 def closing_connections(handle: Handler) -> Handler:
-    """A handler that begins without connections that are broken or too old: a consumer's thread outlives them."""
+    """A handler that first closes broken and old database connections, because a consumer's thread lives long."""
 
     @wraps(handle)
     def handle_anew(delivery: Delivery) -> object:
@@ -64,7 +64,7 @@ def closing_connections(handle: Handler) -> Handler:
 
 
 def purge_inbox() -> int:
-    """Deletes rows older than 14 days, at most 1,000; how many. For Celery beat or cron."""
+    """Deletes at most 1,000 rows older than 14 days; returns their number. For Celery beat or cron."""
     alias = config().options.database
     return rows.purge(DjangoSessions(alias).over(connections[alias]))
 

@@ -1,4 +1,4 @@
-"""`manage.py mqbroker kept`: what is kept while the broker is away, for an operator."""
+"""`manage.py mqbroker kept`: lists, sends and drops messages that were kept while the broker was away."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
@@ -13,7 +13,7 @@ Output = TextIO | OutputWrapper
 
 
 def add_arguments(parser: CommandParser) -> None:
-    """`list` is the default; `send` and `drop` take ids, or `--refused` for all that is set apart."""
+    """`list` is the default; `send` and `drop` take ids, or `--refused` for all messages that are set apart."""
     parser.add_argument(
         "verb",
         nargs="?",
@@ -26,7 +26,7 @@ def add_arguments(parser: CommandParser) -> None:
 
 
 def run(kept: KeptMessages, options: Mapping[str, Any], output: Output) -> None:
-    """Raises CommandError with what is left to do."""
+    """Runs the command. Raises CommandError with the reason when messages are left."""
     {"list": _list, "send": _send, "drop": _drop}[options["verb"]](kept, options, output)
 
 

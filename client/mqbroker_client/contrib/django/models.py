@@ -1,4 +1,4 @@
-"""The barrier's table, for migrations and the admin. The barrier itself reads and writes it by its own statements."""
+"""The barrier's table, for migrations and the admin. The barrier reads and writes it by its own statements."""
 
 from typing import ClassVar
 
@@ -6,9 +6,9 @@ from django.db import models
 
 
 class BarrierRow(models.Model):
-    """What became of one local transaction. Rows older than 14 days are deleted.
+    """The outcome of one local transaction. Rows older than 14 days are deleted.
 
-    COMMIT: written by the local transaction itself, so it is there if and only if that has committed.
+    COMMIT: written by the local transaction, so the row exists if and only if the local transaction has committed.
     ROLLBACK: written by a check that came first, so the local transaction cannot commit any more.
     """
 
@@ -16,9 +16,9 @@ class BarrierRow(models.Model):
     producer_group = models.CharField(max_length=255)
     decision = models.CharField(max_length=8)
     decided_at = models.DateTimeField()
-    #: As JSON, while they wait for the broker.
+    #: The messages as JSON, while they wait for the broker.
     messages = models.TextField(null=True)
-    #: Why the broker refuses these messages; they are sent again when an operator asks for it.
+    #: Why the broker refuses these messages; an operator may send them again.
     refused = models.TextField(null=True)
 
     class Meta:

@@ -17,7 +17,7 @@ from mqbroker_client.core.messages import Message, MessageFields
 class Staged:
     """A message of a transaction that has not committed, among the transaction's `on_commit` functions.
 
-    So a savepoint that is rolled back takes its messages along, as it does with every `on_commit`.
+    So a rollback to a savepoint drops the messages of the savepoint, as it drops each `on_commit` function.
     """
 
     def __init__(self, message: Message) -> None:
@@ -34,10 +34,10 @@ class Staged:
 
 
 def send(topic: str, body: object, **fields: Unpack[MessageFields]) -> Message:
-    """Sends a message with the transaction that is open: both, or neither.
+    """Sends a message with the open transaction: both are committed, or neither is.
 
-    `body` is bytes, a text, or what DjangoJSONEncoder turns into JSON. Raises OutsideTransaction where
-    `transaction.atomic()` is not around. At the COMMIT, a broker error rolls back and is raised there.
+    `body` is bytes, a text, or a value that DjangoJSONEncoder can encode. Raises OutsideTransaction outside of
+    `transaction.atomic()`. A broker error at the COMMIT rolls back, and is raised there.
     """
     alias = config().options.database
     connection = connections[alias]
@@ -54,7 +54,7 @@ def send(topic: str, body: object, **fields: Unpack[MessageFields]) -> Message:
 
 
 def answer_checks(*, seconds: float = 30.0) -> int:
-    """Answers the checks that are due and sends kept messages, for Celery beat or cron; the number of answers.
+    """Answers due checks and sends kept messages, for Celery beat or cron; returns the number of answers.
 
     Raises BrokerError when the broker is away.
     """
@@ -62,7 +62,7 @@ def answer_checks(*, seconds: float = 30.0) -> int:
 
 
 def _commit(connection: BaseDatabaseWrapper) -> None:
-    """In place of `connection.commit`, once."""
+    """Replaces `connection.commit` for one commit."""
     del connection.__dict__["commit"]
     staged = [function for _, function, *_ in connection.run_on_commit if isinstance(function, Staged)]
     # With autocommit off, those of earlier commits are in the list until it is on again.

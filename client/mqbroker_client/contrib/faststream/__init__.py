@@ -1,6 +1,6 @@
-"""FastStream on this broker: `MqBroker` beside its brokers of Kafka, RabbitMQ, NATS and Redis.
+"""FastStream with this broker: `MqBroker`, like FastStream's brokers for Kafka, RabbitMQ, NATS and Redis.
 
-It is made of internals of FastStream 0.7, which another version may change: the extra `faststream` takes 0.7 only.
+It uses internals of FastStream 0.7, which another version may change, so the extra `faststream` allows only 0.7.
 """
 
 from faststream.middlewares import AckPolicy

@@ -21,10 +21,10 @@ if TYPE_CHECKING:  # an extra of its own
 
 
 class MqBroker(MqRegistrator, BrokerUsecase[Delivery, AsyncBroker, MqBrokerConfig]):
-    """This broker as one of FastStream's. `url` may be several, with commas between; `producer_group` sends.
+    """This broker for FastStream. `url` may have several URLs, separated by commas; `producer_group` sends.
 
-    `publish(…, session=…)` needs an `outbox` of `mqbroker_client.contrib.sqlalchemy`. `options` go to `AsyncBroker`;
-    `settings` are the ones of every FastStream broker.
+    `publish(…, session=…)` needs an `outbox` of `mqbroker_client.contrib.sqlalchemy`. `options` are options of
+    `AsyncBroker`; `settings` are the settings of each FastStream broker.
     """
 
     def __init__(
@@ -99,10 +99,10 @@ class MqBroker(MqRegistrator, BrokerUsecase[Delivery, AsyncBroker, MqBrokerConfi
         session: "AnySession | None" = None,
         **fields: Any,
     ) -> Any:
-        """Sends a message now; with `session` in the transaction of that session of SQLAlchemy: both, or neither.
+        """Sends a message now; with `session`, in the transaction of this SQLAlchemy session: both, or neither.
 
         The headers become properties of the message. `fields` are fields of `mqbroker_client.Message`, such as `tags`,
-        `sharding_key` and `delay_seconds`. Gives what was stored; None with a session.
+        `sharding_key` and `delay_seconds`. Returns the send's result; None with a session.
         """
         cmd = MqPublishCommand(
             message,

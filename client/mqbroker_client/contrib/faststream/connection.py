@@ -1,4 +1,4 @@
-"""The way to the broker: what a broker of FastStream keeps of it, and how its commands are published."""
+"""The connection of a FastStream broker, and the producer that publishes its commands."""
 
 import logging
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from mqbroker_client.core.messages import Message
 if TYPE_CHECKING:  # an extra of its own
     from mqbroker_client.contrib.sqlalchemy import Outbox
 
-# FastStream's own: what a stop gives the handlers that run.
+# FastStream's own default: the seconds for running handlers at a stop.
 GRACEFUL_SECONDS = 15.0
 NO_OUTBOX = "session= needs the outbox that listens to it: MqBroker(…, outbox=Outbox(…))"
 NO_ANSWERS = "a message broker answers no request: publish with reply_to=, and subscribe to that topic"
@@ -45,13 +45,13 @@ class MqProducer(ProducerProto[MqPublishCommand]):
         self._producer: AsyncProducer | None = None
 
     def connect(self, broker: AsyncBroker | None, serializer: Any, codec: Any = None) -> None:
-        """Publishes by this connection from now on; None ends that."""
+        """Sets the connection for publishing; None: no connection."""
         self._producer = AsyncProducer(broker, self._group) if broker is not None else None
         self.serializer = serializer
         self.codec = codec or DefaultCodec()
 
     async def publish(self, cmd: MqPublishCommand) -> Any:
-        """Sends one message. Gives what was stored; None where it is stored later, with a commit or an ack."""
+        """Sends one message. Returns the send's result; None when it is stored later, with a commit or an ack."""
         message = await self.message(cmd, cmd.body)
         if cmd.session is not None:
             if self._outbox is None:
@@ -92,19 +92,19 @@ class MqProducer(ProducerProto[MqPublishCommand]):
 
 @dataclass(kw_only=True)
 class MqBrokerConfig(BrokerConfig):
-    """What a broker, its routers, subscribers and publishers share."""
+    """The configuration that a broker, its routers, subscribers and publishers share."""
 
     producer: MqProducer = field(default_factory=lambda: MqProducer(""))
     connection: AsyncBroker | None = None
 
     def connect(self, connection: AsyncBroker | None) -> None:
-        """Subscribers and publishers go by this connection from now on; None ends that."""
+        """Sets the connection of subscribers and publishers; None: no connection."""
         self.connection = connection
         self.producer.connect(connection, self.fd_config._serializer, self.broker_codec)
 
 
 class Settings(TypedDict, total=False):
-    """What each broker of FastStream takes, in its own words."""
+    """The settings of each FastStream broker, with FastStream's names."""
 
     parser: Any
     decoder: Any

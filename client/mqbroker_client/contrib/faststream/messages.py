@@ -1,4 +1,4 @@
-"""What handlers get and publish: messages of a group, and commands that become messages of a topic."""
+"""The messages that handlers receive, and the commands by which they publish messages to a topic."""
 
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -19,39 +19,39 @@ OWN = (CONTENT_TYPE, CORRELATION_ID, REPLY_TO)
 
 @dataclass(slots=True)
 class Outcome:
-    """What comes of a delivery: how it was settled, why it was not done, and what is sent with its ack."""
+    """The outcome of a delivery: how it was settled, the reason of a nack, and the messages to send with its ack."""
 
     status: AckStatus | None = None
     error: Exception | None = None
     messages: list[Message] = field(default_factory=list)
 
 
-# Of the delivery whose handler runs; None where none does.
+# The outcome of the delivery whose handler runs; None outside of a handler.
 outcome: ContextVar[Outcome | None] = ContextVar("outcome", default=None)
 
 
 class MqMessage(StreamMessage[Delivery]):
-    """A delivery. Within a handler an ack or a nack is done when the handler returns, with what it publishes."""
+    """A delivery. Within a handler, an ack or nack is sent when the handler returns, with its published messages."""
 
     # Of one that was read by `get_one` or by iteration: settled at once.
     consumer: AsyncConsumer | None = None
 
     async def ack(self) -> None:
-        """Done. Does nothing where it is settled."""
+        """Acks the delivery: it is done. Does nothing if it is settled."""
         if self.committed is None and self.consumer is not None:
             await self.consumer.ack([self.raw_message])
         await super().ack()
         self._note()
 
     async def nack(self) -> None:
-        """Not done: it comes again after the group's delay. Does nothing where it is settled."""
+        """Nacks the delivery: it comes again after the group's delay. Does nothing if it is settled."""
         if self.committed is None and self.consumer is not None:
             await self.consumer.nack([self.raw_message])
         await super().nack()
         self._note()
 
     async def reject(self) -> None:
-        """Not done, and not to come again: acked."""
+        """Rejects the delivery: acks it, so that it does not come again."""
         if self.committed is None and self.consumer is not None:
             await self.consumer.ack([self.raw_message])
         await super().reject()
@@ -63,10 +63,10 @@ class MqMessage(StreamMessage[Delivery]):
 
 
 class Parser:
-    """Makes FastStream's message of a delivery, and its body of that."""
+    """Makes a FastStream message from a delivery, and decodes its body."""
 
     async def parse_message(self, delivery: Delivery) -> MqMessage:
-        """Its headers are the properties; the correlation id is by default the message's own."""
+        """The message, with the properties as headers. The default of the correlation id is the message id."""
         message = delivery.message
         properties = dict(message.properties)
         content_type, correlation_id, reply_to = (properties.pop(name, None) for name in OWN)
@@ -81,12 +81,12 @@ class Parser:
         )
 
     async def decode_message(self, message: StreamMessage[Any]) -> Any:
-        """By its content type, or else as JSON, text or bytes, whichever it is."""
+        """The body, decoded by its content type; without one as JSON, else as text, else as bytes."""
         return decode_message(message)
 
 
 class MqPublishCommand(PublishCommand):
-    """A message to be published, with `fields` of `mqbroker_client.Message`; with a `session` in its transaction."""
+    """A message to publish, with `fields` of `mqbroker_client.Message`; with `session` in the session's transaction."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class MqPublishCommand(PublishCommand):
 
     @classmethod
     def from_cmd(cls, cmd: PublishCommand) -> Self:
-        """The same, of what a handler returned."""
+        """The command of a handler's return value."""
         if isinstance(cmd, cls):
             return cmd
         return cls(

@@ -1,4 +1,4 @@
-"""Publishers: where what a handler returns goes."""
+"""Publishers: they send a handler's return value to a topic."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class MqPublisherConfig(PublisherUsecaseConfig):
 
     _outer_config: MqBrokerConfig
     topic: str
-    # They may hold a secret.
+    # Not shown, because they may contain a secret.
     headers: dict[str, Any] = field(default_factory=dict, repr=False)
     fields: dict[str, Any] = field(default_factory=dict)
 
@@ -58,7 +58,7 @@ class MqPublisherSpecification(PublisherSpecification[MqBrokerConfig, MqPublishe
 
 
 class MqPublisher(PublisherUsecase):
-    """Publishes to one topic. Around a handler: what it returns, together with the ack of its delivery."""
+    """Publishes to one topic. As a decorator it sends a handler's return value with the ack of the delivery."""
 
     _outer_config: MqBrokerConfig
 
@@ -70,7 +70,7 @@ class MqPublisher(PublisherUsecase):
 
     @property
     def topic(self) -> str:
-        """With the prefixes of its routers."""
+        """The topic, with the prefixes of its routers."""
         return f"{self._outer_config.prefix}{self._topic}"
 
     async def publish(
@@ -97,7 +97,7 @@ class MqPublisher(PublisherUsecase):
         return await self._basic_publish(cmd, producer=self._outer_config.producer, _extra_middlewares=())
 
     async def _publish(self, cmd: PublishCommand, *, _extra_middlewares: Iterable[Any]) -> None:
-        """What a handler returned."""
+        """Publishes a handler's return value."""
         own = MqPublishCommand.from_cmd(cmd)
         own.destination = own.destination or self.topic
         own.add_headers(self.headers, override=False)
@@ -112,7 +112,7 @@ class MqPublisher(PublisherUsecase):
 
 
 class ReplyPublisher(FakePublisher):
-    """Publishes what a handler returned to the topic that its message asked for, with the ack of its delivery."""
+    """Publishes a handler's return value to the reply topic of its message, together with the ack of the delivery."""
 
     def __init__(self, config: MqBrokerConfig, topic: str) -> None:
         super().__init__(producer=config.producer)

@@ -29,7 +29,7 @@ from mqbroker_client.core.messages import Delivery, Message
 from mqbroker_client.core.runs import Limits
 
 Filter = str | Mapping[str, str] | None
-#: The longest that one request of `get_one` and of iteration waits.
+#: The longest wait of one request of `get_one` and of iteration.
 WAIT_SECONDS = 20.0
 
 
@@ -48,7 +48,7 @@ class MqSubscriberConfig(SubscriberUsecaseConfig):
 
     @property
     def ack_policy(self) -> AckPolicy:
-        """By default what raises is nacked, so that it comes again, and in the end is a dead letter."""
+        """The default nacks a message whose handler raises: it comes again, and in the end is a dead letter."""
         own = self._outer_config.ack_policy if self._ack_policy is EMPTY else self._ack_policy
         return AckPolicy.NACK_ON_ERROR if own is EMPTY else own
 
@@ -108,7 +108,7 @@ class MqSubscriber(SubscriberUsecase[Delivery]):
 
     @property
     def consumer(self) -> AsyncConsumer:
-        """Its group's way to the broker. Raises IncorrectState where that is not connected."""
+        """The consumer of its group. Raises IncorrectState without a connection."""
         config: Any = self._outer_config
         connection: AsyncBroker | None = config.broker_config.connection
         if connection is None:
@@ -116,7 +116,7 @@ class MqSubscriber(SubscriberUsecase[Delivery]):
         return AsyncConsumer(connection, self.group)
 
     async def start(self) -> None:
-        """Receives from now on, where it has a handler."""
+        """Begins to receive, if it has a handler."""
         await super().start()
         self._stopping = asyncio.Event()
         self._post_start()
@@ -124,9 +124,9 @@ class MqSubscriber(SubscriberUsecase[Delivery]):
             self._run = asyncio.create_task(self._receive())
 
     async def stop(self) -> None:
-        """Ends the long poll, gives back what no handler has begun, and waits for those that run.
+        """Ends the long poll, returns messages that no handler has begun, and waits for running handlers.
 
-        What still runs after the `graceful_timeout` of the broker is cancelled, and its message handed out again.
+        A handler that still runs after the broker's `graceful_timeout` is cancelled, and its message comes again.
         """
         self._stopping.set()
         await super().stop()
@@ -147,7 +147,7 @@ class MqSubscriber(SubscriberUsecase[Delivery]):
             self._log(logging.ERROR, f"`{self.specification.call_name}` has ended: {error}", exc_info=error)
 
     async def _handle(self, delivery: Delivery) -> list[Message]:
-        """Gives a delivery to the handlers; its return acks it, and sends what they have published."""
+        """Passes a delivery to the handlers. Returning acks the delivery and sends the handlers' messages."""
         own = Outcome()
         token = outcome.set(own)
         try:
@@ -181,7 +181,7 @@ class MqSubscriber(SubscriberUsecase[Delivery]):
         return await self._parsed(received[0]) if received else None
 
     async def __aiter__(self) -> AsyncIterator[MqMessage]:
-        """One message after the other, each settled by who iterates."""
+        """Yields one message after another; the caller settles each."""
         while True:
             if (message := await self.get_one(timeout=WAIT_SECONDS)) is not None:
                 yield message

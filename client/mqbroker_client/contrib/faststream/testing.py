@@ -1,4 +1,4 @@
-"""`TestMqBroker`: the subscribers and publishers of a broker on the broker within the process, for tests."""
+"""`TestMqBroker`: runs subscribers and publishers with the broker within the process, for tests."""
 
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
@@ -20,10 +20,10 @@ from mqbroker_client.core.producers import Producer
 
 
 class TestMqBroker(TestBroker[MqBroker, Any], broker=MqBroker):
-    """`async with TestMqBroker(broker) as broker`: what is published is handled before `publish` returns.
+    """`async with TestMqBroker(broker) as broker`: published messages are handled before `publish` returns.
 
-    The messages pass the rules of `MemoryBroker`: topics, groups, retries, properties. `memory` is that broker, whose
-    clock a test may advance; `deliver` then hands out what has become due. What a handler raises, `publish` raises.
+    `MemoryBroker` applies its rules: topics, groups, retries, properties. `memory` is this broker, whose clock a test
+    may advance; `deliver` then hands out messages that are due. An error of a handler is raised by `publish`.
     """
 
     def __init__(self, *brokers: MqBroker, with_real: bool = False, connect_only: bool | None = None) -> None:
@@ -31,7 +31,7 @@ class TestMqBroker(TestBroker[MqBroker, Any], broker=MqBroker):
         self.memory = MemoryBroker()
 
     async def deliver(self) -> None:
-        """Hands out to the subscribers what waits for them, and what comes of it."""
+        """Hands out waiting messages to the subscribers, and the messages that their handlers publish."""
         subscribers = [cast("MqSubscriber", one) for broker in self.brokers for one in broker.subscribers]
         while any([await self._deliver_to(subscriber) for subscriber in subscribers]):
             pass

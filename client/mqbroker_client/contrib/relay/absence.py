@@ -1,4 +1,4 @@
-"""Which errors of kombu, amqp and redis say that the target is away: no other error is tried again."""
+"""The errors of kombu, amqp and redis that mean that the target is away. Other errors are not tried again."""
 
 from amqp.exceptions import AMQPError, MessageNacked
 from kombu import Connection
@@ -21,7 +21,7 @@ REDIS = frozenset(
 
 
 def is_absence(problem: BaseException, connection: Connection) -> bool:
-    """Whether an error of a publish says nothing of its message: the same message may pass later."""
+    """Whether an error of a publish is not the message's fault, so that the message may pass later."""
     if isinstance(problem, AMQPError):
         return (problem.reply_code or 0) in CODES and OF_A_KEY not in str(problem)
     if isinstance(problem, connection.channel_errors):

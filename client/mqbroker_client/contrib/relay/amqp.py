@@ -1,4 +1,4 @@
-"""RabbitMQ, by publisher confirms; and whatever else kombu has a transport for, by its URL."""
+"""RabbitMQ as a target, with publisher confirms; also other brokers for which kombu has a transport, by URL."""
 
 import threading
 from collections.abc import Callable
@@ -22,7 +22,7 @@ KEPT = ("amq.",)
 
 
 class Producers:
-    """A producer for each thread, on a connection of its own; `returning` ones note what the broker returns to them."""
+    """A producer with its own connection for each thread; `returning` ones note messages that the broker returns."""
 
     def __init__(self, connection: Connection, *, returning: bool = False) -> None:
         self._connection = connection
@@ -33,7 +33,7 @@ class Producers:
         self._opened: set[Connection] = set()
 
     def publish(self, work: Callable[[Producer], object]) -> None:
-        """Has a producer publish. Raises TargetAway or TargetRefused, in the words of what is published to."""
+        """Publishes with this thread's producer. Raises TargetAway or TargetRefused, with the target's text."""
         try:
             work(self._current())
         except Exception as problem:

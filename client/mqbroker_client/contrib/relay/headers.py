@@ -9,7 +9,7 @@ from mqbroker_client.core.messages import StoredMessage
 
 @dataclass(frozen=True, slots=True)
 class CloudEvents:
-    """What an event says besides its message: where it comes from, and its kind."""
+    """The source and the type of events, which a message does not have."""
 
     source: str
     type: str
@@ -44,6 +44,6 @@ def of_event(message: StoredMessage, event: CloudEvents, prefix: str) -> Mapping
 
 
 def headers(message: StoredMessage, reserved: Reserved, event: CloudEvents | None, prefix: str) -> dict[str, str]:
-    """All headers of a message: properties under their own names, but for those that are reserved."""
+    """All headers of a message. A property keeps its name as a header, unless the name is reserved."""
     own = {reserved.header(name): value for name, value in message.properties.items()}
     return {**own, **of_message(message), **({} if event is None else of_event(message, event, prefix))}

@@ -14,15 +14,15 @@ from mqbroker_client.core.running import stopped_by_signals
 log = logging.getLogger(__name__)
 
 CONCURRENCY = 8
-#: A stop waits so long for what is being published.
+#: Seconds for which a stop waits for messages that are being published.
 STOP_SECONDS = 30.0
 
 
 class Relay:
-    """A consumer that publishes each message of a topic to a target, and acks it once the target has confirmed it.
+    """A consumer that publishes each message of a topic to a target, and acks it when the target has confirmed it.
 
-    So each is published at least once: a relay that dies in between publishes it again, under the same message id.
-    While the target is away messages are held and extended, and nothing counts as a retry.
+    So each message is published at least once: after a crash before the ack it is published again, with the same
+    message id. While the target is away, messages are held and extended, and no retry is counted.
     """
 
     def __init__(

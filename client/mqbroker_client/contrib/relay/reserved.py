@@ -1,7 +1,7 @@
-"""Names of headers that a target, its clients, other readers or we give a meaning: one table for each target.
+"""Header names that have a meaning for a target, its clients, other readers or this client: a table per target.
 
-A property is its producer's own, and never a command to the target: a property with such a name becomes a header behind
-PREFIX. A name that begins with PREFIX gets it once more, so no two properties become one header.
+A property must never act as a command to the target: a property with a reserved name becomes a header with PREFIX in
+front of the name. A name that begins with PREFIX gets PREFIX once more, so two properties never become one header.
 """
 
 import re
@@ -24,7 +24,7 @@ _UNSEEN = ("Cc", "Cf", "Mn")
 
 
 def folded(name: str) -> str:
-    """A name as the laxest reader takes it: without case, width, accents, blanks around it and kinds of separators."""
+    """A name as the most tolerant reader sees it: without case, width, accents, outer blanks, kinds of separators."""
     wide = unicodedata.normalize("NFKD", name).casefold()
     seen = "".join(sign for sign in wide if unicodedata.category(sign) not in _UNSEEN)
     return _SEPARATOR.sub("-", seen.strip())

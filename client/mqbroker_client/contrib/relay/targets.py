@@ -1,4 +1,4 @@
-"""What a relay publishes to."""
+"""Targets: the brokers of other systems to which a relay publishes."""
 
 from typing import Protocol
 
@@ -6,14 +6,14 @@ from mqbroker_client.core.messages import StoredMessage
 
 
 class TargetAway(Exception):
-    """The target takes nothing now: the message is tried again, and waits so long.
+    """The target accepts no message now: the message waits, and is tried again.
 
-    Only for what a target lists as its absence; whatever else a target raises may be the message's own fault.
+    Only for errors that a target lists as its absence; another error may be the message's fault.
     """
 
 
 class TargetRefused(Exception):
-    """The target never takes this message, in its own words: it is retried as its group says, then a dead letter."""
+    """The target refuses this message, with its own text: the group retries it, then it is a dead letter."""
 
 
 class Target(Protocol):

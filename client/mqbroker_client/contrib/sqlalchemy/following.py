@@ -1,7 +1,7 @@
 """Messages follow the root transaction of their connection, whichever session or program ends it.
 
-A session that is bound to a connection may be joined to a transaction that is not its own: its commit() then commits
-nothing. So the events of the engine say what happens, and not those of the session.
+A session that is bound to a connection may take part in a transaction that another owner ends: its commit() then
+commits nothing. So this module listens to the events of the engine, not of the session.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class Followed:
 
 
 def stage(connection: Connection, steps: CommitSteps, staged: Sequence[Staged]) -> None:
-    """Has messages follow the connection's root transaction, unless they do."""
+    """Makes messages follow the connection's root transaction, unless they follow it already."""
     _listen(connection.engine)
     if OPTION not in connection.get_execution_options():
         connection.execution_options(**{OPTION: {}})
@@ -54,7 +54,7 @@ def stage(connection: Connection, steps: CommitSteps, staged: Sequence[Staged]) 
 
 
 def complete(connection: Connection, steps: CommitSteps, staged: Sequence[Staged]) -> None:
-    """The session of these messages commits, whatever that means. Within a savepoint it leaves a row as their mark."""
+    """Notes that the messages' session commits, perhaps only in part. Within a savepoint it inserts a row as a mark."""
     mark = uuid7() if connection.in_nested_transaction() else None
     if mark is not None:
         steps.barrier.insert_commit(connection, mark, aside=steps.aside)
@@ -70,7 +70,7 @@ def drop(connection: Connection, steps: CommitSteps, staged: Sequence[Staged]) -
 
 
 def prepare(connection: Connection) -> None:
-    """Inserts the rows and stores the halves, in the transaction that is about to commit. Raises what forbids that."""
+    """Inserts rows and stores half messages, in the transaction before its COMMIT. Raises an error that forbids it."""
     for followed in _followed(connection).values():
         if followed.ending is not None:
             continue
@@ -80,7 +80,7 @@ def prepare(connection: Connection) -> None:
 
 
 def settle(connection: Connection) -> None:
-    """Sends what the rows say, of a transaction that has ended by other means than a plain COMMIT."""
+    """Sends the ends that the rows state, for a transaction that did not end by a plain COMMIT."""
     for ending in _taken(connection):
         ending.by_its_row()
 
@@ -132,9 +132,9 @@ def _begun_twophase(connection: Connection, xid: object) -> None:
 
 
 def _commit(connection: Connection) -> None:
-    """Commits in SQLAlchemy's place, whose own COMMIT behind it ends an empty transaction.
+    """Commits before SQLAlchemy does; SQLAlchemy's own COMMIT then ends an empty transaction.
 
-    There is no event after a COMMIT. By `exec_driver_sql`, an error is one of SQLAlchemy's classes all the same.
+    SQLAlchemy has no event after a COMMIT. With `exec_driver_sql` an error still is of SQLAlchemy's classes.
     """
     if not _followed(connection):
         return

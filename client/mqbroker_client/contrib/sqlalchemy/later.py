@@ -1,4 +1,4 @@
-"""What runs behind the commit of a session's transaction, and not where it, or a savepoint around, is rolled back."""
+"""Runs functions after the commit of a session's transaction, and not after a rollback of it or of a savepoint."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,14 +12,14 @@ from mqbroker_client.contrib.sqlalchemy.outbox import AnySession, open_transacti
 
 @dataclass(slots=True)
 class _Waiting:
-    """What waits in the transaction that is open."""
+    """The functions that wait in the open transaction."""
 
     runs: list[tuple[list[SessionTransaction], Callable[[], object]]] = field(default_factory=list)
     is_committed: bool = False
 
 
 def at_commit(session: AnySession, run: Callable[[], object]) -> None:
-    """Has this run once the session's transaction has committed. It begins one where none is open."""
+    """Runs this function after the commit of the session's transaction; begins a transaction if none is open."""
     own = own_session(session)
     if _Waiting not in own.info:
         own.info[_Waiting] = _Waiting()

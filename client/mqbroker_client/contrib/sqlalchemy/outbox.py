@@ -28,26 +28,26 @@ AnySession = Session | AsyncSession | scoped_session[Any] | async_scoped_session
 
 @dataclass(slots=True)
 class _Work:
-    """What one session has staged in the transaction that is open."""
+    """The messages that a session has staged in the open transaction."""
 
     staged: list[Staged] = field(default_factory=list)
     #: Savepoints that were released.
     released: list[SessionTransaction] = field(default_factory=list)
-    #: Whether its COMMIT was tried. What failed then cannot be tried again in the same transaction.
+    #: Whether its COMMIT was tried. A failed COMMIT cannot be tried again in the same transaction.
     is_begun: bool = False
     #: Whether all is done that comes before the COMMIT. A class below one that is listened to brings each event twice.
     is_ready: bool = False
-    #: Whose transaction the messages follow, once that is known.
+    #: The connection whose transaction the messages follow, when it is known.
     connection: Connection | None = None
-    #: Whether a session that is closed without a commit leaves none of its work.
+    #: Whether closing the session without a commit undoes all its work.
     is_undone_by_close: bool = True
 
 
 class Outbox:
     """Sends messages with the transactions of the sessions that it listens to. Safe to share between threads.
 
-    `engine` is the one whose database has the barrier's table: that of the sessions, or one of several that they are
-    bound to by `binds`. The outbox is a check, too: give it to `CheckListener` and `CheckPoller`.
+    `engine` leads to the database with the barrier's table: the engine of the sessions, or one of the engines of their
+    `binds`. The outbox is also a check: pass it to `CheckListener` and `CheckPoller`.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Outbox:
         self._classes: list[type[Session]] = []
 
     def listen(self, maker: "sessionmaker[Any] | async_sessionmaker[Any]") -> None:
-        """Has every session of the maker send what is staged in it. A second call for the same one changes nothing."""
+        """Makes each session of the maker send its staged messages. A second call for this maker changes nothing."""
         given = maker.kw.get("sync_session_class") if isinstance(maker, async_sessionmaker) else maker.class_
         if given in self._classes:
             return
@@ -74,12 +74,12 @@ class Outbox:
         event.listen(kind, "after_transaction_end", self._after_transaction_end)
 
     def send(self, session: AnySession, topic: str, body: object, **fields: Unpack[MessageFields]) -> Message:
-        """Sends a message with the session's transaction: both, or neither.
+        """Sends a message with the session's transaction: both are committed, or neither is.
 
-        `body` is bytes, a text, or what is JSON. As a statement would, it begins the transaction where none is open.
-        Raises OutsideTransaction where the session does not begin one by itself (`autobegin=False`), and BarrierError
-        for a session of a maker that the outbox does not listen to, or of another database. At the COMMIT, a broker
-        error rolls back and is raised.
+        `body` is bytes, a text, or a value that JSON can express. Like a statement, it begins a transaction if none is
+        open. Raises OutsideTransaction if the session does not begin one by itself (`autobegin=False`), BarrierError
+        for a session of another database or of a maker to which the outbox does not listen. A broker error at the
+        COMMIT rolls back, and is raised there.
         """
         own = own_session(session)
         if not isinstance(own, tuple(self._classes)):
@@ -106,11 +106,11 @@ class Outbox:
 
     @property
     def kept(self) -> KeptMessages:
-        """What `on_unavailable="keep"` has left in rows: to list, to send, to drop."""
+        """The messages that `on_unavailable="keep"` has kept in rows: to list, to send, to drop."""
         return self.steps.kept
 
     def answer_checks(self, *, seconds: float = 30.0) -> int:
-        """Answers the checks that are due and sends kept messages; the number of answers. For a scheduler."""
+        """Answers due checks and sends kept messages; returns the number of answers. For a scheduler."""
         return self.work.once(seconds=seconds)
 
     def _before_commit(self, session: Session) -> None:
@@ -168,7 +168,7 @@ def _is_undone_by_close(session: Session, connection: Connection) -> bool:
 
 
 def own_session(session: AnySession) -> Session:
-    """The synchronous session that is meant: below an asynchronous one, or of the running scope."""
+    """The synchronous session of an asynchronous session, or of the current scope."""
     found = session() if isinstance(session, scoped_session | async_scoped_session) else session
     return found.sync_session if isinstance(found, AsyncSession) else found
 
@@ -184,7 +184,7 @@ def _own_sync_class(maker: "async_sessionmaker[Any]") -> type[Session]:
 
 
 def open_transaction(session: Session) -> SessionTransaction:
-    """The transaction that is open, or its savepoint; one that begins now where none is. Raises OutsideTransaction."""
+    """The open transaction or savepoint; begins a transaction if none is open. Raises OutsideTransaction."""
     if found := session.get_nested_transaction() or session.get_transaction():
         return found
     if not session.autobegin:

@@ -1,4 +1,4 @@
-"""The barrier's way to an engine's database, also where its driver is asynchronous."""
+"""The barrier's sessions at an engine's database, also with an asynchronous driver."""
 
 import asyncio
 import os
@@ -41,7 +41,7 @@ class ConnectionSession:
 
 @dataclass(frozen=True, slots=True)
 class OwnConnectionSession(ConnectionSession):
-    """One that is closed with the pool that it came from."""
+    """A connection that is closed together with its pool."""
 
     pool: Pool
     proxied: PoolProxiedConnection
@@ -59,7 +59,7 @@ class EngineSessions:
     engine: Engine
 
     def open(self) -> Session:
-        # Not from the engine's pool: a program whose requests hold all of its connections must still be answered for.
+        # Not from the engine's pool, because checks must be answered even while requests hold all its connections.
         pool = self.engine.pool.recreate()
         proxied = pool.connect()
         connection = Connection(self.engine, proxied).execution_options(isolation_level="AUTOCOMMIT")
@@ -77,9 +77,9 @@ class EngineSessions:
 
 
 def require_same_database(session: OrmSession, engine: Engine) -> None:
-    """Raises BarrierError where the session's row would lie where no check looks for it.
+    """Raises BarrierError if the session's row would be in another database than the one that checks read.
 
-    Hosts and users may differ: one of the two may go through a pooler.
+    Hosts and users may differ, because one of the two may use a pooler.
     """
     if session.bind is not None and _database(session.bind.engine) != _database(engine):
         raise BarrierError(
@@ -89,7 +89,7 @@ def require_same_database(session: OrmSession, engine: Engine) -> None:
 
 
 def require_transaction(connection: Connection) -> None:
-    """Raises OutsideTransaction in autocommit mode, where a rollback takes nothing back."""
+    """Raises OutsideTransaction in autocommit mode, in which a rollback undoes nothing."""
     proxied = connection.connection
     guard.require_transaction(
         proxied.dbapi_connection,

@@ -27,9 +27,9 @@ class Pending:
     entry: Document
     due: datetime
     attempts: int = 0
-    #: None while it waits: for its retry, or in an ordered group for one of its key.
+    #: None while it waits for its retry, or in an ordered group behind a message of its key.
     receipt_handle: str | None = field(default=None, repr=False)
-    #: Whether its last delivery ended by its time alone.
+    #: Whether its last delivery ended only because the invisible time was over.
     alone: bool = False
 
     @property
@@ -117,7 +117,7 @@ class Groups:
         return again + self._new(group, topic, count - len(again))
 
     def _in_order(self, group: Group, topic: str, count: int) -> list[Pending]:
-        """What is handed out of the first queue that has something and nothing in flight."""
+        """The entries to hand out, from the first queue that has entries and no delivery in flight."""
         for queue_id, queue in enumerate(self.topics.of(topic)):
             waiting = [one for one in group.pending if one.lies_in(topic, queue_id)]
             if any(one.receipt_handle and one.due > self.now() for one in waiting):
@@ -127,7 +127,7 @@ class Groups:
         return []
 
     def _next_of(self, group: Group, queue: list[Document], waiting: list[Pending], count: int) -> list[Pending]:
-        """What is due again, then what is new, but nothing behind a message of its key that is not handed out yet."""
+        """Due retries, then new entries, without entries behind a message of their key that is not handed out yet."""
         chosen: list[Pending] = []
         blocked: set[str] = set()
         for one in itertools.chain(waiting, self._unread(group, queue)):
@@ -162,7 +162,7 @@ class Groups:
         return found
 
     def _forward(self, group: Group, handles: Sequence[str], messages: Sequence[Document]) -> Document:
-        """An ack with messages: both, or neither; a repeat as at first."""
+        """An ack with messages: both are done, or neither is. A repeat has the first answer."""
         missing = [handle for handle in handles if self._in_flight(group, handle) is None]
         before = [self.topics.sent_before(message) for message in messages]
         if missing and not (all(before) and len(missing) == len(handles)):
@@ -207,7 +207,7 @@ class Groups:
 
 
 def _apart(chosen: list[Pending]) -> list[Pending]:
-    """What was delivered before is handed out by itself; the others of these are handed out later."""
+    """The entries to hand out now: a retry is handed out alone, and the others later."""
     if chosen and chosen[0].attempts:
         return chosen[:1]
     return list(itertools.takewhile(lambda one: not one.attempts, chosen))

@@ -1,8 +1,8 @@
-"""A broker within the process: what `Producer`, `Consumer` and `CheckPoller` need of one, and a clock to be moved.
+"""A broker within the process, for `Producer`, `Consumer` and `CheckPoller`, with a clock that a test can move.
 
-The tests of the project hold it to the real broker. It has no filters, recalls or pushes: what it does not know it
-refuses with NotImplementedError, and a real broker is the place to test that. The rules of tags, keys, properties and
-sizes are the real broker's alone: a message that breaks them passes here.
+The project's tests compare it with the real broker. It has no filters, recalls or pushes, and refuses other calls with
+NotImplementedError: test these with a real broker. Only the real broker checks the rules of tags, keys, properties and
+sizes: a message that breaks these rules is accepted here.
 """
 
 import copy
@@ -76,16 +76,16 @@ class MemoryBroker(Broker):
         return self._clock.now()
 
     def advance(self, seconds: float) -> None:
-        """Move the broker's clock on: delays, invisible times and immunities pass, and no test has to sleep."""
+        """Move the broker's clock forward, so that delays, invisible times and immunities end without a sleep."""
         with self._changed:
             self._clock.moved += timedelta(seconds=seconds)
             self._changed.notify_all()
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Within the block the broker cannot be reached: each call raises `Unreachable`, at once and untried again.
+        """A block in which the broker cannot be reached: each call raises `Unreachable` at once, without another try.
 
-        Long polls that other threads have under way end with it, too. What is stored stays.
+        Long polls of other threads end with `Unreachable`, too. Stored messages stay.
         """
         with self._changed:
             self._is_away.set()
