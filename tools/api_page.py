@@ -1,6 +1,6 @@
 """Writes docs/api.md, the reference of the API for readers without a broker: `.venv/bin/python -m tools.api_page`.
 
-It is made from the OpenAPI document, and so from the code, with the examples that a test has recorded.
+The page is made from the OpenAPI document, which comes from the code, and from examples that a test has recorded.
 """
 
 import json
@@ -25,7 +25,7 @@ thing and the way out. Every call but `/healthz` and `/readyz` may be refused wi
 with a body also with 408, 413 and 415. Further statuses follow each call. These are the codes:
 
 """
-# Statuses that every call may have, and those of every call with a body: the page says so once.
+# Statuses of all calls, and of all calls with a body. The page explains these only once.
 COMMON = {400, 401, 403, 422, 503}
 OF_BODIES = {408, 413, 415}
 # What a caller does about a code, where its sentence is not at hand.
@@ -67,7 +67,7 @@ WAYS_OUT = {
     "sends_forbidden": "wait until the time in the answer",
     "outcome_unknown": "send the request again with the same ids: it is stored once",
 }
-# An object of fewer fields is shown at each call.
+# An object with fewer fields is shown at each call; a larger one only at the first call.
 FEWEST_FIELDS = 6
 Document = dict[str, Any]
 # The call whose answer has shown an object, by the names of its fields.
@@ -77,7 +77,7 @@ Shown = dict[frozenset[str], str]
 def main() -> None:
     """Writes the page."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
-    # No database is asked.
+    # The page needs no database.
     os.environ.setdefault("DATABASE_URL", "postgresql://127.0.0.1/none")
     import django
 

@@ -1,4 +1,4 @@
-"""Compares the locked packages with the known weaknesses, where the advisories can be reached."""
+"""Compares the locked packages with known weaknesses, if the advisories can be reached."""
 
 import argparse
 import json
@@ -11,21 +11,21 @@ from mqbroker.embedded.commands import ROOT, python
 from mqbroker.embedded.errors import CannotStart
 from tools.sbom import LOCKS
 
-# The lock holds every package with its hash: nothing has to be resolved or installed.
+# The lock has each package with its hash, so no package has to be resolved or installed.
 QUIET_JSON = ("--progress-spinner", "off", "--format", "json")
 LOCKED = tuple(word for lock in LOCKS for word in ("--requirement", str(ROOT / lock)))
 WORDS = (*QUIET_JSON, "--require-hashes", "--disable-pip", *LOCKED)
 
 
 class Unknown(NamedTuple):
-    """A locked package that the advisories were not asked about, and why not."""
+    """A locked package that was not looked up, and the reason."""
 
     name: str
     reason: str
 
 
 def main(words: list[str]) -> int:
-    """1 where a weakness is known or a package could not be looked up: what is not known is not good news."""
+    """The exit code: 1 when a weakness is known, or when a package could not be looked up."""
     argparse.ArgumentParser("mq audit", description=__doc__).parse_args(words)
     done = subprocess.run(
         python("-m", "pip_audit", *WORDS), cwd=ROOT, env=environment.common(), capture_output=True, text=True

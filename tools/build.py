@@ -34,9 +34,9 @@ def main(words: list[str]) -> int:
 
 
 def build(project: Path, folder: Path) -> None:
-    """By the locked builder of this environment: the same checkout gives the same bytes, and no index is asked.
+    """Builds a project with the locked builder of this environment: one checkout gives the same bytes each time.
 
-    The wheel is built from the source archive, so that the archive is known to be whole.
+    The wheel is built from the source archive, which shows that the archive is complete.
     """
     source = hatchling(project, folder, "sdist")
     with tempfile.TemporaryDirectory() as unpacked:

@@ -21,7 +21,7 @@ HASH = re.compile(r"--hash=sha256:(\w+)")
 
 
 def document(lock: str) -> str:
-    """The document of a lock, the same for the same lock but for its time: it names no machine and no index."""
+    """The document of a lock. Two documents of one lock differ only in their time; they name no machine."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     name, version = project["name"], project["version"]
     broker = Component(name=name, version=version, type=ComponentType.APPLICATION, bom_ref=f"{name}@{version}")

@@ -1,4 +1,4 @@
-"""Makes requests up from the schema, right and wrong ones, and holds every answer to it."""
+"""Makes valid and invalid requests from the schema, and compares each answer with the schema."""
 
 import argparse
 

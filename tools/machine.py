@@ -1,4 +1,4 @@
-"""How fast this machine is, measured by a loop, and how many processes of tests keep its cores busy."""
+"""Measures the speed of this machine by a loop, and chooses the number of test processes that keep its cores busy."""
 
 import os
 import time
@@ -20,15 +20,15 @@ def calibrate() -> float:
 
 
 def slowness() -> float:
-    """How many times longer this machine takes now than the reference with a free core; at least 1.
+    """The time of the loop on this machine now, divided by its time on the reference machine; at least 1.
 
-    The loop shows a core that is slow, and one that is shared with other programs or given in slices.
+    The loop takes longer on a slow core, and on a core that is shared with other programs or limited by a quota.
     """
     return max(1.0, sum(calibrate() for _ in range(ROUNDS)) / ROUNDS / REFERENCE_SECONDS)
 
 
 def load() -> float:
-    """How many programs run or wait for each core."""
+    """The number of programs that run or wait, per core."""
     waiting = os.getloadavg()[0]
     # That is the mean of a minute; on Linux there is also the number of now.
     if (now := Path("/proc/loadavg")).exists():

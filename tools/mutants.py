@@ -1,9 +1,9 @@
 """Plants faults in the product, one at a time, and notes which of them the tests catch.
 
-A seed chooses the faults: comparisons turned, guards taken out, steps that change places, clauses of statements
-dropped. Each is planted in a copy of the last commit, where the tests of its app run, then all others, until one fails.
-FILE has a line of JSON for each fault and what caught it; a second run with the same file goes on where the first
-ended. A fault that `--all` catches and the shorter run misses was lost with a test that runs with `--all` alone.
+A seed chooses the faults: inverted comparisons, removed guards, exchanged steps, dropped clauses of statements. Each
+fault is planted in a copy of the last commit, in which the tests of its app run, and then all other tests, until a test
+fails. FILE has a line of JSON for each fault, with the test that caught it; a second run with the same file continues
+the first one. If only `--all` catches a fault, the test that catches it runs only with `--all`.
 """
 
 import argparse
@@ -39,7 +39,7 @@ TURNED: dict[type[ast.cmpop], str] = {
     ast.Eq: "!=", ast.NotEq: "==", ast.Lt: ">=", ast.LtE: ">", ast.Gt: "<=", ast.GtE: "<",
     ast.In: "not in", ast.NotIn: "in", ast.Is: "is not", ast.IsNot: "is",
 }  # fmt: skip
-# A fault that has a test wait for ever is caught then.
+# A fault that makes a test wait for ever counts as caught after this time.
 TEST_SECONDS = 180
 ENDS = (ast.Raise, ast.Return, ast.Continue)
 CLAUSE = re.compile(r"^\s+AND .*$|\bFOR UPDATE(?: OF \w+)?(?: SKIP LOCKED)?|^\s*ORDER BY .*$", re.MULTILINE)
@@ -47,7 +47,7 @@ CLAUSE = re.compile(r"^\s+AND .*$|\bFOR UPDATE(?: OF \w+)?(?: SKIP LOCKED)?|^\s*
 
 @dataclass(frozen=True)
 class Mutant:
-    """A fault: the text between two places of a file, and what stands there instead."""
+    """A fault: a range of a file, and the text that replaces the range."""
 
     path: str
     kind: str
@@ -84,7 +84,7 @@ def main(words: list[str]) -> int:
 
 
 def choose(seed: int, count: int) -> list[Mutant]:
-    """As many faults of each kind, from all files."""
+    """A choice of faults from all files, with the same number of each kind."""
     by_kind: dict[str, list[Mutant]] = {}
     for mutant in sorted(candidates(), key=lambda each: (each.path, each.begin, each.kind)):
         by_kind.setdefault(mutant.kind, []).append(mutant)
@@ -148,7 +148,7 @@ def steps(node: ast.AST) -> Iterator[tuple[ast.Expr, ast.Expr]]:
 
 
 def outcomes(file: Path) -> dict[str, str | None]:
-    """What caught each fault of an earlier run; None: nothing did."""
+    """The test that caught each fault of an earlier run; None: no test did."""
     rows = [json.loads(row) for row in file.read_text().splitlines()] if file.exists() else []
     return {key(row): row["caught_by"] for row in rows}
 

@@ -1,11 +1,11 @@
-"""Writes the statements for one operation from those for many: the same, in which each array is its one element.
+"""Writes the statements for one operation from the statements for many, by replacing each array with its only element.
 
-Run it after a change of a statement that STATEMENTS names. With --check nothing is written: it fails where a statement
-is not what its origin gives. A statement for many is dear to set up for one row: each array that is read by number,
-each function in FROM and each node of a plan takes some microseconds, which a lone caller waits for.
+Run it after a change of a statement in STATEMENTS. With --check it writes nothing, and fails if a statement differs
+from the one that its origin gives. A statement for many is slow for one row: each array access, each function in FROM
+and each node of a plan takes some microseconds, for which a lone caller waits.
 
-Each rule of RULES is exact about the SQL that it knows, and what it does not know stays as it is: an array that is left
-is an error. A batch of one has one row, so that each rule keeps what the statement does.
+Each rule of RULES matches exact SQL, and leaves other SQL unchanged; an array that is left is an error. A batch of one
+operation has one row, so no rule changes the effect of the statement.
 """
 
 import argparse
@@ -63,7 +63,7 @@ LEFT = re.compile(rf"{PARAMETER} \[\]|\bplace\b|\b[a-z]\.(?:offsets|queues)\b|st
 
 
 class NotDerived(Exception):
-    """A statement holds what no rule knows: change the statement, or add a rule."""
+    """A statement has SQL that no rule matches: change the statement, or add a rule."""
 
 
 def main() -> int:

@@ -14,7 +14,7 @@ from mqbroker.embedded.commands import ROOT
 from tools import machine
 
 MIN_CORES = 2
-# Gives each of pytest's processes servers of its own from a list, and whole files.
+# Gives each of pytest's processes its own servers from a list, and whole test files.
 PLUGIN = "tests.spread"
 PROFILER = "tests.profiling"
 OWN = ("DATABASE_URL", "REDIS_URL", "MQBROKER_DATA_DIR")
@@ -59,10 +59,10 @@ def parser() -> argparse.ArgumentParser:
 
 
 def processes(given: argparse.Namespace, left: list[str]) -> int:
-    """In how many processes pytest runs, each with servers of its own; 0: in the one that was started.
+    """The number of pytest's processes, each with its own servers; 0: only the process that was started.
 
-    All tests, or a selection of them by mark or name, run in as many as the machine bears. A file or folder runs in
-    one. `-n 3` and `-n 0` say otherwise.
+    All tests, or a selection by mark or name, run in as many processes as the machine can run. A file or folder runs in
+    one process. `-n 3` and `-n 0` choose another number.
     """
     if given.numprocesses is not None:
         return max(int(given.numprocesses), 0)
@@ -73,7 +73,7 @@ def processes(given: argparse.Namespace, left: list[str]) -> int:
 
 
 def chosen(given: argparse.Namespace) -> dict[str, str]:
-    """The variables by which the options reach pytest's processes."""
+    """The environment variables that pass the options to pytest's processes."""
     found = {"MQ_LOOP_SECONDS": str(min(machine.calibrate() for _ in range(machine.ROUNDS)))}
     if given.all:
         found["MQ_LONG"] = "1"

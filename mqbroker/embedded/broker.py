@@ -18,9 +18,9 @@ from mqbroker.embedded.supervisor import Supervisor
 from mqbroker.environment import extras
 from mqbroker.web import listener
 
-# The processes of a killed broker may still be ending.
+# Time for the processes of a killed broker to end.
 PATIENCE_SECONDS = 0.5
-# The order of the stop: callers, then the broker's processes, then the servers that those need.
+# The order of the stop: callers, then the broker's processes, then the servers that these processes need.
 CALLERS, WEB, WORKERS, VALKEY, POSTGRES = range(5)
 
 
@@ -47,18 +47,19 @@ class Broker:
         self.rocketmq_port = rocketmq_port
         self.supervisor = Supervisor(folder, interrupts, say)
         self._servers: Servers | None = None
-        # Kept from start to stop, so that no other program takes the port while the web process starts anew.
+        # Open from start to stop, so that no other program takes the port while the web process restarts.
         self._listening: socket.socket | None = None
 
     def start(self, api_key: str | None = None, reload: bool = False) -> Access:
-        """Returns when /readyz answers 200. That is waited for as long as the web process lives and PostgreSQL answers.
+        """Starts the broker; returns when /readyz answers 200. Waits as long as the web process lives and PostgreSQL
+        answers.
 
-        1. Listen on the port, which fails at once when it is taken; so does that of RocketMQ's clients.
+        1. Listen on the port, and on the port for RocketMQ's clients; a port that is taken fails at once.
         2. Start the private servers.
-        3. Prepare the database, and start the web process; in this order only if the code has changed since.
-        4. Start worker and beat, and keep the port for commands beside this one.
+        3. Prepare the database and start the web process; one after the other only if the code has changed.
+        4. Start worker and beat, and write the port to the data folder for other commands.
 
-        Raises CannotStart; `stop` is to be called then, too.
+        Raises CannotStart; the caller must call `stop` also in this case.
         """
         self._listening = self._listen()
         if self.rocketmq_port is not None and (reason := why_taken(self.rocketmq_port)):
@@ -76,7 +77,7 @@ class Broker:
         for child in self._servers.children():
             self.supervisor.watch(child, POSTGRES if child.name == "PostgreSQL" else VALKEY)
         access = self._prepare_and_serve(api_key, reload)
-        # Not earlier: on few cores they would delay the first answer.
+        # Worker and beat start last, because on few cores they would delay the first answer.
         self._work(reload)
         self.folder.keep_port("web", self.port)
         return access
@@ -126,7 +127,7 @@ class Broker:
         self.supervisor.run(until)
 
     def stop(self) -> None:
-        """Ends all processes in order, in about ten seconds at most."""
+        """Ends all processes in order, within about ten seconds."""
         self.interrupts.hold()
         if self._listening:
             # New connections are refused at once when the web process, which has the socket too, has ended.

@@ -6,7 +6,7 @@ from mqbroker.embedded.commands import ROOT
 from mqbroker.embedded.folder import DataFolder
 from mqbroker.embedded.servers.backing import Servers
 
-# For one machine and one user: a deployment has both off by default.
+# Settings for one machine and one user. A deployment has both off by default.
 EMBEDDED_DEFAULTS = {
     "MQBROKER_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8,::1/128",
     "MQBROKER_AUTO_CREATE_TOPICS": "true",
@@ -34,6 +34,6 @@ def embedded(folder: DataFolder, servers: Servers) -> dict[str, str]:
 def of_tests(folder: DataFolder, servers: Servers) -> dict[str, str]:
     """Variables of tests and benchmarks: private servers, and none of the caller's own settings."""
     settings = {name: value for name, value in common().items() if not name.startswith("MQBROKER_")}
-    # Hundreds of processes are started: what they import is compiled once.
+    # Tests start hundreds of processes, so compiled modules are kept and used again.
     settings.pop("PYTHONDONTWRITEBYTECODE", None)
     return settings | servers.urls() | {"MQBROKER_DATA_DIR": str(folder.path)}

@@ -36,7 +36,7 @@ class FolderUnusable(CannotStart):
 
 
 class ServerMissing(CannotStart):
-    """No binaries of a server are on this machine."""
+    """The binaries of a server are not on this machine."""
 
     code = "server_missing"
 
@@ -57,7 +57,7 @@ class ServerFailed(CannotStart):
 
 
 class CellsNotPrivate(CannotStart):
-    """Databases were to be made on a server that is not the private one."""
+    """`./mq` should create databases on a server that is not the private server."""
 
     code = "cells_not_private"
 
@@ -69,7 +69,7 @@ class CellsNotPrivate(CannotStart):
 
 
 class StandbyNotPrivate(CannotStart):
-    """A standby was to be made of a server that is not the private one."""
+    """`./mq` should make a standby of a server that is not the private server."""
 
     code = "standby_not_private"
 

@@ -13,7 +13,7 @@ from mqbroker.embedded.errors import FolderInUse, FolderUnusable
 from mqbroker.embedded.processes import leftovers
 from mqbroker.embedded.processes.child import wait_until
 
-# Above the usual services, below 32768 where the kernel takes ports for outgoing connections.
+# Above the ports of usual services, and below 32768, from where the kernel takes ports for outgoing connections.
 PORTS = range(20_000, 32_000)
 PATIENCE_SECONDS = 0.5
 
@@ -45,7 +45,7 @@ class DataFolder:
 
     @contextlib.contextmanager
     def claimed(self) -> Iterator[None]:
-        """Holds the folder for this process, and ends the processes that a killed one left running.
+        """Holds the folder for this process, and ends processes that a killed `./mq` has left running.
 
         Raises FolderInUse when another process holds it, FolderUnusable when it cannot be written.
         """
@@ -62,7 +62,7 @@ class DataFolder:
             self._release_lock()
 
     def is_claimed(self) -> bool:
-        """Whether some process holds the folder."""
+        """Whether a process holds the folder."""
         if not (self.path / "lock").exists():
             return False
         try:
@@ -119,7 +119,7 @@ class DataFolder:
         draft.replace(file)
 
     def port(self, name: str) -> int:
-        """The port kept for a server, or a free one that is kept from now on."""
+        """The port that is kept for a server; else a free port, which is kept from now on."""
         return self.kept_port(name) or self.choose_port(name)
 
     def kept_port(self, name: str) -> int | None:

@@ -1,7 +1,7 @@
 """The command `mqbroker` of the wheel, which keeps the tree of a checkout beside this module: there it is `./mq`.
 
-The wheel has this file as its only importable module, `mqbroker_command`, so that the rooms of the broker (`store`,
-`access`, …) hide no package of the same name in the environment that it is installed into. It imports nothing of them.
+The wheel has this file as its only importable module, `mqbroker_command`. So the broker's packages (`store`, `access`,
+…) do not hide packages of the same name in the environment of the installation. This module imports none of them.
 """
 
 import os
@@ -14,7 +14,7 @@ TREE = Path(__file__).resolve().parent / "tree"
 def main() -> None:
     """Runs `python -m mqbroker.embedded.cli` in the tree; paths are relative to the caller's folder.
 
-    A `PYTHONPATH` of the caller's is left out, as `./mq` does: its modules would hide those of the tree.
+    It ignores the caller's `PYTHONPATH`, as `./mq` does, because modules there could hide modules of the tree.
     """
     called_from = Path.cwd()
     os.environ["MQ_CALLED_FROM"] = str(called_from)

@@ -1,4 +1,4 @@
-"""Runs an installer of packages and prints a line a second: how long it has run, how far it is, what it does now.
+"""Runs an installer of packages, and prints a line per second with its time, its progress and its current work.
 
 `python installing.py <number of packages> <command> …`, by any Python, before a package is there. The installer's own
 lines are shown when it fails.
@@ -20,7 +20,7 @@ SHOWN_LINES = 40
 
 
 class Progress:
-    """What the lines of an installer say of its progress."""
+    """The progress of an installer, read from its lines."""
 
     def __init__(self, total: int) -> None:
         self.lines: list[str] = []
@@ -47,7 +47,7 @@ class Progress:
         self._work = package + (f", {size[1]}" if size else "")
 
     def line(self, seconds: float) -> str:
-        """What is printed after so many seconds."""
+        """The line to print after this number of seconds."""
         return f"mq: {seconds:.0f} s, {min(len(self._begun), self._total)} of {self._total} packages: {self._work}"
 
 

@@ -1,4 +1,4 @@
-"""Interrupts: Ctrl-C, SIGTERM and a closed terminal, which break off a start and wake a loop."""
+"""Interrupts: Ctrl-C, SIGTERM and a closed terminal, which interrupt a start and wake a loop."""
 
 import os
 import select
@@ -14,9 +14,9 @@ class Interrupted(BaseException):
 
 
 class Interrupts:
-    """While entered, signals are counted. They break off the running code until `hold` is called.
+    """A context that counts signals. Until `hold` is called, a signal interrupts the running code.
 
-    After that they only wake `wait`, as the end of a child does. For the main thread.
+    After `hold` a signal only wakes `wait`, as the end of a child does. For the main thread.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Interrupts:
         os.close(self._waker)
 
     def hold(self) -> None:
-        """From now on signals break nothing off and are only counted."""
+        """From now on signals are only counted, and interrupt no code."""
         self._held = True
 
     def wait(self, seconds: float) -> None:

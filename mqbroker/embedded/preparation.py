@@ -17,7 +17,7 @@ from mqbroker.embedded.waiting import Say, silence, wait
 
 @dataclass(frozen=True)
 class Access:
-    """The access that this start made, to be shown once. None: given by the user, or made by an earlier start."""
+    """The key and the password that this start made, to be shown once. None: from the user or an earlier start."""
 
     api_key: str | None = None
     console_user: str | None = None
@@ -25,7 +25,7 @@ class Access:
 
 
 def run(environment: Mapping[str, str], log: Path, api_key: str | None, cells: int = 1, say: Say = silence) -> Access:
-    """Migrates, makes API key and console user where they are missing, and databases of the server cells.
+    """Migrates the database, creates a missing API key and console user, and makes databases of the server cells.
 
     Raises ServerFailed with the last line of the log.
     """
@@ -57,23 +57,23 @@ def run(environment: Mapping[str, str], log: Path, api_key: str | None, cells: i
 
 
 class Joined:
-    """A note inside a private database's folder: how many cells its server has, and at which port they were added."""
+    """A note in a private database's folder: the number of cells of its server, and its port when they were added."""
 
     def __init__(self, database_folder: Path, port: int) -> None:
         self._file = database_folder / "cells"
         self._port = port
 
     def count(self, wanted: int | None) -> int:
-        """How many cells there are to be, the control included: as many as are wanted, and no fewer than there are."""
+        """The number of cells to have, with the control: the wanted number, but at least the existing number."""
         return max(self._noted()[0], wanted or 1)
 
     def is_complete(self, wanted: int | None) -> bool:
-        """Whether all of them have joined, under their URLs of now."""
+        """Whether all cells have joined with their current URLs."""
         noted, port = self._noted()
         return noted >= (wanted or 1) and port == self._port
 
     def keep(self, cells: int) -> None:
-        """Notes that so many have joined; nothing where there is the control alone."""
+        """Notes the number of cells that have joined. Without cells besides the control there is no note."""
         if cells > 1:
             self._file.write_text(f"{cells} {self._port}")
 
@@ -86,16 +86,16 @@ class Joined:
 
 
 class Memory:
-    """A note inside a private database's folder of the code that it was prepared for.
+    """A note in a private database's folder of the code for which the database was prepared.
 
-    It spares a start of Django, 1.5 s, to ask the database: half of the time of a second start.
+    It saves a start of Django that would read the database: 1.5 s, half of the time of a second start.
     """
 
     def __init__(self, database_folder: Path) -> None:
         self._file = database_folder / "prepared_for"
 
     def is_up_to_date(self) -> bool:
-        """Whether the migrations are those of the note."""
+        """Whether the note names the current migrations."""
         try:
             return self._file.read_text() == fingerprint()
         except FileNotFoundError:
@@ -105,7 +105,7 @@ class Memory:
         self._file.write_text(fingerprint())
 
     def forget(self) -> None:
-        """For a command that may change the tables."""
+        """Removes the note, before a command that may change the tables."""
         self._file.unlink(missing_ok=True)
 
 

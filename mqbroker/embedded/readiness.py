@@ -1,4 +1,4 @@
-"""How long a start waits for /readyz: as long as its web process lives and its database answers."""
+"""Waits for /readyz at a start, as long as the web process lives and the database answers."""
 
 import http.client
 import json
@@ -10,32 +10,33 @@ import psycopg
 
 from mqbroker.embedded.waiting import Announcer, Say
 
-# A process that ends so many times in a row does not start.
+# Deaths in a row after which the wait gives up on a process.
 DEATHS_AT_START = 3
 PROBE_SECONDS = 2
-# So often the database is asked by itself, beside /readyz.
+# Pause between two direct connections to the database, in addition to /readyz.
 ASK_SECONDS = 5
-# Of a database: no session was given for so long. A session takes milliseconds on a machine that is not busy.
+# Time without a database session after which the wait gives up. On an idle machine a session takes milliseconds.
 SILENT_SECONDS = 60
-# What /readyz says otherwise does not mend itself: tables of another version, or a server that loses commits.
+# Time after which the wait gives up on other reasons of /readyz, which do not mend themselves: tables of another
+# version, or a server that loses commits.
 STATED_SECONDS = 10
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What /readyz answered: 0 where nothing came in time."""
+    """The answer of /readyz; the status is 0 when no answer came in time."""
 
     status: int
     reasons: list[str] = field(default_factory=list)
 
     @property
     def blames_database(self) -> bool:
-        """Whether all that is wrong is that the database does not answer."""
+        """Whether the only problem is that the database does not answer."""
         return all("does not answer" in reason for reason in self.reasons)
 
 
 def probe(port: int) -> Probe:
-    """Asks /readyz on this machine."""
+    """Calls /readyz on this machine."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PROBE_SECONDS)
     try:
         connection.request("GET", "/readyz")
@@ -49,7 +50,7 @@ def probe(port: int) -> Probe:
 
 
 def answers(database_url: str) -> bool:
-    """Whether a server gives a session, or says why it gives none."""
+    """Whether a database server opens a session, or answers with a reason why not."""
     try:
         psycopg.connect(database_url, connect_timeout=PROBE_SECONDS).close()
     except psycopg.OperationalError as problem:
@@ -58,7 +59,7 @@ def answers(database_url: str) -> bool:
 
 
 class Readiness:
-    """One wait for /readyz. `failure` says why it is given up; it is empty as long as it is not."""
+    """One wait for /readyz. `failure` is the reason why the wait gave up; else it is empty."""
 
     def __init__(
         self,
@@ -81,7 +82,7 @@ class Readiness:
         self.failure = ""
 
     def is_settled(self) -> bool:
-        """Looks once; to be called until it is so."""
+        """Probes once; returns whether the wait is over. The caller repeats it until then."""
         found = probe(self._port)
         self.is_ready = found.status == 200
         if self._deaths() >= DEATHS_AT_START:
@@ -92,7 +93,7 @@ class Readiness:
         return self.is_ready or bool(self.failure)
 
     def _look(self, found: Probe) -> None:
-        """Decides whether anything can come of the wait: of a process that lives and a database that answers it can."""
+        """Decides whether to go on waiting: yes while the process lives and the database answers."""
         now = self._now()
         states = found.status != 0 and not (found.reasons and found.blames_database)
         self._stated_since = (self._stated_since or now) if states else None

@@ -13,11 +13,11 @@ from mqbroker.embedded.processes.child import Child
 
 FIRST_DELAY_SECONDS = 0.2
 MAX_DELAY_SECONDS = 10
-# A child that has lived so long was well: its next death is counted as the first.
+# After this time a child counts as healthy: its next death counts as the first.
 WELL_AFTER_SECONDS = 30
-# After a second Ctrl-C: still enough for PostgreSQL's usual flush.
+# Time to stop after a second Ctrl-C, which is enough for PostgreSQL's usual flush.
 IMPATIENT_SECONDS = 0.5
-# Logs are bounded without an event, so often.
+# Logs are shortened at least once in this time.
 LOG_PAUSE_SECONDS = 60
 
 
@@ -41,7 +41,7 @@ class Watched:
 
 @dataclass
 class Supervisor:
-    """The children of one data folder. Those of a lower stage are stopped before those of a higher one."""
+    """The children of one data folder. Children of a lower stage are stopped before children of a higher stage."""
 
     folder: DataFolder
     interrupts: Interrupts

@@ -1,6 +1,6 @@
-"""Waits that last as long as something can come of them: a machine that is short of CPU is slow, and nothing is wrong.
+"""Waits without a time limit, as long as they can succeed: a machine that is short of CPU is only slow.
 
-They say each 10 s what they wait for, because a start that says nothing looks as one that hangs.
+A wait prints every 10 s what it waits for, because a silent start looks like a start that hangs.
 """
 
 import contextlib
@@ -16,18 +16,18 @@ Say = Callable[[str], None]
 
 
 def say(sentence: str) -> None:
-    """Says it on the terminal, beside what a command prints."""
-    # The broker may outlive the terminal or the pipe that it was started in.
+    """Prints a sentence on the terminal, in addition to the command's output."""
+    # The broker may run longer than the terminal or the pipe in which it was started.
     with contextlib.suppress(OSError):
         print(f"mq: {sentence}", file=sys.stderr, flush=True)
 
 
 def silence(sentence: str) -> None:
-    """Says nothing: for tests and benchmarks, whose output is their own."""
+    """Prints nothing; for tests and benchmarks, which have their own output."""
 
 
 class Announcer:
-    """Says what is waited for, SAY_SECONDS after the wait has begun and each SAY_SECONDS from then on."""
+    """Prints what a wait waits for, every SAY_SECONDS."""
 
     def __init__(self, say: Say, now: Callable[[], float] = time.monotonic) -> None:
         self._say = say
@@ -36,7 +36,7 @@ class Announcer:
         self._said = self._began
 
     def still(self, what: str) -> None:
-        """To be called again and again during the wait."""
+        """Call it repeatedly during the wait."""
         now = self._now()
         if now - self._said >= SAY_SECONDS:
             self._said = now
@@ -44,13 +44,13 @@ class Announcer:
 
 
 def busy() -> str:
-    """That the machine is busy, where more processes want to run than it has processors."""
+    """A remark that the machine is busy, when more processes want to run than it has processors; else empty."""
     load, processors = os.getloadavg()[0], os.cpu_count() or 1
     return f"; the machine is busy, its load is {load:.0f} on {processors} processors" if load > processors else ""
 
 
 def wait(is_over: Callable[[], bool], what: str, say: Say) -> None:
-    """Polls until something is so, which has to include that it cannot become so any more."""
+    """Polls until `is_over` holds. `is_over` must also hold when the wait can no longer succeed."""
     announcer = Announcer(say)
     while not is_over():
         announcer.still(what)

@@ -1,4 +1,4 @@
-"""Runs the benchmarks on a PostgreSQL and a Valkey of their own."""
+"""Runs the benchmarks on their own PostgreSQL and Valkey."""
 
 import argparse
 

@@ -1,8 +1,8 @@
-"""The yardstick: what PostgreSQL itself can do here, by raw SQL on one connection, without any code of the broker.
+"""The yardstick: the rate of PostgreSQL itself, by raw SQL on one connection, without any code of the broker.
 
-It keeps what a broker cannot do without: a log, entries at dense offsets, half messages, operations, and the indexes
-that find them. 200 requests are one durable transaction, and one pipeline of libpq, so that no statement waits for the
-answer of the one before. Its figures move with the machine: what is printed of the broker is the ratio to them.
+It writes the rows that any broker needs: a log, entries at dense offsets, half messages, operations, and the indexes
+that find them. 200 requests are one durable transaction and one pipeline of libpq, so that no statement waits for the
+answer to an earlier one. The figures depend on the machine, so the benchmarks print the broker's ratio to them.
 """
 
 import contextlib

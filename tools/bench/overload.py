@@ -1,7 +1,7 @@
-"""Overload: requests at twice the rate that a web process manages; what is stored, and how soon the rest is refused.
+"""Overload: sends requests at twice the capacity of a web process, and measures stored and refused requests.
 
-The broker and its PostgreSQL have one half of the cores, the load has the other: what offers twice as much must not
-take the CPU from what is measured. The load's own share is printed.
+The broker and its PostgreSQL have one half of the cores, the load has the other half: the load must not take CPU from
+the measured processes. The load's own share of CPU is printed.
 """
 
 import asyncio

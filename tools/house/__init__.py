@@ -1,1 +1,1 @@
-"""What holds the house to its limits: figures, budgets."""
+"""The limits of the code: figures and budgets of lines."""

@@ -6,7 +6,7 @@ from tools.house import figures
 
 
 class Budget(NamedTuple):
-    """A part of the product: its folders and files, those of another part within them, and its most lines."""
+    """A part of the product: its folders and files, files within them that do not count, and its maximum of lines."""
 
     folders: tuple[str, ...]
     without: tuple[str, ...]

@@ -38,7 +38,7 @@ WRITE_AND_RECEIVE = (
 )
 # The control plane has its own.
 APART = "mqbroker/api/control"
-# A run of as many lines that stands in a second file is a duplicate.
+# A run of this number of lines that is also in a second file is a duplicate.
 DUPLICATE_LINES = 6
 # How a file begins that a script writes.
 GENERATED = "# Generated"
@@ -138,7 +138,7 @@ def duplicates() -> int:
 
 
 def total(parts: list[Part]) -> int:
-    """The lines of all of these."""
+    """The sum of the lines of these parts."""
     return sum(part.lines for part in parts)
 
 

@@ -141,7 +141,7 @@ class Table:
         )
 
     def set_apart(self, transaction_id: UUID, reason: str) -> bool:
-        """Notes why the broker refuses kept messages, which are not sent again; returns whether it is the first note."""
+        """Notes why the broker refuses kept messages, which are not sent again; whether this is the first note."""
         # PostgreSQL's texts have no NUL, and no driver's half of a surrogate.
         text = in_utf8(reason).replace("\x00", r"\x00")
         return self.session.write(_SET_APART, {"transaction_id": str(transaction_id), "reason": text}) > 0

@@ -1,4 +1,4 @@
-"""The broker that a command works beside: the one that is named, or the one that runs on the data folder."""
+"""Finds the running broker for a command: the broker that the options name, or the data folder's broker."""
 
 import argparse
 
@@ -8,14 +8,14 @@ from mqbroker.embedded.folder import DataFolder
 
 
 def add_arguments(parser: argparse.ArgumentParser, scopes: str) -> None:
-    """The options that name it, and its key."""
+    """Adds the options for the broker's URL and key."""
     parser.add_argument("--broker", metavar="URL", help="of a running broker; needs --api-key")
     options.add_api_key(parser, f"that the broker knows, {scopes}")
     options.add_data_folder(parser)
 
 
 def broker(parser: argparse.ArgumentParser, given: argparse.Namespace) -> tuple[str, str] | None:
-    """URL and key of the broker; None where none is named and none runs on the data folder."""
+    """URL and key of the broker; None when no broker is named and none runs on the data folder."""
     if given.broker and not given.api_key:
         parser.error("--broker needs --api-key: the key that this broker knows.")
     if given.broker:

@@ -1,4 +1,4 @@
-"""Lists, adds, opens, repairs, splits and removes the cells of the data folder's broker, and runs standbys of them."""
+"""Lists, adds, opens, repairs, splits and removes cells of the data folder's broker, and runs standbys of cells."""
 
 import argparse
 import os
@@ -49,7 +49,7 @@ def standby(words: list[str]) -> int:
 
 
 def _database_of(folder: DataFolder, cell: str) -> str:
-    """The database of a cell at the private server, which may promote its standbys from now on."""
+    """The database of a cell at the private server; from now on the broker's role may promote its standbys."""
     server = Server(folder.path)
     own = server.url.rpartition("/")[2]
     name = own if cell == CONTROL else f"{own}_{cell}"
@@ -65,7 +65,7 @@ def _database_of(folder: DataFolder, cell: str) -> str:
 
 
 def _run(server: Standby, name: str, cell: str) -> None:
-    """Copies it where it is not there yet, starts it, says how it is used, and waits for a signal or its end."""
+    """Copies the standby unless it exists, starts it, prints how to use it, and waits for a signal or its end."""
     with server.folder.claimed(), Interrupts() as interrupts:
         try:
             if not server.is_copied:

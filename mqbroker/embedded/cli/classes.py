@@ -1,4 +1,4 @@
-"""Has Java keep the classes of Spark, once in each environment: its further starts take half of their time."""
+"""Makes an archive of Spark's Java classes, once per environment: later starts of Spark take half the time."""
 
 import sys
 from pathlib import Path
@@ -13,7 +13,7 @@ KILLED = 128
 
 
 def keep_once() -> None:
-    """An attempt that failed has said why, and the next start makes another: Spark starts without the classes, too."""
+    """Makes the archive. A failed attempt prints its reason, and the next start tries again; Spark starts anyway."""
     stamp = STAMPS / "classes"
     if not STAMPS.exists() or stamp.exists():
         return

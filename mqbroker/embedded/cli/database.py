@@ -16,7 +16,7 @@ from mqbroker.embedded.waiting import say
 
 @contextlib.contextmanager
 def of(folder: DataFolder) -> Iterator[dict[str, str]]:
-    """The environment of commands on the folder's database; a server that had to be started ends with them."""
+    """The environment of commands on the folder's database. A server that this starts is stopped after the block."""
     folder.make()
     # Valkey is not started: without it a command loses nothing.
     servers = Servers(folder, os.environ)
@@ -33,7 +33,7 @@ def of(folder: DataFolder) -> Iterator[dict[str, str]]:
 
 @contextlib.contextmanager
 def started(server: Server, folder: DataFolder) -> Iterator[None]:
-    """Runs the folder's PostgreSQL meanwhile, recorded for a next start in case this process is killed."""
+    """Runs the folder's PostgreSQL within the block. It is recorded, so that the next start ends it after a kill."""
     with Interrupts():
         try:
             server.start(say)

@@ -1,4 +1,4 @@
-"""Says what is out of order at the data folder's broker, why, and what mends it."""
+"""Prints the findings about the data folder's broker, with their reasons and how to mend them."""
 
 from mqbroker.embedded.cli import manage
 

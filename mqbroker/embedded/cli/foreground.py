@@ -12,9 +12,9 @@ WAIT_SECONDS = 1.0
 
 
 class Signals:
-    """Signals during a command: Ctrl-C reaches it from the terminal, SIGTERM and SIGHUP are forwarded to it.
+    """Signals during a command: the terminal sends Ctrl-C to the command, and this process forwards SIGTERM and SIGHUP.
 
-    Handlers are set before the command starts: it may run, print and cause a signal before this process runs again.
+    Handlers are set before the command starts, because a signal may come before this process runs again.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Signals:
                 signal.signal(number, handler)
 
     def hand_on_to(self, process: subprocess.Popen[bytes]) -> None:
-        """Forwards to this process from now on, and the signals that came before."""
+        """Forwards signals to this process from now on, also signals that came before."""
         self._process = process
         while self._waiting:
             process.send_signal(self._waiting.pop())
@@ -57,7 +57,7 @@ def run(command: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _exit_status(process: subprocess.Popen[bytes]) -> int:
-    """A signal just before a wait does not interrupt it, and its handler would run after it: so no wait is long."""
+    """The exit status. Waits in short steps, because the handler of a signal just before a wait runs only after it."""
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
             return process.wait(WAIT_SECONDS)

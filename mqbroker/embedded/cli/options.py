@@ -82,7 +82,7 @@ def spark_words(given: argparse.Namespace) -> list[str]:
 
 
 def add_api_key(parser: argparse.ArgumentParser, meaning: str) -> None:
-    """Also from the environment, because every user of the machine can read arguments."""
+    """Adds the option for an API key, which may also come from the environment: arguments are visible to all users."""
     parser.add_argument(
         "--api-key",
         metavar="KEY",
@@ -92,6 +92,6 @@ def add_api_key(parser: argparse.ArgumentParser, meaning: str) -> None:
 
 
 def asks_for_help(words: list[str]) -> bool:
-    """For commands whose options belong to another program, which may not be installed yet."""
+    """Whether the words ask for help; for commands whose options belong to a program that may not be installed yet."""
     own = words[: words.index("--")] if "--" in words else words
     return not {"-h", "--help"}.isdisjoint(own)

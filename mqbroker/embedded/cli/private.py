@@ -15,9 +15,9 @@ from mqbroker.embedded.interrupts import Interrupts
 from mqbroker.embedded.servers import plain, postgres
 from mqbroker.embedded.servers.backing import Servers
 
-# Linux mounts a file system here that is all in memory.
+# Linux mounts a file system in memory here.
 MEMORY = Path("/dev/shm")  # noqa: S108  # what lies there has a name that no other process can foresee
-# Several times what the servers of one process of the tests were seen to hold.
+# Several times the memory that the servers of one test process were seen to use.
 MEMORY_BYTES_EACH = 1024 * 1024 * 1024
 PREFIX = "mqbroker-"
 # A folder that was just made may not be claimed yet.
@@ -43,9 +43,9 @@ def servers() -> Iterator[dict[str, str]]:
 
 
 def memory(count: int) -> Path | None:
-    """Where the folders of so many environments lie in memory; None where there is too little of it.
+    """A place in memory for the folders of `count` environments; None if there is too little memory.
 
-    What a kill -9 has left there is removed first: it would be kept until the machine starts again.
+    It first removes folders that a killed run has left there, which would stay until the machine starts again.
     """
     try:
         for left in MEMORY.glob(f"{PREFIX}*"):
@@ -74,7 +74,7 @@ def several(count: int, place: Path | None = None) -> Iterator[list[dict[str, st
                 both.start()
             yield [environment.of_tests(each, both) for each, both in zip(made, started, strict=True)]
         finally:
-            # A second signal must not break off the stop: a server would be killed after its folder is gone.
+            # A second signal must not interrupt the stop: a server would be killed after its folder is removed.
             interrupts.hold()
             for both in started:
                 both.stop()

@@ -27,7 +27,7 @@ def shown(setting: env.Setting) -> str:
     """Lines of a shell or an env file, which accept the output as input."""
     about = [*textwrap.wrap(setting.meaning, 110), f"Default: {shlex.quote(setting.default)}"]
     assignment = f"{setting.name}={shlex.quote(setting.value)}"
-    # Secrets are not printed, and no placeholder either: an env file would set it.
+    # Neither a secret nor a placeholder is printed, because an env file would set the placeholder.
     if setting.value and any(word in setting.name for word in SECRET_WORDS):
         assignment = f"# {setting.name} is set, and its value is kept secret."
     return "\n".join([*(f"# {line}" for line in about), assignment, ""])

@@ -1,4 +1,4 @@
-"""One child process: with a session and a log of its own, ended with its whole process group."""
+"""One child process, with its own session and log; it is ended together with its process group."""
 
 import contextlib
 import os
@@ -17,8 +17,8 @@ POLL_SECONDS = 0.02
 class Child:
     """A process that ends with this one, also when this one is killed.
 
-    It has a session of its own, so that Ctrl-C in a terminal reaches the supervisor only, which ends its children in
-    order. It inherits the open `files`.
+    It has its own session, so that Ctrl-C in a terminal reaches only the supervisor, which ends its children in order.
+    It inherits the open `files`.
     """
 
     def __init__(
@@ -75,13 +75,13 @@ class Child:
         self.started_at = time.monotonic()
 
     def is_running(self) -> bool:
-        """False once the process has ended; the rest of its group is then ended too."""
+        """Whether the process runs. After its end the rest of its group is ended, too."""
         if self._process is None or self._process.returncode is not None:
             return False
         if hasattr(os, "waitid"):
             if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
                 return True
-            # Until it is waited for, its id cannot belong to another group.
+            # Before the wait for the process, its id cannot belong to another group.
             self.send_to_group(signal.SIGKILL)
         return self._process.poll() is None
 
@@ -96,7 +96,7 @@ class Child:
             os.killpg(self.pid, number)
 
     def ask_to_stop(self) -> None:
-        """Sends the stop signal, which the process may take `stop_seconds` for."""
+        """Sends the stop signal; the process has `stop_seconds` to end."""
         self.send(self.stop_signal)
 
     def wait(self, seconds: float) -> bool:
@@ -116,9 +116,9 @@ class Child:
             self.kill()
 
     def bound_log(self) -> None:
-        """Moves the last LOG_MAX_BYTES of a longer log aside. The process has its log open, so they are copied and the
-        file is emptied; what was written before them is lost. A copy up to the end of the file would never end where
-        the process writes faster than that.
+        """Copies the last LOG_MAX_BYTES of a longer log to another file and empties the log, which the process holds
+        open. Earlier lines are lost. The copy has a fixed length: a copy to the end of the file might never end while
+        the process writes.
         """
         with contextlib.suppress(FileNotFoundError):
             size = self.log.stat().st_size

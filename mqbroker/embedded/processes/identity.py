@@ -11,7 +11,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def of(pid: int) -> str | None:
-    """A text that no other process with this id has, before or later; None when the process has ended."""
+    """A text that differs for each process that ever has this id; None when the process has ended."""
     with contextlib.suppress(psutil.NoSuchProcess, OSError):
         process = psutil.Process(pid)
         if process.status() not in ENDED:

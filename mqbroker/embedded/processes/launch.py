@@ -28,11 +28,11 @@ def check(result: int) -> None:
 
 
 def stay() -> None:
-    """The caller's own user."""
+    """Keeps the caller's user."""
 
 
 def enter_namespace() -> None:
-    """A user namespace: unprivileged inside, root outside, so that root's files and folders stay open."""
+    """Enters a user namespace: the user is unprivileged inside and root outside, so root's files stay accessible."""
     check(libc.unshare(CLONE_NEWUSER))
     mapping = f"{UNPRIVILEGED_USER} 0 1"
     for name, line in (("setgroups", "deny"), ("uid_map", mapping), ("gid_map", mapping)):
@@ -41,7 +41,7 @@ def enter_namespace() -> None:
 
 
 def drop_privileges() -> None:
-    """The unprivileged user, with the right to pass closed folders such as /root where the kernel allows to keep it."""
+    """Becomes the unprivileged user; keeps, if the kernel allows it, the right to pass closed folders such as /root."""
     os.setgroups([])
     os.setgid(UNPRIVILEGED_USER)
     # Without this bit access(2) does not count capabilities, and initdb, which asks it, finds no postgres.

@@ -1,4 +1,4 @@
-"""The two servers behind the broker: private ones, or external ones that the user names."""
+"""The two servers of the broker: private servers, or external servers that the user names."""
 
 from collections.abc import Mapping
 
@@ -19,24 +19,24 @@ class Servers:
         self.valkey = None if given.get("REDIS_URL") else valkey.Server(folder.path)
 
     def prepare(self) -> None:
-        """Makes the files of PostgreSQL, which takes longest of a first start. Raises CannotStart."""
+        """Makes the files of PostgreSQL, the longest step of a first start. Raises CannotStart."""
         if self.postgres:
             self.postgres.prepare()
 
     def prepare_as(self, other: "Servers") -> None:
-        """The same by a copy of what another one has prepared and not started. Raises CannotStart."""
+        """As `prepare`, by copying the files of other servers that are prepared and not started. Raises CannotStart."""
         if self.postgres and other.postgres:
             self.postgres.prepare_as(other.postgres)
 
     def start(self, say: Say = silence) -> None:
-        """Returns when both answer, however long that takes them. Raises CannotStart."""
+        """Starts both servers; returns when both answer, without a time limit. Raises CannotStart."""
         if self.postgres:
             self.postgres.start(say)
         if self.valkey:
             self.valkey.start(say)
 
     def stop(self) -> None:
-        """Ends PostgreSQL last."""
+        """Stops both servers, PostgreSQL last."""
         for child in reversed(self.children()):
             child.stop()
 

@@ -47,7 +47,7 @@ def system_folders() -> list[Path]:
 
 
 def major_version(folder: Path) -> int:
-    """0 when the folder has no PostgreSQL that runs here."""
+    """The major version of PostgreSQL in this folder; 0 when the folder has no PostgreSQL that runs here."""
     with contextlib.suppress(OSError):
         shown = subprocess.run([folder / "postgres", "--version"], capture_output=True, text=True)
         if match := re.search(r"\b(\d+)[.\d]*", shown.stdout):
@@ -62,7 +62,7 @@ def way_to_run(binaries: Path, data_folder: Path) -> str:
     """
     if os.geteuid() != 0:
         return "stay"
-    # With --show initdb refuses root, checks its postgres and its templates, and makes nothing.
+    # With --show, initdb refuses root and checks its files, but makes nothing.
     probe = '"$0" --show -D "$1/postgres" && test -x "$1"'
     for way in ("namespace", "unprivileged"):
         words = launch.command(way, signal.SIGKILL, "sh", "-c", probe, str(binaries / "initdb"), str(data_folder))

@@ -1,4 +1,4 @@
-"""A PostgreSQL as `initdb` makes it, for tests and benchmarks: that of a deployer who has set nothing."""
+"""A PostgreSQL with the defaults of `initdb`, for tests and benchmarks: a deployment without any settings."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ LOCALE = "C.UTF-8"
 
 
 class Plain(postgres.Server):
-    """A server with `initdb`'s own configuration: what differs is the port, and that it has no socket file."""
+    """A server with the configuration of `initdb`, except the port and the socket file, which it does not have."""
 
     settings: ClassVar = {"unix_socket_directories": ""}
     cluster = (f"--locale={LOCALE}",)
@@ -24,5 +24,5 @@ class Plain(postgres.Server):
 
 
 def is_wished() -> bool:
-    """Whether tests and benchmarks are to run on such a server."""
+    """Whether tests and benchmarks shall run on a server with the defaults of `initdb`."""
     return bool(os.environ.get(VARIABLE))

@@ -18,11 +18,11 @@ from mqbroker.embedded.processes.child import Child, wait_until
 from mqbroker.embedded.servers import binaries
 from mqbroker.embedded.waiting import Say, silence, wait
 
-# For what a killed start has left to end.
+# Time for processes of a killed start to end.
 ENDING_SECONDS = 60
-# After that it is killed. Nothing that was committed is lost: the next start recovers it.
+# After this time the server is killed. No commit is lost: the next start recovers the database.
 STOP_SECONDS = 5
-# Passing reasons of a failed start: backends of a killed postmaster, or another program on the port.
+# Reasons of a failed start that pass by themselves: backends of a killed postmaster, or another program on the port.
 PASSING = ("shared memory block", "could not bind", "lock file")
 
 SETTINGS = {
@@ -110,7 +110,7 @@ class Server:
         return self._child
 
     def start(self, say: Say = silence) -> None:
-        """Makes the database at the first start; returns when connections are accepted, however long that takes.
+        """Makes the database at the first start; returns when the server accepts connections, without a time limit.
 
         Raises ServerFailed with PostgreSQL's own reason.
         """
@@ -136,7 +136,7 @@ class Server:
             self._child = None
 
     def prepare_as(self, other: "Server") -> None:
-        """The same with the files and the password of one that has not started: making them takes 0.4 s of CPU."""
+        """As `prepare`, by copying another unstarted server's files and password: making them takes 0.4 s of CPU."""
         self.folder.keep_secret("postgres", other.folder.secret("postgres"))
         shutil.copytree(other.data, self.data)
         self.prepare()
@@ -180,7 +180,7 @@ class Server:
         ]
 
     def _make(self) -> None:
-        """initdb beside the final place, then a rename: a start killed in the middle leaves no half database."""
+        """Runs initdb in a temporary folder, then renames it, so that a killed start leaves no incomplete database."""
         draft, password_file = self.data.with_suffix(".new"), self.data.with_suffix(".password")
         # The initdb of a killed start may still write there.
         wait_until(lambda: removed(draft), ENDING_SECONDS)
@@ -210,11 +210,11 @@ class Server:
             raise ServerFailed("PostgreSQL", f"{program} ended with exit code {done.returncode}", log)
 
     def _own(self, path: Path) -> None:
-        """Gives files to the user that PostgreSQL runs as, which may differ from an earlier start's."""
+        """Makes the files the property of PostgreSQL's user, which may differ from the user of an earlier start."""
         owner = launch.UNPRIVILEGED_USER if self.way == "unprivileged" else os.geteuid()
         if os.geteuid() != 0 or path.stat().st_uid == owner:
             return
-        # The top comes last: an interrupted change is then done again.
+        # The top folder is changed last, so that an interrupted change is repeated.
         for file in sorted(path.rglob("*"), reverse=True):
             os.chown(file, owner, owner, follow_symlinks=False)
         os.chown(path, owner, owner)
@@ -237,12 +237,12 @@ class Server:
 
 
 def environment() -> dict[str, str]:
-    """The caller's, without what libpq and PostgreSQL would read out of it."""
+    """The caller's environment, without variables that libpq and PostgreSQL read."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))}
     return kept | {"LC_ALL": "C"}
 
 
 def removed(folder: Path) -> bool:
-    """Whether nothing is left of a folder, which is deleted as far as possible."""
+    """Deletes a folder as far as possible; returns whether nothing is left of it."""
     shutil.rmtree(folder, ignore_errors=True)
     return not folder.exists()

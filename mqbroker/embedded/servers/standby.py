@@ -10,13 +10,13 @@ from mqbroker.embedded.processes import launch
 from mqbroker.embedded.servers import postgres
 
 NAME = "standby"
-# pg_ctl's own limit is a minute, also where the server is at work on what it has received.
+# pg_ctl's own limit is only a minute, even while the server still replays WAL that it has received.
 PROMOTED_SECONDS = "86400"
 GRANT = "GRANT EXECUTE ON FUNCTION pg_promote TO mqbroker"
 
 
 class Standby(postgres.Server):
-    """A copy of a running server in a folder of its own, with the same passwords. It follows until it is promoted."""
+    """A copy of a running server in its own folder, with the same passwords. It follows the server until promotion."""
 
     def __init__(self, primary: postgres.Server, folder: Path) -> None:
         super().__init__(folder)
@@ -25,11 +25,11 @@ class Standby(postgres.Server):
 
     @property
     def is_copied(self) -> bool:
-        """Whether the base back-up was taken whole."""
+        """Whether the base back-up is complete."""
         return (self.data / "PG_VERSION").exists()
 
     def copy(self) -> None:
-        """Takes the base back-up, beside its place and then renamed. Raises ServerFailed."""
+        """Takes the base back-up in a temporary folder, then renames the folder. Raises ServerFailed."""
         draft = self.data.with_suffix(".new")
         postgres.removed(draft)
         draft.mkdir(mode=0o700)
@@ -48,7 +48,7 @@ class Standby(postgres.Server):
         draft.rename(self.data)
 
     def is_ready(self) -> bool:
-        """As of any server; one that follows says so instead."""
+        """Whether the process file says `ready`, or `standby` while the server follows."""
         if super().is_ready():
             return True
         lines = (
@@ -58,11 +58,11 @@ class Standby(postgres.Server):
 
     @property
     def follows(self) -> bool:
-        """Whether it was not promoted yet."""
+        """Whether the standby follows its server, because it was not promoted yet."""
         return (self.data / "standby.signal").exists()
 
     def promote(self) -> None:
-        """Has it take the primary's place; returns when it accepts writes. Raises ServerFailed."""
+        """Promotes the standby; returns when it accepts writes. Raises ServerFailed."""
         # It ends by itself where the server does.
         self._run("pg_ctl", "promote", "--timeout", PROMOTED_SECONDS, "-D", str(self.data))
 

@@ -61,8 +61,8 @@ class Server:
         return self.child.pid
 
     def start(self, say: Say = silence) -> None:
-        """Returns when commands are answered, however long that takes. An append-only file that cannot be read is put
-        aside: no message depends on it.
+        """Starts the server; returns when it answers commands, without a time limit. An unreadable append-only file is
+        moved aside, because no message depends on it.
 
         Raises ServerFailed.
         """
