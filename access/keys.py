@@ -35,7 +35,7 @@ LIMITS = tuple(
     fields.Whole(name, label, help=meaning, unset="no limit", least=1, most=most)
     for name, label, meaning, most in (
         ("messages_per_second", "Messages per second", "Messages that the key may send at each web process", 10**9),
-        ("bytes_per_second", "Bytes per second", "Bytes of the key's requests at each web process", 10**12),
+        ("bytes_per_second", "Bytes per second", "Bytes of its requests with messages at each web process", 10**12),
         ("max_undecided", "Max undecided", "Undecided transactions of the key, in the whole broker", 10**9),
     )
 )

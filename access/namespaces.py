@@ -27,7 +27,7 @@ FIELDS = fields.of(
             (
                 "bytes_per_second",
                 "Bytes per second",
-                "Bytes of the requests of all keys of the namespace together at each web process",
+                "Bytes of requests with messages, of all keys of the namespace, at each web process",
                 10**12,
             ),
             (

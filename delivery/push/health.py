@@ -1,4 +1,4 @@
-"""The health of subscriptions for operators: the health that the topic's cell has, which calls the server."""
+"""The health of subscriptions for operators, read in the cell of the topic, from which the server is called."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,7 +32,7 @@ def ailing(count: int, namespace: str | None = None) -> Sequence[Subscription]:
 
 
 def show(rows: Sequence[Subscription]) -> Sequence[Subscription]:
-    """Subscriptions with the health in their topics' cells; without it where the cell does not answer."""
+    """Subscriptions with the health in their topics' cells; a cell that does not answer is left out."""
     if runtime.several and rows:
         cell_of = dict(Topic.objects.filter(name__in={row.topic_name for row in rows}).values_list("name", "cell_id"))
         with cells.leaving_out():
@@ -43,7 +43,7 @@ def show(rows: Sequence[Subscription]) -> Sequence[Subscription]:
 
 
 def of_one(subscription: Subscription) -> Subscription:
-    """The subscription with the health in its topic's cell, which calls the server. Raises CellAway."""
+    """The subscription with the health in its topic's cell, from which the server is called. Raises CellAway."""
     if (topic := topic_registry.named(subscription.topic_name) if runtime.several else None) and topic.cell_id:
         _set_health(subscription, cells.at(topic.cell_id, lambda: _of_cell([subscription.id])))
     return subscription
