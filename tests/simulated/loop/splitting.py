@@ -1,7 +1,7 @@
 """The split of a cell beside processes that write: their map may be old, and a process may be stopped at any await.
 
-The steps of the move are those of `console/cells/moving.py` in their order, made by the world around the process. What must
-not happen: a message is written to the cell that its topic has left, and acknowledged.
+The steps of the move are those of `console/cells/moving.py` in their order, made by the world around the process. What
+must not happen: a message is written to the cell that its topic has left, and acknowledged.
 """
 
 import asyncio
