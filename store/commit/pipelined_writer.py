@@ -59,10 +59,8 @@ class PipelinedWriter:
     def hand_in(self, operation: Operation[Any], settled: Settled | None = None, *, at_once: bool = False) -> None:
         """Has an operation written. After the commit its future is done, or `settled` is called instead.
 
-        Then the operation has a result, or none if the batch left it out. The problem is SystemBusy when the database
-        is away (nothing was stored), OutcomeUnknown when the connection broke during the commit. With `at_once` a batch
-        may leave in this turn of the event loop; without it the batch waits for more operations of this turn, such as
-        those of a bulk. Raises SystemBusy when too much waits; the operation does not keep `settled` then.
+        It has a result then, none if the batch left it out, or SystemBusy (nothing was stored) or OutcomeUnknown. With
+        `at_once` the batch may leave before this turn ends. Raises SystemBusy, without `settled`, if too much waits.
         """
         self.waiting.add(operation)
         operation.settled = settled

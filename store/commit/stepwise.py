@@ -46,11 +46,9 @@ class StepwiseWriter:
         self._silence = Silence()
 
     async def write(self, operation: Operation[Result], note: Note | None = None) -> Result:
-        """Has an operation written. Returns its result after the commit.
+        """Has an operation written, and the row of `note` with the operation or its refusal. Returns the result.
 
-        The row of a `note` is committed with the operation, or with its refusal. Raises the operation's refusal;
-        SystemBusy when too much waits or the database is away (nothing was stored); OutcomeUnknown when the connection
-        broke during the commit.
+        Raises the refusal; SystemBusy: nothing was stored; OutcomeUnknown: the connection broke during the commit.
         """
         pending = self._waiting.add(operation, note)
         self._wake.set()

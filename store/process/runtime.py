@@ -44,8 +44,7 @@ class Runtime:
         self.is_closing = False
         # All cells by id, this one included. The runtime of another cell than the control has only itself.
         self.cells: dict[int, Runtime] = {cell: self}
-        # Only set for the control: starts a cell's work, ends a cell that is left, reads why a cell is fenced, and
-        # opens a session.
+        # Only set for the control: starts, ends and explains a cell, and opens its sessions.
         self.begins: Callable[[Runtime], None] | None = None
         self.ends: Callable[[Runtime], None] | None = None
         self.explain: Callable[[Any, Runtime], Awaitable[str]] | None = None

@@ -1,10 +1,10 @@
 """The reference of the API in docs/ is the one that the code has."""
 
-from tools import api_page
+from tools.generate import api_page
 
 
 def test_the_page_is_that_of_the_code() -> None:
-    assert api_page.PAGE.read_text(encoding="utf-8") == api_page.page(), "run .venv/bin/python -m tools.api_page"
+    assert api_page.PAGE.read_text(encoding="utf-8") == api_page.page(), "run python -m tools.generate.api_page"
 
 
 def test_each_operation_has_its_request_and_its_answer() -> None:

@@ -2,7 +2,7 @@
 
 from mqbroker.rocketmq import service
 from mqbroker.rocketmq.protocol import service_pb2
-from tools import protocol
+from tools.generate import protocol
 
 UNIMPLEMENTED = {"PullMessage", "UpdateOffset", "GetOffset", "QueryOffset", "SyncLiteSubscription"}
 

@@ -21,7 +21,7 @@ from store.messages.accept import Accepted
 from store.naming.topics import TopicFacts
 from tests.broker import databases
 from tests.house.sources import ROOT
-from tools import of_one
+from tools.generate import of_one
 from transactions.operations import packed
 
 KEY, OTHER_KEY, UNKNOWN = bytes(15) + b"\1", bytes(15) + b"\2", bytes(15) + b"\3"

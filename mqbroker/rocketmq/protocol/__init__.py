@@ -1,1 +1,1 @@
-"""The definition of RocketMQ's gRPC protocol, and the Python that `tools.protocol` makes of it."""
+"""The definition of RocketMQ's gRPC protocol, and the Python that `tools.generate.protocol` makes of it."""

@@ -45,7 +45,7 @@ WITH stored AS (
     INSERT INTO half_message
     SELECT (jsonb_populate_record(h, jsonb_build_object(
         'transaction_id', %(id)s::uuid, 'log_offset', s.log_offset, 'message_id', s.message_id,
-        'discarded_at', %(discarded_at)s::timestamptz, 'line', 0
+        'discarded_at', %(discarded_at)s::timestamptz, 'line', 0, 'exhausted', true
     ))).*
     FROM half_message AS h, stored AS s WHERE h.transaction_id = %(first)s
 )
@@ -70,6 +70,8 @@ class Model:
 
     def __init__(self, state: str) -> None:
         self.state, self.checks, self.history = state, 0, [] if state == "PREPARED" else ["DISCARD 0"]
+        # A worker has found that the transaction has had its checks.
+        self.exhausted = True
 
     def end(self, decision: str, *, discarded: bool = False) -> str:
         if self.state in STATES.values():
@@ -83,10 +85,11 @@ class Model:
     def check(self) -> bool:
         if self.state == "PREPARED":
             self.checks += 1
+            self.exhausted = False
         return True
 
     def discard(self) -> int:
-        if self.state != "PREPARED":
+        if self.state != "PREPARED" or not self.exhausted:
             return 0
         self.state = "DISCARDED"
         self.history.append(f"DISCARD {self.checks}")
@@ -95,7 +98,7 @@ class Model:
     def resume(self) -> str:
         if self.state != "DISCARDED":
             return "transaction_not_found" if self.state == "PREPARED" else "transaction_ended"
-        self.state, self.checks = "PREPARED", 0
+        self.state, self.checks, self.exhausted = "PREPARED", 0, False
         self.history.append("RESUME 0")
         return "PREPARED"
 

@@ -1,4 +1,4 @@
-"""Writes docs/api.md, the reference of the API for readers without a broker: `.venv/bin/python -m tools.api_page`.
+"""Writes docs/api.md, the reference of the API: `.venv/bin/python -m tools.generate.api_page`.
 
 The page is made from the OpenAPI document, which comes from the code, and from examples that a test has recorded.
 """
