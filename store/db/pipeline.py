@@ -26,7 +26,7 @@ from psycopg import pq
 from psycopg.adapt import Transformer
 from psycopg.pq.abc import PGconn, PGresult
 
-from store.db import pooling, routing
+from store.db import libpq, pooling, routing
 from store.db.connections import Connection
 from store.db.outcomes import Failed, Lost, NotBegun, NotSent, failure_of
 from store.db.statements import RowType, Statement
@@ -89,7 +89,7 @@ class Pipeline:
         self._hang_up = select.poll()
         self._hang_up.register(self._socket, 0)
         self.is_open, self.map_version = True, connection.map_version
-        self._pgconn.notice_handler = _log_notice
+        self._pgconn.notice_handler = libpq.log_notice
         self._pgconn.nonblocking = 1
         self._pgconn.enter_pipeline_mode()
         self._loop.add_reader(self._socket, self._readable)
@@ -220,6 +220,8 @@ class Pipeline:
         self._loop.remove_writer(self._socket)
         with contextlib.suppress(psycopg.Error):
             self._take_the_last()
+        if self._unsent:
+            libpq.shut(self._socket)
         self._pgconn.finish()
         under_way, self._under_way = self._under_way, deque()
         # The sync is the last part of the buffer, so it has not left.
@@ -287,7 +289,3 @@ async def open_pipeline(application: str) -> Pipeline:
     except BaseException:
         await connection.close()
         raise
-
-
-def _log_notice(notice: PGresult) -> None:
-    logger.info("the database says", notice=notice.error_message.decode("utf-8", "replace").strip())

@@ -2,7 +2,7 @@
 
 FILES = {
     "mqbroker/wire/connection.py": 290,
-    "store/db/pipeline.py": 293,
+    "store/db/pipeline.py": 291,
     "tools/bench/export.py": 295,
     "transactions/checks/checker.py": 279,
     "delivery/push/pusher.py": 268,

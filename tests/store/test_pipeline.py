@@ -27,6 +27,8 @@ class Written(Statement[object]):
 
 MAKE = Written("make", "INSERT INTO topic (name, queues, permission) VALUES ($1, $2::integer, 'rw')", "name", "queues")
 SLEEP = Written("sleep", "SELECT pg_sleep(5)")
+BUSY_SECONDS = 0.3
+BUSY = Written("busy", f"SELECT pg_sleep({BUSY_SECONDS})")
 NAP = Written("nap", "SELECT pg_sleep(0.01)")
 LOCK = Written("lock", "SELECT pg_advisory_xact_lock(4711)")
 LARGE = Written("large", "SELECT repeat('x', 64 * 1024 * 1024)")
@@ -131,6 +133,28 @@ def test_a_transaction_that_had_not_left_is_known_not_to_be_stored(keeper: Keepe
     assert isinstance(first, Lost)
     assert isinstance(large, NotSent)
     assert "large" not in made(keeper)
+
+
+def test_what_was_not_sent_does_not_leave_when_the_connection_is_closed(keeper: Keeper) -> None:
+    """libpq sends what its buffer holds before it closes a connection."""
+
+    async def run(name: str, megabytes: int) -> object:
+        line = await opened()
+        # The server reads nothing for a while, and then all that the sockets hold.
+        first = line.run([Call(BUSY, {})])
+        late = line.run([make(name), Call(SWALLOW, {"bytes": bytes(megabytes * 1024 * 1024)})])
+        time.sleep(BUSY_SECONDS * 2)  # noqa: ASYNC251  # this process stands still
+        line.close()
+        outcome = (await asyncio.gather(first, late, return_exceptions=True))[1]
+        await asyncio.sleep(BUSY_SECONDS)
+        return outcome
+
+    # How much the sockets hold is the system's affair.
+    outcomes = {f"late {megabytes}": keeper.do(run(f"late {megabytes}", megabytes)) for megabytes in range(1, 13)}
+
+    not_sent = {name for name, outcome in outcomes.items() if isinstance(outcome, NotSent)}
+    assert not_sent
+    assert not_sent & made(keeper) == set()
 
 
 def test_an_answer_that_this_process_cannot_read_leaves_the_outcome_unknown(keeper: Keeper) -> None:

@@ -149,7 +149,7 @@ class Pgconn:
             return
         self.status = pq.ConnStatus.BAD
         self._unsent.clear()
-        if self._inbox and self.network.loop.chance.one_in(2):
+        if self._inbox and not self.backend.is_gone and self.network.loop.chance.one_in(2):
             while self._inbox:
                 self._do(self._inbox.popleft())
         self._inbox.clear()
