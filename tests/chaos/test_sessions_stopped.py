@@ -116,13 +116,14 @@ FORMS: dict[str, Form] = {
 
 @pytest.mark.parametrize("action", FORMS)
 @pytest.mark.parametrize("place", STOPPED_AT)
+@pytest.mark.usefixtures("users")
 def test_a_form_of_a_user_whose_session_is_stopped_is_answered_by_what_became_of_it(
-    server: postgres.Server, mortal_broker: RunningBroker, users: dict[str, Visitor], action: str, place: Place
+    server: postgres.Server, mortal_broker: RunningBroker, action: str, place: Place
 ) -> None:
-    ada, name = users["ada"], characters.name("eve")
+    ada = Visitor.signed_in(mortal_broker.url, "ada", PASSWORD)
+    name = characters.name("eve")
     if action != "user.make":
-        # Without a password, whose hash would take half a second.
-        ada.posts("auth/user/add/", {"username": name, "usable_password": "false", **ROLE})
+        ada.posts(*FORMS["user.make"](name, 0))
     with psycopg.connect(server.url) as connection:
         known = connection.execute(USER_ID, [name]).fetchone() or (0,)
 
