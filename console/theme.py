@@ -41,7 +41,7 @@ UNFOLD: dict[str, object] = {
     "SITE_HEADER": "mqbroker",
     "SITE_SUBHEADER": "Transactional messages",
     "SITE_SYMBOL": "contrast",
-    # The broker has no other site to return to.
+    # Unfold shows a link back to a public site; the broker has no such site.
     "SITE_URL": None,
     "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": served("console/mark.svg")}],
     "SHOW_HISTORY": False,

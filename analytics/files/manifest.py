@@ -97,7 +97,7 @@ def read(place: Place) -> Manifest | None:
 
 
 def is_of(content: bytes, kind: str) -> bool:
-    """Whether a manifest, or another file that marks a folder, is of this kind, in whatever format."""
+    """Whether a manifest, or another file that marks a folder, has this `kind`, in any version of its format."""
     try:
         document = msgspec.json.decode(content)
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""An export to a folder behind a URL: files are added in place, and only the manifest, written last, makes them one."""
+"""An export to a folder behind a URL: files are added in place; the manifest, written last, completes the export."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

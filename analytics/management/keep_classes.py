@@ -1,4 +1,6 @@
-"""Keeps the classes that Java reads for Spark, for its next starts: `python -m analytics.management.keep_classes`.
+"""Writes an archive of the Java classes that Spark loads, so that Spark's next starts are shorter.
+
+`python -m analytics.management.keep_classes` does it.
 
 Without kept classes Java reads and links 20,000 classes at each start of Spark, 6 s of an export of 10 s. To keep them
 takes some 30 s of CPU, and 180 MB of disk. `./mq export`, `report` and `test` do it once in each environment, and again

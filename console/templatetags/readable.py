@@ -58,7 +58,7 @@ def rate(value: float) -> str:
 
 @register.filter
 def up_to_limit(counted: int) -> Count:
-    """A count up to GROUP_LIMIT, made of a number that was counted up to GROUP_LIMIT + 1."""
+    """A count that is shown as at most GROUP_LIMIT. `counted` stops at GROUP_LIMIT + 1: then there are more."""
     return up_to(GROUP_LIMIT, counted)
 
 

@@ -60,7 +60,7 @@ class Connections:
         for number in self._known.keys() - found.keys():
             port, address = self._known.pop(number)
             self._rooms[port].give_back(address)
-        # The older ones first.
+        # Closes the older connections first.
         for number in sorted(found.keys() - self._known.keys()):
             self._take_in(number, found[number])
 

@@ -123,7 +123,7 @@ def main(report: Report) -> None:
 
 
 def _round(report: Report, cells: Cells, name: str, counts: Sequence[int]) -> None:
-    """One round of a load; each count of cells has its rate, and its CPU per transaction, beside one cell's."""
+    """Runs one round of a load with each number of cells. Prints rate and CPU beside those of one cell."""
     report.progress(f"{name}, {', '.join(map(str, counts))} cells")
     found = {
         count: cells.measure(count, ONE_LOAD if name == "one load" else PER_CELL * count, report.options.seconds)

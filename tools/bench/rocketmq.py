@@ -43,7 +43,7 @@ def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
 
 
 def headers(**more: str) -> bytes:
-    """The headers of a send, each as a literal; `more` are the headers of its caller."""
+    """The HTTP/2 headers of a send, each as an HPACK literal; `more` are added by the caller of this function."""
     fields = {
         ":method": "POST",
         ":scheme": "http",

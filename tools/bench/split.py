@@ -174,7 +174,7 @@ async def _beside(ground: Ground, topic: str, words: Sequence[str], ledger: Ledg
 
 
 def _waiting(urls: Sequence[str]) -> int:
-    """The half messages that are never ended, and the timers of the next day, in these databases."""
+    """Counts, in these databases, half messages that are never ended and timers that are due within a day."""
     total = 0
     for url in urls:
         with psycopg.connect(url) as session:

@@ -223,7 +223,7 @@ def _validate_place(message: Message) -> None:
 
 
 def _validate_longest_delay(message: Message, limits: Limits) -> None:
-    """By the program's clock. A time comes nearer while its message is kept."""
+    """Compared with this program's clock. While a message waits in the program, its delivery time comes nearer."""
     longest = limits.delay_seconds
     if message.delay_seconds is not None and message.delay_seconds > longest:
         raise _error(
