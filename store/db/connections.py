@@ -155,7 +155,8 @@ async def _read(reads: Reads, statement: Statement[RowType], parameters: Mapping
         await (await reads.pool()).check()
     try:
         return await _read_once(reads, statement, parameters)
-    except psycopg.OperationalError as problem:
+    except (psycopg.OperationalError, ReadOnlySqlTransaction) as problem:
+        # The server that answers now may be the standby of the one before.
         raise away(problem, reads.home) from problem
 
 
@@ -171,12 +172,12 @@ async def _read_once(
 async def transaction() -> AsyncIterator[Connection]:
     """A short transaction of several statements, on a connection of the pool.
 
-    Raises SystemBusy when the database is away or no connection gets free within 3 s.
+    Raises SystemBusy when the database is away or read-only, or no connection gets free within 3 s.
     """
     try:
         async with (await runtime.part(Reads).pool()).connection() as connection, connection.transaction():
             yield connection
-    except (PoolTimeout, psycopg.OperationalError) as problem:
+    except (PoolTimeout, psycopg.OperationalError, ReadOnlySqlTransaction) as problem:
         raise away(problem) from problem
 
 

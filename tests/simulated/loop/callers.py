@@ -19,8 +19,8 @@ from tests.simulated.loop.virtual import Broken, VirtualLoop, loop, require
 
 # The product's promise.
 ANSWERED_SECONDS = 5.0
-# A caller that is refused comes again so often.
-ATTEMPTS = 80
+# A caller that is refused comes again so often, each 50 ms: a silent cell refuses all but a trial for some 5 s.
+ATTEMPTS = 240
 TOPIC = 1
 
 

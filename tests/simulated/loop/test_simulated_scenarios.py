@@ -19,6 +19,12 @@ RUNS = {
     "listeners": 80,
     "answer-budget": 100,
 }
+# Each has shown a fault, of the product or of the loop itself.
+ONCE = (
+    ("stepwise-writer", 731380576645),
+    ("split-of-a-cell", 731380576613),
+    ("split-of-a-cell", 140435124225),
+)
 # Of a planted fault: each has a seed near the one that shows it.
 MOST_RUNS = 400
 
@@ -29,6 +35,13 @@ def test_nothing_acknowledged_is_lost_and_nobody_waits_for_ever(name: str) -> No
 
     assert explored.failure is None, report(name, explored.failure)
     assert explored.distinct > explored.runs * 0.9
+
+
+@pytest.mark.parametrize(("name", "seed"), ONCE)
+def test_a_seed_that_has_failed_once_passes(name: str, seed: int) -> None:
+    explored = explore(SCENARIOS[name], seed, 1)
+
+    assert explored.failure is None, report(name, explored.failure)
 
 
 @pytest.mark.parametrize("fault", PLANTED, ids=lambda fault: fault.says)
