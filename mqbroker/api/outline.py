@@ -25,7 +25,7 @@ MANY_OBJECTS = 512
 MOST_VALUES = 24_000
 # The most values of all objects: 1,000 messages with 128 properties and 200 keys each have fewer.
 MOST_VALUES_IN_ALL = 400_000
-# The most objects: a larger batch or bulk is refused anyway.
+# The most objects of one list: a larger batch or bulk is refused anyway.
 MOST_OBJECTS = 4096
 MOST_DEPTH = 64
 MOST_NAME_BYTES = 80

@@ -69,7 +69,7 @@ class CellsNotPrivate(CannotStart):
 
 
 class StandbyNotPrivate(CannotStart):
-    """`./mq` should make a standby of a server that is not the private server."""
+    """`./mq` was asked for a standby of a server that is not its private server."""
 
     code = "standby_not_private"
 

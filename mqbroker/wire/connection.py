@@ -255,7 +255,7 @@ class Connection(asyncio.Protocol):
         self._transport.close()
 
     def sweep(self, now: float) -> None:
-        """Closes the connection if it has waited too long for its caller."""
+        """Closes the connection if its caller has been silent for too long."""
         if self._taking.is_too_slow(now):
             logger.warning("an answer is given up: its caller reads too slowly", seconds=UNREAD_SECONDS)
             self._transport.abort()

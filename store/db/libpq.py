@@ -13,7 +13,7 @@ logger = structlog.stdlib.get_logger(__name__)
 def shut(number: int) -> None:
     """Lets nothing more leave by a socket: libpq sends what its buffer holds before it closes a connection.
 
-    The server would commit a transaction whose caller is told that the transaction was not sent.
+    The server would commit a transaction whose caller is answered that the transaction was not sent.
     """
     with contextlib.suppress(OSError), socket.socket(fileno=os.dup(number)) as line:
         line.shutdown(socket.SHUT_RDWR)
