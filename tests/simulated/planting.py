@@ -102,7 +102,8 @@ def _functions() -> Iterator[FunctionType]:
     for one in _named():
         members = list(vars(one).values()) if isinstance(one, type) else [one]
         for member in members:
-            function = getattr(member, "__func__", member)
+            # Of others not even an attribute is asked for: a lazy module would be imported by that.
+            function = member.__func__ if isinstance(member, classmethod | staticmethod) else member
             if isinstance(function, FunctionType):
                 yield function
                 if isinstance(wrapped := getattr(function, "__wrapped__", None), FunctionType):
