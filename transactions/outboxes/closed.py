@@ -10,7 +10,7 @@ LONGEST_SECONDS = 5.0
 
 
 class Closed:
-    """The topics of one outbox whose rows were refused for now, each with the reason and the time of the next try."""
+    """The topics of one outbox that refuse rows for a time, each with the reason and the time of the next try."""
 
     def __init__(self) -> None:
         self._until: dict[str, tuple[float, Refusal]] = {}

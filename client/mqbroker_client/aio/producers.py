@@ -119,7 +119,7 @@ class AsyncProducer:
     async def send_batch(self, topic: str, messages: Sequence[Message]) -> SentList:
         """Store all messages or none, in one queue, at consecutive offsets.
 
-        A list of more than 1,000 messages or 4 MiB is split into several batches, each of which is stored as a whole:
+        A list of more than 1,000 messages or 4 MiB is split into batches. Each batch is stored as a whole:
         `batches` of the result tells which messages were in each. Raises `BatchesUnfinished` when a later batch fails.
         """
         sent = SentList()

@@ -38,7 +38,7 @@ class TransactionalTask(Task):  # type: ignore[type-arg]  # Celery's own class t
 
 
 class AlwaysTransactional(TransactionalTask):
-    """A task of which each call belongs to a transaction, whichever function calls it.
+    """A task whose every call belongs to a transaction, by whichever of Celery's functions it is made.
 
     Calls by a worker itself, such as a retry, the next task of a chain or a link, are published directly.
     """
@@ -50,7 +50,7 @@ entrances.hold(AlwaysTransactional)
 
 
 def transactional_task(*args: Any, **options: Any) -> Any:
-    """As Celery's `shared_task`, for a task of which each call belongs to the open transaction.
+    """As Celery's `shared_task`, for a task whose every call belongs to the open transaction.
 
     Calls of a canvas with this task do so, too. Outside of a transaction they raise OutsideTransaction. `topic="…"`
     sends the calls to another topic than `celery-tasks`.
