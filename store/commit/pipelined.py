@@ -99,10 +99,17 @@ class PipelinedBatch:
 
         Those operations are left out of the batch, and get their cell again.
         """
-        if not version or not (again := outdated(self.operations, version)):
+        return self._without(outdated(self.operations, version) if version else ())
+
+    def in_turn(self) -> "PipelinedBatch":
+        """The batch without operations that would overtake one that is written stepwise since its last attempt."""
+        return self._without([one for one in self.operations if one.ordered and one.overtakes])
+
+    def _without(self, left_out: Sequence[Operation[Any]]) -> "PipelinedBatch":
+        if not left_out:
             return self
-        answer(again)
-        left = [one for one in self.operations if one not in again]
+        answer(left_out)
+        left = [one for one in self.operations if one not in left_out]
         return PipelinedBatch(left, self.attempts, only_free=self.only_free)
 
     def calls(self, segment_id: int) -> list[Call]:

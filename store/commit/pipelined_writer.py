@@ -105,7 +105,7 @@ class PipelinedWriter:
                     self._connecting = self._home.task(self._reconnect(), "connect the writer")
                 return
             wakeups = self._home.part(Wakeups)
-            batch = self._again.popleft() if self._again else joined(self.waiting.take(), wakeups, self)
+            batch = self._again.popleft().in_turn() if self._again else joined(self.waiting.take(), wakeups, self)
             batch = batch.under(self._pipeline.map_version)
             if batch.operations:
                 self._send(self._pipeline, batch)

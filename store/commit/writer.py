@@ -63,8 +63,10 @@ async def _follow(operation: Operation[Any]) -> None:
     writers = runtime.part_of(operation.cell, Writers)
     async with writers.following[operation.LANE]:
         earlier = writers.pipelined[operation.LANE].unanswered()
-        if before := [one.future for one in earlier if one.ordered and not one.is_done]:
-            await asyncio.wait(before)
+        before = [one.future for one in earlier if one.ordered and not one.is_done]
+        # Without the sleep, it would overtake an operation that was left out in this turn of the event loop, and whose
+        # caller hands it to the stepwise writer in the next turn.
+        await (asyncio.wait(before) if before else asyncio.sleep(0))
 
 
 async def finish(operation: Operation[Result], note: Note | None = None) -> Result:

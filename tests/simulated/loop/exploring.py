@@ -30,6 +30,8 @@ class Scenario:
     says: str
     play: Callable[[], Coroutine[Any, Any, None]]
     settings: Mapping[str, object] = field(default_factory=dict)
+    #: Whether the callbacks of one process keep their turns, which is what the order of messages rests on.
+    in_turn: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def run(scenario: Scenario, seed: int, schedule: Sequence[int] | None = None, *,
     """One run, by a seed or by the schedule of an earlier run; within `prepared`."""
     chance = Chance(seed, schedule)
     trace: list[str] | None = [] if traced else None
-    loop = VirtualLoop(chance, trace)  # type: ignore[abstract]  # a run has no sockets, signals and processes
+    loop = VirtualLoop(chance, trace, in_turn=scenario.in_turn)  # type: ignore[abstract]  # a run has no sockets, signals and processes
     failure = ""
     with simulated(loop, seed):
         try:

@@ -11,7 +11,7 @@ from typing import Any
 from mqbroker_client.aio.coalescing import AsyncLane
 from mqbroker_client.aio.running import AsyncRunner
 
-from store.commit import moved
+from store.commit import moved, writer
 from store.commit.pipelined import PipelinedBatch
 from store.commit.pipelined_writer import PipelinedWriter
 from store.commit.stepwise import StepwiseWriter
@@ -53,6 +53,24 @@ class Planted:
 
 
 PLANTED = (
+    Planted(
+        "an ordered send does not wait for one that was just left out",
+        "ordered-sends",
+        writer,
+        "_follow",
+        "await (asyncio.wait(before) if before else asyncio.sleep(0))",
+        "if before: await asyncio.wait(before)",
+        seed=150,
+    ),
+    Planted(
+        "a batch that is sent again overtakes what is written stepwise",
+        "ordered-sends",
+        PipelinedBatch,
+        "in_turn",
+        "one.ordered and one.overtakes",
+        "False",
+        seed=3800,
+    ),
     Planted(
         "a commit that was lost is told as stored nowhere",
         "pipelined-writer",
@@ -160,8 +178,8 @@ PLANTED = (
         "split-by-the-map-alone",
         PipelinedBatch,
         "under",
-        "if not version or not (again := outdated(self.operations, version)):",
-        "if True:",
+        "outdated(self.operations, version) if version else ()",
+        "()",
     ),
     Planted(
         "the stepwise writer writes what an older map has led to a cell",

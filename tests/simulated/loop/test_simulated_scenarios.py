@@ -11,6 +11,7 @@ RUNS = {
     "pipelined-writer": 200,
     "stepwise-writer": 60,
     "both-writers": 80,
+    "ordered-sends": 120,
     "split-of-a-cell": 80,
     "split-by-the-map-alone": 80,
     "client-coalescing": 200,

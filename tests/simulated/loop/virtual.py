@@ -8,7 +8,7 @@ by a context variable; the callbacks of a process that is stopped wait until it 
 import asyncio
 import contextvars
 import heapq
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar, TypeVarTuple
 
 from tests.simulated.loop.chance import Chance
@@ -40,9 +40,11 @@ def require(holds: object, broken: str, *details: object) -> None:
 class VirtualLoop(asyncio.AbstractEventLoop):
     """The event loop of one simulated run, and the list of what happened in it where a `trace` is wanted."""
 
-    def __init__(self, chance: Chance, trace: list[str] | None = None) -> None:
+    def __init__(self, chance: Chance, trace: list[str] | None = None, *, in_turn: bool = False) -> None:
         self.chance = chance
         self.trace = trace
+        #: Whether the callbacks of one process run in the order in which they became ready, as asyncio runs them.
+        self._in_turn = in_turn
         self.steps = 0
         self._now = BEGINNING
         self._ready: list[asyncio.Handle] = []
@@ -57,6 +59,10 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._running = ""
         #: Exceptions that no task and no caller has seen.
         self.unseen: list[str] = []
+
+    def work(self, seconds: float) -> None:
+        """The running callback takes this time of the processor: timers that end meanwhile are late."""
+        self._now += seconds
 
     # What asyncio and the product call.
 
@@ -238,15 +244,23 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             return self._step_of_others()
         if not ready:
             return self._jump()
-        self._run(ready.pop(self.chance.turn(len(ready)) if len(ready) > 1 else 0))
+        self._run(ready.pop(self._next_of(range(len(ready)))))
         return True
 
     def _step_of_others(self) -> bool:
         places = [place for place, handle in enumerate(self._ready) if _process_of(handle) not in self._stopped]
         if not places:
             return self._jump()
-        self._run(self._ready.pop(places[self.chance.turn(len(places)) if len(places) > 1 else 0]))
+        self._run(self._ready.pop(self._next_of(places)))
         return True
+
+    def _next_of(self, places: Sequence[int]) -> int:
+        """The place of the callback that runs next, among these ready ones."""
+        place = places[self.chance.turn(len(places)) if len(places) > 1 else 0]
+        if not self._in_turn:
+            return place
+        process = _process_of(self._ready[place])
+        return next(one for one in places if _process_of(self._ready[one]) == process)
 
     def _jump(self) -> bool:
         timers = self._timers
