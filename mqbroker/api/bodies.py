@@ -44,7 +44,12 @@ def budgets() -> Budgets:
 def take(budget: Budget, size: int, already: int = 0) -> None:
     """Takes bytes of a budget for a request that already holds `already` bytes. Raises SystemBusy if it is used up."""
     if not budget.take(size, already):
-        raise SystemBusy(f"{budget.held} bytes of requests are in flight: nothing was stored, try again in a second.")
+        raise in_flight(budget)
+
+
+def in_flight(budget: Budget) -> SystemBusy:
+    """The refusal of a request while a budget is used up."""
+    return SystemBusy(f"{budget.held} bytes of requests are in flight: nothing was stored, try again in a second.")
 
 
 class RequestTimeout(Refusal):
@@ -69,9 +74,13 @@ class Body:
 
         Raises SystemBusy if the process already holds too many bytes.
         """
-        content = self._exchange.whole(WHOLE_BYTES) if self._coding is None else None
-        if content is not None:
-            self._hold(len(content))
+        if self._coding is not None or (content := self._exchange.whole(WHOLE_BYTES)) is None:
+            return None
+        # Without `_hold`, whose calls cost each small request 0.3 µs.
+        size = len(content)
+        if not self._budget.take(size):
+            raise in_flight(self._budget)
+        self._held = size
         return content
 
     def is_small(self) -> bool:

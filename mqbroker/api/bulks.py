@@ -69,7 +69,7 @@ async def _results(request: DataRequest) -> list[bytes]:
     read = await read_all(request)
     if not 1 <= len(read) <= MAX_OPERATIONS:
         raise MessageIllegal(f"operations has {len(read)} operations: give 1 to {MAX_OPERATIONS}.")
-    if (handles := sum(map(_handles_of, read))) > MAX_HANDLES:
+    if (handles := sum(_handles_of(read))) > MAX_HANDLES:
         raise MessageIllegal(f"The acks of the bulk have {handles} receipt_handles: give {MAX_HANDLES} at most.")
     unpacking.begin_many()
     until = time.monotonic() + patience.REQUEST_SECONDS
@@ -138,16 +138,20 @@ def _apart(read: Sequence[Read]) -> tuple[Sequence[Read], Sequence[Read]]:
 
 def _few_handles(read: Sequence[Read]) -> tuple[Sequence[Read], Sequence[Read]]:
     """The first operations, whose receipt handles are settled together, and the others."""
+    of_acks = _handles_of(read)
+    if sum(of_acks) <= HANDLES_AT_ONCE:
+        return read, ()
     handles = 0
-    for number, one in enumerate(read):
-        handles += _handles_of(one)
+    for number, of_one in enumerate(of_acks):
+        handles += of_one
         if number and handles > HANDLES_AT_ONCE:
             return read[:number], read[number:]
     return read, ()
 
 
-def _handles_of(one: Read) -> int:
-    return len(one.given.receipt_handles) if isinstance(one.given, AckOperation) else 0
+def _handles_of(read: Sequence[Read]) -> list[int]:
+    """The number of receipt handles of each operation."""
+    return [len(one.given.receipt_handles) if isinstance(one.given, AckOperation) else 0 for one in read]
 
 
 async def _run(read: Sequence[Read], request: DataRequest) -> dict[int, bytes]:

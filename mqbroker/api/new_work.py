@@ -49,7 +49,7 @@ class NewWork:
             return None
         answer = self.busy()
         status, headers, length = answer.status, answer.headers, len(answer.content)
-        head = heads.head_of_whole(status, date, headers, self._next_id(), length, keep_alive=True)
+        head = heads.head_of_whole(status, date, headers, self.id_of({}), length, keep_alive=True)
         return head + answer.content
 
     def refuse(self, exchange: Exchange) -> None:
@@ -67,7 +67,4 @@ class NewWork:
         given = headers.get(b"x-request-id")
         if given is not None and REQUEST_ID.fullmatch(given):
             return given
-        return self._next_id()
-
-    def _next_id(self) -> bytes:
         return b"%s-%d" % (self._process, next(self._requests))

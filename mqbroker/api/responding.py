@@ -81,7 +81,9 @@ async def _write_parts(exchange: Exchange, page: MessagesAnswer, coder: Coder | 
 
 def end(exchange: Exchange, answer: Answer, body: Body) -> None:
     """Sends a whole answer, and returns the bytes of the request's body to their budget."""
-    write(exchange, answer)
+    if exchange.namespace is not None:
+        answer.show(exchange.namespace)
+    exchange.answer(answer.status, answer.headers, answer.content)
     body.release()
 
 

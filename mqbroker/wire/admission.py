@@ -45,7 +45,10 @@ class Serve(Protocol):
         """Whether the exchange is new work, which may wait, or be refused while there is too much."""
 
     def has_room(self) -> bool:
-        """Whether the next batch has room for new work. If not, an answer to an earlier request comes first."""
+        """Whether the next batch has room for new work. If not, an answer to an earlier request comes first.
+
+        False also while new work is refused because of what waits to be written.
+        """
 
     def is_full(self, waited: float) -> bool:
         """Whether new work is refused now, given the seconds that the first waiting request has waited."""
@@ -94,15 +97,16 @@ class Admission:
         """Lets an exchange begin or wait, or refuses it."""
         if not self._serve.begins(exchange):
             self._begin(connection, exchange)
+        elif not self._waiting and self._may_begin():
+            # The usual case comes first. Where the next batch has room and no request waits, new work is not refused.
+            self._begun += 1
+            self._begin(connection, exchange)
         elif self.is_full():
             self._refuse(connection, exchange)
-        elif self._waiting or not self._may_begin():
+        else:
             work = NewWork(self._loop.time(), exchange.unread_bytes, connection, exchange)
             self._waiting.append(work)
             self._bytes += work.size
-        else:
-            self._begun += 1
-            self._begin(connection, exchange)
 
     def refusal(self, data: bytes, date: bytes) -> bytes | None:
         """The refusal for a request that has arrived whole; None if it is not new work. Called while `is_full`.

@@ -78,7 +78,8 @@ class Send(Operation[list[Sent]]):
         accepted = accept.accept_known(given, self.traceparent)
         if accepted is None:
             return False
-        self._prepare(Parcel.of(accepted), _timer_of(delays.of_message(given)))
+        delay = delays.of_message(given)
+        self._prepare(Parcel.of(accepted), None if delay is None else _timer_of(delay))
         return self.is_plain
 
     def _batch_is_ready(self, given: SendBatch) -> bool:

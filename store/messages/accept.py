@@ -130,7 +130,8 @@ async def accept(
 
 def accept_known(message: Message, traceparent: str | None, message_id: uuid.UUID | None = None) -> Accepted | None:
     """As `accept`, without waiting. None if the topic has to be looked up or the body is long to unpack."""
-    topic = topics.known_for_sending(message.topic) if messages.is_soon_read(message) else None
+    is_soon = message.compression is None or messages.is_soon_read(message)
+    topic = topics.known_for_sending(message.topic) if is_soon else None
     return None if topic is None else _accepted(message, messages.checked(message), topic, traceparent, message_id)
 
 

@@ -107,7 +107,7 @@ class Record(msgspec.Struct, kw_only=True, gc=False):
             queue_id=queue_id,
             message_id=message_id,
             body=body,
-            body_form=message.body_form,
+            body_form=TEXT if message.body is not None else message.body_form,
             born_at=message.born_at,
             tags=message.tags,
             keys=" ".join(message.keys) if message.keys else None,

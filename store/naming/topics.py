@@ -125,9 +125,9 @@ async def look_up(name: str) -> None:
 def known_for_sending(name: str) -> TopicFacts | None:
     """The topic of a message, if this process has it in its cache; else None: call `for_sending`."""
     topic = runtime.control(Topics).by_name.known(name)
-    if topic is None or "w" not in topic.permission or topic.forbids_sends or is_system(name):
+    if topic is None or "w" not in topic.permission or is_system(name):
         return None
-    return topic
+    return topic if topic.sends_from is None or not topic.forbids_sends else None
 
 
 def known(name: str) -> TopicFacts | None:

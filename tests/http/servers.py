@@ -46,7 +46,7 @@ class Page:
         return exchange.path.startswith("/new")
 
     def has_room(self) -> bool:
-        return self.under_way < self.most
+        return self.under_way < self.most and not self.is_full(0.0)
 
     def is_full(self, waited: float) -> bool:
         return waited >= self.most_seconds
