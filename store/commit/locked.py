@@ -48,12 +48,19 @@ def refuse_late(pending: Sequence[Pending]) -> list[Pending]:
 
 
 @contextlib.asynccontextmanager
-async def looking(pending: Sequence[Pending], connection: Connection | None) -> AsyncIterator[None]:
-    """Finds out which sessions hold the lock that an attempt within the block waits for."""
+async def looking(
+    pending: Sequence[Pending], connection: Connection | None, looks: set[asyncio.Task[None]]
+) -> AsyncIterator[None]:
+    """Finds out which sessions hold the lock that an attempt within the block waits for.
+
+    The task that looks is in `looks` until it has ended, which may be after the block.
+    """
     if connection is None:
         yield
         return
     look = asyncio.create_task(_look(pending, connection.pgconn.backend_pid), name="look for the holder of a lock")
+    looks.add(look)
+    look.add_done_callback(looks.discard)
     try:
         yield
     finally:

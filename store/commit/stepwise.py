@@ -44,6 +44,7 @@ class StepwiseWriter:
         self._closing = False
         self._put_off: set[Pending] = set()
         self._silence = Silence()
+        self._looks: set[asyncio.Task[None]] = set()
 
     async def write(self, operation: Operation[Result], note: Note | None = None) -> Result:
         """Has an operation written, and the row of `note` with the operation or its refusal. Returns the result.
@@ -67,6 +68,8 @@ class StepwiseWriter:
         self._wake.set()
         if self._task is not None:
             await self._task
+        if self._looks:
+            await asyncio.wait(self._looks)
         await self._disconnect()
 
     async def _write_forever(self) -> None:
@@ -83,7 +86,7 @@ class StepwiseWriter:
         problem: Exception | None = None
         for attempt in range(MAX_ATTEMPTS if len(pending) > 1 else MAX_ATTEMPTS_ALONE):
             try:
-                async with locked.looking(pending, self._connection):
+                async with locked.looking(pending, self._connection, self._looks):
                     await self._attempt(pending, again=attempt > 0)
                 resolve(pending)
                 return

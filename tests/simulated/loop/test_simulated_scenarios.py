@@ -23,6 +23,7 @@ RUNS = {
 # Each has shown a fault, of the product or of the loop itself.
 ONCE = (
     ("stepwise-writer", 731380576645),
+    ("stepwise-writer", 15614155418),
     ("split-of-a-cell", 731380576613),
     ("split-of-a-cell", 140435124225),
 )
