@@ -68,11 +68,8 @@ def is_known_below(group: ProducerGroupRow, topic: str) -> bool:
 
     Always False for a limit up to SMALL_COUNT, for which each begin counts.
     """
-    cell = None
-    if runtime.several:
-        if (known := topics.known_for_sending(topic)) is None:
-            return False
-        cell = known.cell_id
+    if (cell := runtime.placement.of_topic(topic, topics.known_for_sending)) is None:
+        return False
     counted = _counted(group)
     undecided = runtime.part_of(cell, Counts).cached.known(counted)
     return undecided is not None and undecided < counted[2]

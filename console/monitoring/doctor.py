@@ -103,7 +103,7 @@ def databases() -> Iterator[Finding]:
 
 def _in_cell(running: int) -> list[Finding]:
     cell = runtime.here()
-    named = f"Cell {cell.name}: " if runtime.several else ""
+    named = "" if (name := runtime.placement.label(cell)) is None else f"Cell {name}: "
     settings_of_server = [Finding(True, *one) for one in server_settings.wrong(running)]
     found = [*_of_server(cell), *settings_of_server, *_clocks()]
     if missing := health.missing_migrations(store_databases.here()):
@@ -147,7 +147,7 @@ def full_disk() -> Iterator[Finding]:
 
 def states() -> Iterator[Finding]:
     """Cells whose database is another one, or cannot be reached by this process, or whose copies differ."""
-    if not runtime.several:
+    if not runtime.placement.several:
         return
     for cell in stats.read().cells:
         if cell.problem not in ("", stats.FENCED) and cell.name not in naming_cells.missing():

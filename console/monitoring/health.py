@@ -77,7 +77,7 @@ def _of_databases() -> Iterator[str]:
     pool.shutdown(wait=False)
     until = time.monotonic() + CELL_PATIENCE_SECONDS
     for cell, look in looks:
-        named = f"cell {cell.name}: " if runtime.several else ""
+        named = "" if (name := runtime.placement.label(cell)) is None else f"cell {name}: "
         try:
             found = look.result(max(0.0, until - time.monotonic()))
         except (psycopg.OperationalError, TimeoutError):

@@ -91,17 +91,18 @@ class Scrape(Collector):
     def collect(self) -> Iterator[Family]:
         with cells.leaving_out() as missing:
             found = cells.ask(self._read)
-        several, shared = runtime.several, ReadOnce(self._namespace)
+        named = {cell.cell: (name,) for cell in runtime.cells() if (name := runtime.placement.label(cell)) is not None}
+        shared = ReadOnce(self._namespace)
         for metric in self._metrics:
             is_shared = isinstance(metric, Shared)
-            family = metric.family("cell") if several and not is_shared else metric.family()
+            family = metric.family("cell") if named and not is_shared else metric.family()
             for labels, number in metric.samples(shared) if is_shared else ():
                 family.add_metric(labels, number)
             for cell, samples in found.items():
                 for labels, number in samples.get(metric.name, ()):
-                    family.add_metric((runtime.of(cell).name, *labels) if several else labels, number)
+                    family.add_metric((*named.get(cell, ()), *labels), number)
             yield family
-        if several and self._namespace is None:
+        if named and self._namespace is None:
             up = CELL_UP.family("cell")
             for one in runtime.cells():
                 up.add_metric((one.name,), one.name not in missing)

@@ -158,9 +158,10 @@ class System:
         return self.now - process.beaten_at > timedelta(seconds=heartbeats.AWAY_SECONDS)
 
     def _of_databases(self) -> Iterator[tuple[str, str]]:
+        named = len(self.databases) + len(self.missing) > 1
         for cell, database in self.databases.items():
             for problem in database.problems(self.now):
-                yield f"Cell {cell}: " if runtime.several else "", problem
+                yield f"Cell {cell}: " if named else "", problem
 
     def _of_processes(self) -> Iterator[str]:
         here = {process.kind for process in self.processes if not self.is_away(process)}

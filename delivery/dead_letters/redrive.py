@@ -41,7 +41,7 @@ async def redrive(group_name: str, request: RedriveDeadLetters, note: Note | Non
     dead_letters = await groups.dead_letter_topic(group.name)
     wanted = Redrive(group, dead_letters, request.message_ids, None)
     if request.to_topic is not None:
-        beside = await _first_origin(wanted) if runtime.several else None
+        beside = await runtime.placement.beside(lambda: _first_origin(wanted))
         wanted.to_topic = await topics.for_sending(request.to_topic, beside=beside)
     if request.message_ids is not None:
         return await _redrive_named(wanted, request.message_ids, note)

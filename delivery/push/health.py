@@ -22,21 +22,19 @@ WORST_FIRST = ("failing_since", "name")
 
 def ailing(count: int, namespace: str | None = None) -> Sequence[Subscription]:
     """The first `count` subscriptions whose servers are not called because they fail, of all or of a namespace."""
-    ill = ILL
-    if runtime.several:
-        with cells.leaving_out():
-            ill = Q(id__in={id_ for ids in cells.ask(_ill_of_cell).values() for id_ in ids})
+    with cells.leaving_out():
+        ill = ILL | Q(id__in={id_ for ids in cells.ask_others(_ill_of_cell).values() for id_ in ids})
     found = Subscription.objects.filter(ill, namespaces.within(namespace)).order_by(*WORST_FIRST)[:MAX_ILL]
     rows = [row for row in show(list(found)) if row.state != "healthy"]
     return sorted(rows, key=lambda row: (row.failing_since is None, row.failing_since, row.name))[:count]
 
 
 def show(rows: Sequence[Subscription]) -> Sequence[Subscription]:
-    """Subscriptions with the health in their topics' cells; a cell that does not answer is left out."""
-    if runtime.several and rows:
+    """Subscriptions of the control with the health in their topics' cells. A cell that does not answer is left out."""
+    with cells.leaving_out():
+        found = cells.ask_others(lambda: _of_cell([row.id for row in rows])) if rows else {}
+    if found:
         cell_of = dict(Topic.objects.filter(name__in={row.topic_name for row in rows}).values_list("name", "cell_id"))
-        with cells.leaving_out():
-            found = cells.ask(lambda: _of_cell([row.id for row in rows]))
         for row in rows:
             _set_health(row, found.get(cell_of.get(row.topic_name, CONTROL), {}))
     return rows
@@ -44,8 +42,8 @@ def show(rows: Sequence[Subscription]) -> Sequence[Subscription]:
 
 def of_one(subscription: Subscription) -> Subscription:
     """The subscription with the health in its topic's cell, from which the server is called. Raises CellAway."""
-    if (topic := topic_registry.named(subscription.topic_name) if runtime.several else None) and topic.cell_id:
-        _set_health(subscription, cells.at(topic.cell_id, lambda: _of_cell([subscription.id])))
+    if cell := runtime.placement.of_topic(subscription.topic_name, topic_registry.named):
+        _set_health(subscription, cells.at(cell, lambda: _of_cell([subscription.id])))
     return subscription
 
 

@@ -22,7 +22,6 @@ from store.commit.operation import Operation
 from store.errors import MessageIdReused, MessageIllegal, Refusal, TopicMoved, TransactionSpansCells
 from store.messages import Message
 from store.process import runtime
-from store.process.runtime import CONTROL
 
 MAX_MESSAGES = 128
 
@@ -97,8 +96,7 @@ class Forward(Operation[list[Sent]]):
         """Sets cell, version, size and `ordered`. Raises TransactionSpansCells, or MessageIdReused when two messages
         have the same id.
         """
-        cells = {*(by_cell(self.given) if runtime.several else (CONTROL,))}
-        cells |= {send.cell for send in self.sends if send.cell is not None}
+        cells = {*by_cell(self.given)} | {send.cell for send in self.sends if send.cell is not None}
         if len(cells) > 1:
             names = ", ".join(sorted(runtime.of(cell).name for cell in cells))
             raise TransactionSpansCells(

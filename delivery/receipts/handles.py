@@ -62,12 +62,7 @@ def cell_of(given: str) -> int:
 
 def by_cell(given: Iterable[str]) -> dict[int, list[str]]:
     """The handles by the cell of their delivery. The handles of one cell keep their order."""
-    if not runtime.several:
-        return {CONTROL: list(given)}
-    found: dict[int, list[str]] = {}
-    for one in given:
-        found.setdefault(cell_of(one), []).append(one)
-    return found
+    return runtime.placement.of_handles(given, cell_of)
 
 
 def _decoded(given: str) -> bytes:

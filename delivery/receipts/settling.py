@@ -88,7 +88,7 @@ class Ack(Operation[Set[Handle]]):
         if self.caller is not None:
             self.caller.require("consume", self.group_name)
         group = groups.known(self.group_name)
-        if group is None or not self._is_of_one_cell():
+        if group is None or not runtime.placement.choose(self):
             return False
         self._prepare(group)
         return self.is_plain
@@ -96,7 +96,7 @@ class Ack(Operation[Set[Handle]]):
     async def complete(self) -> None:
         group = await groups.existing(self.group_name)
         self._prepare(group)
-        if not self._is_of_one_cell():
+        if not runtime.placement.choose(self):
             parts = list(by_cell(self.given).values())
             self.result, self.away = await ack([Ack(self.group_name, part) for part in parts], parts)
 
@@ -112,10 +112,8 @@ class Ack(Operation[Set[Handle]]):
         else:
             self.result = frozenset()
 
-    def _is_of_one_cell(self) -> bool:
-        """Whether its deliveries lie in one cell; sets `cell`."""
-        if not runtime.several:
-            return True
+    def choose_cell(self) -> bool:
+        """Sets the cell of the deliveries. Returns False if they lie in several cells."""
         self.cell, *others = by_cell(self.given) or (CONTROL,)
         return not others
 

@@ -36,12 +36,13 @@ class NewWork:
         return exchange.method == "POST" and exchange.target in self._beginning
 
     def has_room(self) -> bool:
-        """Whether the next batch has room for new work. With several cells each decides after the body is read."""
-        return self._waiting.count < self._waiting.most_of_a_batch or runtime.several
+        """Whether the next batch has room for new work. Where the cell is not known yet, it decides after the body."""
+        return self._waiting.count < self._waiting.most_of_a_batch or not runtime.placement.is_known_unread
 
     def is_full(self, waited: float) -> bool:
         """Whether new work is refused, given the seconds that the first waiting request has waited."""
-        return (waited > self._most_wait_seconds or self._waiting.count >= self._waiting.limit) and not runtime.several
+        is_full = waited > self._most_wait_seconds or self._waiting.count >= self._waiting.limit
+        return is_full and runtime.placement.is_known_unread
 
     def refusal(self, target: bytes, date: bytes) -> bytes | None:
         """The bytes that refuse a POST; None if it is not new work."""

@@ -63,7 +63,8 @@ class Learnt:
 
 async def learn_anew() -> None:
     """As `learn`, unless the last time was less than ANEW_SECONDS ago; with several cells AMONG_SEVERAL_SECONDS."""
-    if time.monotonic() - runtime.control(Learnt).at >= (AMONG_SEVERAL_SECONDS if runtime.several else ANEW_SECONDS):
+    least = AMONG_SEVERAL_SECONDS if runtime.placement.several else ANEW_SECONDS
+    if time.monotonic() - runtime.control(Learnt).at >= least:
         await learn()
 
 
@@ -107,7 +108,7 @@ async def or_last(
     ago is not used, and the refusal of the look-up is raised.
     """
     last = cache.last(key, BELIEVED_SECONDS)
-    if last is None or not runtime.several:
+    if last is None or not runtime.placement.several:
         return await look_up()
     try:
         async with asyncio.timeout(CONTROL_SECONDS):
@@ -124,13 +125,7 @@ async def in_each(work: Callable[[], Awaitable[object]]) -> None:
     with contextlib.suppress(SystemBusy):
         # The cells known so far are served.
         await learn_anew()
-    if not runtime.several:
-        await work()
-        return
-    ended = await asyncio.gather(*(_in(cell, work) for cell in runtime.cells()), return_exceptions=True)
-    for problem in ended:
-        if problem is not None:
-            raise problem
+    await runtime.placement.everywhere(work)
 
 
 def each(work: Callable[[], Result]) -> list[Result]:
@@ -161,6 +156,11 @@ def ask(work: Callable[[], Result], only: Container[int] | None = None) -> dict[
                 raise
             leave_out([cell.name])
     return found
+
+
+def ask_others(work: Callable[[], Result]) -> dict[int, Result]:
+    """As `ask`, in each cell except the control, whose rows the caller has read."""
+    return ask(work, only={cell.cell for cell in runtime.cells()} - {CONTROL})
 
 
 def _answer(cell: Runtime, answer: Future[Result]) -> Result:
@@ -238,8 +238,3 @@ def _apart(cell: int, work: Callable[[], Result]) -> Result:
 def _answering(cell: Runtime) -> contextlib.AbstractContextManager[object]:
     """The database of a cell; nothing for the control, whose connection may be in a transaction of the request."""
     return databases.answering(databases.here(), cell.name) if cell.url else contextlib.nullcontext()
-
-
-async def _in(cell: Runtime, work: Callable[[], Awaitable[object]]) -> None:
-    with cell.entered():
-        await work()

@@ -132,7 +132,7 @@ async def first_use(
     """
     # Another process may just have added a cell.
     await cells.learn()
-    if not runtime.several:
+    if not runtime.placement.several:
         await connections.read_control(statement, parameters)
     else:
         await asyncio.to_thread(_create, statement, parameters, model, found_by)

@@ -148,7 +148,7 @@ class Waiting:
         key, size, is_urgent, keys = operation.key, operation.size, operation.URGENT, self._ordinary_keys
         if self.count >= (self._urgent_limit if is_urgent else self.limit):
             raise too_many(self.count)
-        if runtime.several and not is_urgent and self._is_silent:
+        if runtime.placement.refuses_silent and not is_urgent and self._is_silent:
             raise silent(self._cell)
         if self._bytes + size > self._most_bytes and self._bytes:
             raise SystemBusy(f"{self._bytes} bytes wait to be written: nothing was stored, try again in a second.")

@@ -6,6 +6,7 @@ A connection belongs to the event loop that opened it; a process has one loop.
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -21,7 +22,7 @@ from store.db import disk, fences, patience, pooling
 from store.db.conninfo import conninfo, is_pooled
 from store.db.patience import RECONNECT_SECONDS, PatientAsyncConnection, Unanswered
 from store.db.statements import RowType, Statement
-from store.errors import CellAway, SystemBusy
+from store.errors import SystemBusy
 from store.process import pacing, runtime
 from store.process.runtime import Runtime
 
@@ -131,10 +132,8 @@ async def read_everywhere(
     statement: Statement[RowType], parameters: Mapping[str, Any] | None = None
 ) -> Sequence[RowType]:
     """The rows of one statement from all cells, which are asked at once. Raises as `read`."""
-    if not runtime.several:
-        return await read(statement, parameters)
-    asked = (_read(cell.part(Reads), statement, parameters) for cell in runtime.cells())
-    return [row for rows in await asyncio.gather(*asked) for row in rows]
+    found = await runtime.placement.everywhere(partial(read, statement, parameters))
+    return [row for rows in found for row in rows]
 
 
 async def _read(reads: Reads, statement: Statement[RowType], parameters: Mapping[str, Any] | None) -> Sequence[RowType]:
@@ -226,12 +225,8 @@ def away(problem: Exception, cell: Runtime | None = None) -> SystemBusy:
         return SystemBusy("The database's disk is full: nothing was stored. Free some space on its server.")
     if isinstance(problem, LockNotAvailable):
         return locked()
-    cell = cell or runtime.chosen()
-    if cell is not None and runtime.several:
-        return CellAway(
-            f"The cell {cell.name} is away ({type(problem).__name__}): nothing was stored there, and the topics of "
-            "other cells go on. Try again in a second."
-        )
+    if (refusal := runtime.placement.away(cell or runtime.chosen(), type(problem).__name__)) is not None:
+        return refusal
     if isinstance(problem, Unanswered):
         return SystemBusy(f"The database does not answer ({problem}): nothing was stored, try again in a second.")
     return SystemBusy(f"The database is away ({type(problem).__name__}): nothing was stored, try again in a second.")

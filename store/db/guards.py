@@ -140,7 +140,7 @@ def _reasons_of_sharing(application: str, session: psycopg.Connection) -> list[s
             session.execute(PROBE, prepare=True)
         except (psycopg.errors.InvalidSqlStatementName, psycopg.errors.DuplicatePreparedStatement):
             reasons.append(UNPREPARED)
-    if runtime.several:
+    if runtime.placement.topics_move:
         reasons.append(SPREAD)
     return reasons
 

@@ -41,7 +41,7 @@ async def connect(application: str) -> Connection:
     """
     connection = await connections.connect(application)
     # If the only cell was fenced, it may have been split into two.
-    if runtime.several or connection.epoch:
+    if runtime.placement.topics_move or connection.epoch:
         try:
             connection.map_version = await _version(runtime.here().cell, connection.epoch)
         except BaseException:

@@ -19,10 +19,10 @@ from typing import Any, TypeVar
 
 from store.errors import CellAway, SystemBusy
 from store.process.departed import Departed
+from store.process.placement import CONTROL as CONTROL
+from store.process.placement import OverCells, Placement
 
 Part = TypeVar("Part")
-
-CONTROL = 0
 
 
 class Runtime:
@@ -144,18 +144,18 @@ _only: Runtime | None = None
 # The parts of `_only` and of the control: each request looks several up, here without a call.
 _found: dict[Callable[[], Any], Any] = {}
 _shared: dict[Callable[[], Any], Any] = {}
-# Whether there are several cells, so that work has to choose one. A module variable, because it is read all the time.
-several = False
+# A module variable, because each request reads it several times.
+placement = Placement()
 # The cell that this task works for.
 _here: ContextVar[Runtime | None] = ContextVar("cell", default=None)
 
 
 def install(runtime: Runtime | None) -> None:
     """Makes this the control's runtime of the process, or leaves the process without one."""
-    global _control, _only, _found, _shared, several
+    global _control, _only, _found, _shared, placement
     _control, _shared = runtime, {} if runtime is None else runtime._parts
-    several = runtime is not None and len(runtime.cells) > 1
-    _only, _found = (None, {}) if several else (runtime, _shared)
+    placement = OverCells(runtime.cells, here) if runtime is not None and len(runtime.cells) > 1 else Placement()
+    _only, _found = (None, {}) if placement.several else (runtime, _shared)
 
 
 def current() -> Runtime:

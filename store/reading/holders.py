@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from store.db import connections
 from store.db.statements import RowType, Statement
@@ -14,6 +15,8 @@ from store.naming.topics import TopicFacts
 from store.process import runtime
 from store.process.runtime import Runtime
 from store.rows import Copy
+
+Result = TypeVar("Result")
 
 FIND_COPIES = Statement(__file__, "find_copies", Copy)
 
@@ -56,20 +59,22 @@ async def of_id(named: uuid.UUID, probe: Statement[RowType], parameters: Mapping
     """A block that works for the cell in which the statement `probe` finds rows for an id.
 
     The cell that the id names is asked first, then all others at once. If no cell has rows, the block works for the
-    first one; but raises SystemBusy if a cell is away, because it may have rows.
+    first one; but raises SystemBusy if a cell is away, because it may have rows. The only cell is not asked.
     """
-    if not runtime.several:
-        yield
-        return
-    with (await _holder(named, probe, parameters)).entered():
-        yield
-
-
-async def _holder(named: uuid.UUID, probe: Statement[RowType], parameters: Mapping[str, object]) -> Runtime:
     served = runtime.current().cells
     first = served.get(ids.cell_of(named)) or runtime.current()
+    if not (others := [cell for cell in served.values() if cell is not first]):
+        yield
+        return
+    with (await _holder(first, others, probe, parameters)).entered():
+        yield
+
+
+async def _holder(
+    first: Runtime, others: Sequence[Runtime], probe: Statement[RowType], parameters: Mapping[str, object]
+) -> Runtime:
     away: SystemBusy | None = None
-    for asked in ([first], [cell for cell in served.values() if cell is not first]):
+    for asked in ([first], others):
         ended = await asyncio.gather(*(_probe(cell, probe, parameters) for cell in asked), return_exceptions=True)
         for cell, found in zip(asked, ended, strict=True):
             if isinstance(found, SystemBusy):
@@ -88,3 +93,25 @@ async def _probe(cell: Runtime, probe: Statement[RowType], parameters: Mapping[s
     with cell.entered():
         rows = await connections.read(probe, parameters)
     return any(getattr(row, "topic_id", None) not in cell.departed.topics for row in rows)
+
+
+async def in_turn(
+    cells: Iterable[Runtime], work: Callable[[], Awaitable[Result]]
+) -> AsyncGenerator[tuple[Runtime, Result], None]:
+    """The results of `work` in these cells, one after another; without cells that are away.
+
+    Raises SystemBusy if all cells are away.
+    """
+    refusals: list[SystemBusy] = []
+    answered = False
+    for cell in cells:
+        try:
+            with cell.entered():
+                result = await work()
+        except SystemBusy as refusal:
+            refusals.append(refusal)
+            continue
+        answered = True
+        yield cell, result
+    if refusals and not answered:
+        raise refusals[0]

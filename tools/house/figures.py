@@ -113,9 +113,10 @@ def _parts(folders: Iterable[str], kinds: tuple[type[ast.AST], ...]) -> list[Par
     return sorted(found, key=lambda part: -part.lines)
 
 
-def naming(word: str) -> int:
-    """The modules of the product, but this one, in which a word stands."""
-    return sum(word in path.read_text() for path in modules(*PRODUCT) if path != Path(__file__))
+def naming(*words: str) -> int:
+    """The modules of the product, but this one, in which one of the words stands."""
+    texts = (path.read_text() for path in modules(*PRODUCT) if path != Path(__file__))
+    return sum(any(word in text for word in words) for text in texts)
 
 
 def duplicates() -> int:
@@ -155,7 +156,7 @@ FIGURES: dict[str, Callable[[], object]] = {
     ),
     "lines of Python that no script writes": lambda: total(written(*PRODUCT)),
     "modules that name left_out": lambda: naming("left_out"),
-    "modules that ask whether there are several cells": lambda: naming("runtime.several"),
+    "modules that know whether there are several cells": lambda: naming("OverCells", "placement.several"),
     "types of rows": rows,
     "statements": lambda: len(statements()),
     "longest statement": lambda: _longest(statements()),

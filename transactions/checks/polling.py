@@ -18,10 +18,11 @@ from store.commit.operation import Operation
 from store.db import connections
 from store.db.statements import Statement
 from store.db.ttl_cache import TtlCache
-from store.errors import SystemBusy, require_between
+from store.errors import require_between
 from store.process import runtime
 from store.process.answer_budget import Hold
 from store.process.runtime import CONTROL, Runtime
+from store.reading import holders
 from transactions import groups, schedule
 from transactions.checks import outcomes, questions
 from transactions.checks.checker import CLAIM_HALVES, seconds_to_next
@@ -125,29 +126,25 @@ async def _received(group_id: int, most: int, topic_ids: list[int] | None, hold:
     Raises SystemBusy if all cells are away.
     """
     max_bytes = min(MAX_BYTES, hold.page())
-    cells, away = runtime.cells(), 0
-    for cell in random.sample(cells, len(cells)):
-        with cell.entered():
-            try:
-                halves = await writer.run(Handout(group_id, most, max_bytes, topic_ids))
-            except SystemBusy:
-                away += 1
-                if away == len(cells):
-                    raise
-                continue
+    cells = runtime.cells()
+    claims = holders.in_turn(
+        random.sample(cells, len(cells)), lambda: writer.run(Handout(group_id, most, max_bytes, topic_ids))
+    )
+    async with contextlib.aclosing(claims):
+        async for cell, halves in claims:
             hold.set(halves[0].claimed_bytes if halves else 0)
             if halves:
-                documents = await questions.transactions(halves)
+                with cell.entered():
+                    documents = await questions.transactions(halves)
                 found = {half.transaction_id: documents.get(half.transaction_id) for half in halves}
-                return Received(
-                    {id_: _located(document, cell) for id_, document in found.items() if document}, cell.cell
-                )
+                located = {id_: _located(document, cell) for id_, document in found.items() if document}
+                return Received(located, cell.cell)
     return None
 
 
 def _located(document: Document, cell: Runtime) -> Document:
-    """The document with the transaction's cell, if there are several cells."""
-    return {**document, "cell": cell.name} if runtime.several else document
+    """The document with the transaction's cell, where cells are named."""
+    return document if (name := runtime.placement.label(cell)) is None else {**document, "cell": name}
 
 
 async def _topics(may_produce: IsAllowed | None) -> list[int] | None:
@@ -168,14 +165,12 @@ class NextChecks:
 
 
 async def _seconds_to_next(group_id: int) -> float:
-    """Seconds until the group's next check is due, negative if it is late; infinite without a pending half message."""
-    if not runtime.several:
-        return await _seconds_to_next_here(group_id)
-    due_in = math.inf
-    for cell in runtime.cells():
-        with cell.entered(), contextlib.suppress(SystemBusy):
-            due_in = min(due_in, await _seconds_to_next_here(group_id))
-    return due_in
+    """Seconds until the group's next check is due, negative if it is late; infinite without a pending half message.
+
+    Raises SystemBusy if all cells are away.
+    """
+    found = holders.in_turn(runtime.cells(), lambda: _seconds_to_next_here(group_id))
+    return min([due_in async for _, due_in in found])
 
 
 async def _seconds_to_next_here(group_id: int) -> float:

@@ -112,10 +112,8 @@ class End(OfTransaction[Ended]):
 
     def ready(self) -> bool:
         """Whether this process knows the group and that the caller may end its transactions."""
-        if runtime.several:
-            self._choose_cell()
-            if self.topic is not None and not self.is_only_in(topics.known(self.topic)):
-                return False
+        if not runtime.placement.choose(self):
+            return False
         if self.group_name is None:
             return self.is_plain
         caller, group = self.caller, groups.known(self.group_name)
@@ -126,14 +124,16 @@ class End(OfTransaction[Ended]):
         self.group_id = group.id
         return self.is_plain
 
-    def _choose_cell(self) -> None:
+    def choose_cell(self) -> bool:
+        """As `OfTransaction.choose_cell`, or the cell of the named topic. False if the topic has to be looked up."""
         if self.queue is not None:
             self.cell = runtime.control(HalfQueues).take_cell(self.key)
             # If the transaction has left this cell, a repeated end asks all cells, because its queue is forgotten.
             self.left_cells, self.away, self.known_version = [], None, UNKNOWN_VERSION
         elif self.group_name is not None or self.decided_by == "operator":
-            super()._choose_cell()
+            super().choose_cell()
         # An end by a check or a limit stays in the cell in which the transaction was found.
+        return self.topic is None or self.is_only_in(topics.known(self.topic))
 
     def is_only_in(self, topic: topics.TopicFacts | None) -> bool:
         before, is_known = self.cell, super().is_only_in(topic)
@@ -147,7 +147,8 @@ class End(OfTransaction[Ended]):
             return
         if self.caller is not None:
             await self._authorise(self.caller, self.group_name)
-        if self.topic is not None and runtime.several:
+        # The cell was chosen by the id, as there may be others.
+        if self.topic is not None and self.cell is not None:
             self.is_only_in(await topics.existing(self.topic))
         self.group_id = await _group_id(self.group_name)
 

@@ -44,17 +44,18 @@ class OfTransaction(Operation[Result]):
 
     def ready(self) -> bool:
         """As `Operation.ready`; also chooses the cell."""
-        if runtime.several:
-            self._choose_cell()
+        runtime.placement.choose(self)
         return super().ready()
 
-    def _choose_cell(self) -> None:
+    def choose_cell(self) -> bool:
+        """Chooses the cell that the id names as the first one to ask. Always True."""
         served = [cell.cell for cell in runtime.cells()]
         named = ids.cell_of(self.transaction_id)
         self.cell = named if named in served else CONTROL
         self.left_cells = [cell for cell in served if cell != self.cell]
         self.away = None
         self.known_version = runtime.control(Known).version
+        return True
 
     def is_only_in(self, topic: TopicFacts | None) -> bool:
         """Chooses the cell of a topic as the only one to ask, if the topic is known. Returns whether it is."""
@@ -97,10 +98,10 @@ class OfTransaction(Operation[Result]):
         if runtime.chosen() is not None or not runtime.current().departed.topics:
             return False
         await cells.learn()
-        if runtime.several and isinstance(refusal, TransactionNotFound):
-            OfTransaction._choose_cell(self)
-            return True
-        return False
+        if not isinstance(refusal, TransactionNotFound):
+            return False
+        OfTransaction.choose_cell(self)
+        return bool(self.left_cells)
 
     async def _has_moved(self, topic: str) -> bool:
         before = self.cell, self.version

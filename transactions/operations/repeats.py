@@ -105,6 +105,6 @@ def answer(
 ) -> Begun:
     """The answer for a transaction in its current state."""
     begun = Begun(transaction_id, message_ids[0], list(message_ids), log_offsets[0], state, next_check_at)
-    if runtime.several:
-        begun.cell = runtime.here().name
+    if (cell := runtime.placement.label()) is not None:
+        begun.cell = cell
     return begun

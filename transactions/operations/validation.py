@@ -65,7 +65,7 @@ async def validate(request: BeginTransaction, allowance: Allowance | None) -> in
 
 async def accept_each(request: BeginTransaction, traceparent: str | None) -> Sequence[Accepted]:
     """Accepts the messages of a valid transaction, and creates missing topics. Raises as `accept.accept`."""
-    beside = await _require_one_cell(request)
+    beside = await runtime.placement.beside(lambda: _require_one_cell(request))
     accepted = [
         await accept.accept(
             message,
@@ -80,13 +80,11 @@ async def accept_each(request: BeginTransaction, traceparent: str | None) -> Seq
     return accepted
 
 
-async def _require_one_cell(request: BeginTransaction) -> str | None:
-    """The name of the first topic: new topics must lie in the same cell. None if there is only one cell.
+async def _require_one_cell(request: BeginTransaction) -> str:
+    """The name of the first topic: new topics must lie in the same cell.
 
     Raises TransactionSpansCells for topics in two cells, because one database decides a transaction.
     """
-    if not runtime.several:
-        return None
     names = list(dict.fromkeys(message.topic for message in messages_of(request)))
     found = [topic for name in names if (topic := await topics.find_for_sending(name)) is not None]
     _require_same_cell(found)

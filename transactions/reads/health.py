@@ -13,7 +13,6 @@ from store.db import databases
 from store.naming import namespaces
 from store.notices import presence
 from store.notices.presence import Asking
-from store.process import runtime
 from transactions.models import Endpoint, ProducerGroup
 
 # From this number of void answers in a row an endpoint counts as ailing. A single one may concern a transaction that
@@ -23,6 +22,7 @@ VOID_ANSWERS = 3
 ILL = ~Q(state="healthy") | Q(void_answers__gte=VOID_ANSWERS)
 MAX_ILL = 1000
 WORST_FIRST = ("-void_answers", "-last_failure_at", "id")
+COLUMNS = ("id", "group_id", *Endpoint.of_each_cell)
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 Health = Mapping[str, Any]
@@ -34,20 +34,20 @@ def read(narrowed: Q) -> dict[int, Health]:
     If cells differ, the health is taken from a cell where the endpoint is disabled, or else where its answers are void,
     or else from the cell that has called it last.
     """
-    best: dict[int, Health] = {}
     with cells.leaving_out():
-        for rows in cells.ask(lambda: _of_cell(narrowed)).values():
-            for row in rows:
-                best[row["id"]] = max(best.get(row["id"], row), row, key=_weight)
-    return best
+        return _worst(cells.ask(lambda: _of_cell(narrowed)).values())
 
 
 def show(endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
-    """The endpoints with their health over all cells. With one cell they have been read with it already."""
-    found = read(Q(id__in=[endpoint.id for endpoint in endpoints])) if endpoints and runtime.several else {}
-    for endpoint in endpoints:
-        for name in Endpoint.of_each_cell if endpoint.id in found else ():
-            setattr(endpoint, name, found[endpoint.id][name])
+    """Endpoints of the control with their health over all cells, as `read`."""
+    narrowed = Q(id__in=[endpoint.id for endpoint in endpoints])
+    with cells.leaving_out():
+        others = cells.ask_others(lambda: _of_cell(narrowed)) if endpoints else {}
+    own = [{name: getattr(endpoint, name) for name in COLUMNS} for endpoint in endpoints]
+    worst = _worst([own, *others.values()])
+    for endpoint in endpoints if others else ():
+        for name in Endpoint.of_each_cell:
+            setattr(endpoint, name, worst[endpoint.id][name])
     return endpoints
 
 
@@ -56,10 +56,8 @@ def ailing(count: int, namespace: str | None = None) -> Sequence[Endpoint]:
 
     Of all producer groups or those of a namespace.
     """
-    ill = ILL
-    if runtime.several:
-        with cells.leaving_out():
-            ill = Q(id__in={id_ for ids in cells.ask(_ill_of_cell).values() for id_ in ids})
+    with cells.leaving_out():
+        ill = ILL | Q(id__in={id_ for ids in cells.ask_others(_ill_of_cell).values() for id_ in ids})
     found = (
         Endpoint.objects.filter(ill, namespaces.within(namespace, "group__name"))
         .select_related("group")
@@ -86,7 +84,14 @@ def _ill_of_cell() -> list[int]:
 
 def _of_cell(narrowed: Q) -> list[Health]:
     rows = Endpoint.objects.using(databases.here()).filter(narrowed)
-    return list(rows.values("id", "group_id", *Endpoint.of_each_cell))
+    return list(rows.values(*COLUMNS))
+
+
+def _worst(found: Iterable[Iterable[Health]]) -> dict[int, Health]:
+    best: dict[int, Health] = {}
+    for row in (row for rows in found for row in rows):
+        best[row["id"]] = max(best.get(row["id"], row), row, key=_weight)
+    return best
 
 
 def _weight(health: Health) -> tuple[bool, bool, datetime]:
