@@ -34,6 +34,7 @@ async def send(exchange: Exchange, answer: Answer, body: Body) -> None:
             await answer.give_back(exchange.gone)
     else:
         _write(exchange, answer)
+        body.release()
 
 
 async def _encode(exchange: Exchange, answer: Answer) -> None:

@@ -182,6 +182,25 @@ def test_a_full_budget_refuses_large_bodies_and_takes_small_ones(
         eventually(lambda: large(narrow, orders).status == large(narrow, orders, packed=True).status == 201)
 
 
+def test_a_request_whose_large_answer_leaves_compressed_gives_its_bytes_back(
+    broker: RunningBroker, tmp_path: Path
+) -> None:
+    acks = json.dumps({"receipt_handles": ["x" * 43] * 1000}).encode()
+    redis_url, settings = broker.environment["REDIS_URL"], {"MQBROKER_REQUESTS_IN_FLIGHT_BYTES": "100000"}
+    with RunningBroker(tmp_path, broker.database_url, redis_url, settings, tasks=False) as narrow:
+        group, wire = "/v1/consumer-groups/compressed", narrow.wire()
+        wire.call("PUT", group, b"{}")
+
+        answers = []
+        for _ in range(5):
+            asked = wire.ask("POST", f"{group}/ack", acks, {"Accept-Encoding": "gzip"})
+            answer = asked.connection.getresponse()
+            answers.append((answer.status, answer.headers["Content-Encoding"]))
+            asked.connection.close()
+
+    assert answers == [(200, "gzip")] * 5
+
+
 def beside_an_unfinished_body(broker: RunningBroker, topic: str) -> tuple[Answer, Answer, Answer] | None:
     """A large send, a packed one that is large when it is unpacked, and a small one, while another caller holds 3.3 MB;
     None when that one did not get so far."""
