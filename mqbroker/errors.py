@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import psycopg
@@ -18,6 +18,8 @@ from rest_framework.response import Response
 from store import errors
 from store.db import patience
 from store.db.connections import away, is_read_only
+
+Met = TypeVar("Met", bound=Exception)
 
 # What a database that is away raises: Django has errors of its own.
 AWAY = (OperationalError, InterfaceError, psycopg.OperationalError)
@@ -124,11 +126,11 @@ def headers_of(refusal: errors.Refusal) -> dict[str, str]:
     return {}
 
 
-def of_request(refusal: errors.Refusal) -> errors.Refusal:
-    """The refusal with which a request is answered: none says that nothing was stored once a commit has left."""
-    if isinstance(refusal, errors.SystemBusy) and patience.has_committed():
+def of_request(problem: Met) -> Met | errors.OutcomeUnknown:
+    """The problem with which a request is answered: none says that nothing was stored once a commit has left."""
+    if isinstance(problem, errors.SystemBusy) and patience.has_committed():
         return errors.OutcomeUnknown(UNKNOWN)
-    return refusal
+    return problem
 
 
 def answer(refusal: errors.Refusal) -> HttpResponse:

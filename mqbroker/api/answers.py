@@ -3,15 +3,21 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 
+import structlog
+
 from mqbroker import errors
+from mqbroker.api import codings
+from mqbroker.wire import paths
 from mqbroker.wire.basis.meaning import MAX_HEADERS
-from mqbroker.wire.exchange import Shows
+from mqbroker.wire.exchange import Exchange, Shows
 from mqbroker.wire.heads import Headers
 from mqbroker.wire.reader import HEAD_BYTES
 from store.errors import Refusal
 from store.messages.times import encode
 from store.process import pacing
 from store.process.answer_budget import Hold
+
+logger = structlog.stdlib.get_logger(__name__)
 
 # Gives deliveries or checks back to their group if the caller has gone. Returns whether it did.
 GiveBack = Callable[[asyncio.Future[object]], Awaitable[bool]]
@@ -118,16 +124,27 @@ def refused(refusal: Refusal) -> Answer:
     return Answer(encode(errors.document(refusal)), errors.status_of(refusal), (*PROBLEM, *headers))
 
 
-def malformed(status: int) -> Answer:
-    """The answer to bytes that are not a valid HTTP request."""
+def of_form(exchange: Exchange) -> Answer | None:
+    """The refusal of a request by its form; None for a request that can be read.
+
+    Refused are bytes that are no HTTP request, a body in an unknown content coding, and a path that is not plain.
+    """
+    if exchange.refused_as is not None:
+        return _malformed(exchange.refused_as)
+    encoding = exchange.headers.get(b"content-encoding", codings.IDENTITY)
+    if encoding.lower() not in codings.CODINGS:
+        return _encoded(encoding)
+    return None if paths.is_plain(exchange.target) else _crooked()
+
+
+def _malformed(status: int) -> Answer:
     limits = f"a head of {HEAD_BYTES} bytes and {MAX_HEADERS} headers at most, trailers included"
     once = "Host and Authorization once, and no Transfer-Encoding but chunked"
     problem = errors.problem_of_status(status, f"This is no request of HTTP/1.1: send one, with {limits}, {once}.")
     return Answer(encode(problem), problem.status, PROBLEM)
 
 
-def crooked() -> Answer:
-    """The answer to a path that is not in its plain form."""
+def _crooked() -> Answer:
     detail = (
         "The path is not in its plain form: escape no letter, digit, slash or control character, write % as %25, "
         "and leave out empty parts, `.` and `..`."
@@ -136,11 +153,25 @@ def crooked() -> Answer:
     return Answer(encode(problem), problem.status, PROBLEM)
 
 
-def encoded(encoding: bytes) -> Answer:
-    """The answer to a body in a content coding that the broker does not support."""
+def _encoded(encoding: bytes) -> Answer:
     detail = f"The body has the Content-Encoding {encoding.decode('latin-1')[:40]}: send gzip, zstd, or none."
     problem = errors.problem_of_status(415, detail)
     return Answer(encode(problem), problem.status, (*PROBLEM, (b"accept-encoding", b"gzip, zstd")))
+
+
+def of_problem(problem: Exception, exchange: Exchange | None = None) -> Answer:
+    """The answer to a problem of a request, or of an item of a bulk: a refusal's document, or a failure of the broker.
+
+    A failure is logged with the request.
+    """
+    if isinstance(problem, Refusal):
+        return refused(problem)
+    if exchange is None:
+        logger.error("an operation of a bulk failed", exc_info=problem)
+    else:
+        named = {"method": exchange.method, "path": exchange.path, "request_id": exchange.request_id.decode("latin-1")}
+        logger.error("a request failed", exc_info=problem, **named)
+    return failed()
 
 
 def failed() -> Answer:

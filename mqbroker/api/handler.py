@@ -6,12 +6,10 @@ from functools import partial
 from time import monotonic
 from typing import Any, NamedTuple
 
-import structlog
-
 from access.callers import Caller
 from console.monitoring.requests import Calls, Tally
 from mqbroker import errors
-from mqbroker.api import answers, bodies, codings, responding, unread
+from mqbroker.api import answers, bodies, responding
 from mqbroker.api.bodies import Body
 from mqbroker.api.left_to_django import READING, LeftToDjango
 from mqbroker.api.new_work import NewWork
@@ -19,16 +17,12 @@ from mqbroker.api.operations import Call, rest_of
 from mqbroker.api.requests import DataRequest, begin_request, entered
 from mqbroker.api.router import Route, Router, View
 from mqbroker.rights import KeyRing
-from mqbroker.wire import paths
 from mqbroker.wire.arriving import Gone
 from mqbroker.wire.bridge import Application
 from mqbroker.wire.exchange import Exchange
 from store.commit import writer
 from store.commit.operation import Operation
-from store.errors import Refusal
 from store.process import runtime
-
-logger = structlog.stdlib.get_logger(__name__)
 
 
 class Found(NamedTuple):
@@ -81,19 +75,12 @@ class Handler(NewWork):
         """Answers a request, unless its caller has gone. None if the answer needs no task."""
         exchange.request_id = self.id_of(exchange.headers)
         exchange.began = monotonic()
-        if exchange.refused_as is not None:
-            responding.write(exchange, answers.malformed(exchange.refused_as))
-            return None
-        encoding = exchange.headers.get(b"content-encoding", codings.IDENTITY)
-        if encoding.lower() not in codings.CODINGS:
-            responding.write(exchange, answers.encoded(encoding))
-            return None
         found = self._fixed.get((exchange.method, exchange.target))
-        if found is None:
-            if not paths.is_plain(exchange.target):
-                responding.write(exchange, answers.crooked())
+        if found is None or b"content-encoding" in exchange.headers:
+            if (refused := answers.of_form(exchange)) is not None:
+                responding.write(exchange, refused)
                 return None
-            found = self._find(exchange)
+            found = found or self._find(exchange)
             if found is None and self._files(exchange):
                 return None
         exchange.tally = self._other if found is None else found.tally
@@ -117,26 +104,21 @@ class Handler(NewWork):
                 # Ordered operations continue in tasks: if one is left out, the next ones wait for it.
                 return self._go_on(exchange, call, operation, body, rest_of(operation, is_ready=is_ready))
             writer.hand_in(operation, partial(self._settled, exchange, call, operation, body), at_once=True)
-        except Refusal as refusal:
-            responding.end(exchange, answers.refused(refusal), body)
-        except Exception:
-            logger.exception("a request failed", **responding.described(exchange))
-            responding.end(exchange, answers.failed(), body)
+        except Exception as problem:  # noqa: BLE001  # the problem is answered, and a failure logged
+            return responding.end(exchange, answers.of_problem(problem, exchange), body)
         return None
 
     def _settled(
         self, exchange: Exchange, call: Call[Any, Any], operation: Operation[Any], body: Body, problem: Exception | None
     ) -> None:
         """Answers an operation whose batch has ended. If it was left out, it is written stepwise first."""
+        left: Coroutine[Any, Any, None] | None
         if problem is None and operation.result is None:
-            rest = self._go_on(exchange, call, operation, body, writer.finish(operation))
-            self._tasks.add(asyncio.create_task(self._kept(rest)))
-            return
-        answer = _answer_of(exchange, call, operation, problem)
-        if len(answer.content) > unread.SMALL_BYTES:
-            self._tasks.add(asyncio.create_task(self._kept(responding.send(exchange, answer, body))))
+            left = self._go_on(exchange, call, operation, body, writer.finish(operation))
         else:
-            responding.end(exchange, answer, body)
+            left = _answered(exchange, call, operation, body, problem)
+        if left is not None:
+            self._tasks.add(asyncio.create_task(self._kept(left)))
 
     async def _go_on(
         self,
@@ -152,16 +134,12 @@ class Handler(NewWork):
         try:
             await rest
             assert operation.result is not None
-        except Refusal as refusal:
-            problem = errors.of_request(refusal)
         except Exception as raised:  # noqa: BLE001  # the problem is answered like any other
-            problem = raised
-        answer = _answer_of(exchange, call, operation, problem)
-        if len(answer.content) > unread.SMALL_BYTES:
+            problem = errors.of_request(raised)
+        left = _answered(exchange, call, operation, body, problem)
+        if left is not None:
             # Awaited, because a connection is cut if its request was served without an answer.
-            await responding.send(exchange, answer, body)
-        else:
-            responding.end(exchange, answer, body)
+            await left
 
     async def _kept(self, serving: Awaitable[None]) -> None:
         """Serves a request in a task, then drops the reference that kept the task alive."""
@@ -204,13 +182,10 @@ class Handler(NewWork):
                 else:
                     request, named = entered(exchange, caller, content, self._keys, found.named)
                     answer = await found.view(request, **named)
-            except Refusal as refusal:
-                answer = answers.refused(errors.of_request(refusal))
             except Gone:
                 raise
-            except Exception:
-                logger.exception("a request failed", **responding.described(exchange))
-                answer = answers.failed()
+            except Exception as problem:  # noqa: BLE001  # the problem is answered, and a failure logged
+                answer = answers.of_problem(errors.of_request(problem), exchange)
             await responding.send(exchange, answer, body)
         finally:
             body.release()
@@ -233,16 +208,14 @@ class Handler(NewWork):
         return self._keys.known(authorization) or await self._keys.caller(authorization)
 
 
-def _answer_of(
-    exchange: Exchange, call: Call[Any, Any], operation: Operation[Any], problem: Exception | None
-) -> answers.Answer:
-    """The answer to an operation that was written, or to its problem."""
+def _answered(
+    exchange: Exchange, call: Call[Any, Any], operation: Operation[Any], body: Body, problem: Exception | None
+) -> Coroutine[Any, Any, None] | None:
+    """Answers an operation that was written, or its problem. Returns the rest of the work for a large answer."""
     try:
         if problem is not None:
             raise problem
-        return call.answer(operation)
-    except Refusal as refusal:
-        return answers.refused(refusal)
-    except Exception:
-        logger.exception("a request failed", **responding.described(exchange))
-        return answers.failed()
+        answer = call.answer(operation)
+    except Exception as raised:  # noqa: BLE001  # the problem is answered, and a failure logged
+        answer = answers.of_problem(raised, exchange)
+    return responding.end(exchange, answer, body)

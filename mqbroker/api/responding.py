@@ -1,6 +1,8 @@
 """Sends answers: whole, or in parts if their messages are large, with the request's id."""
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any
 
 from mqbroker.api import codings, unread
 from mqbroker.api.answers import PART_BYTES, WHOLE_BYTES, Answer, MessagesAnswer
@@ -80,12 +82,15 @@ async def _write_parts(exchange: Exchange, page: MessagesAnswer, coder: Coder | 
     exchange.end()
 
 
-def end(exchange: Exchange, answer: Answer, body: Body) -> None:
-    """Sends a whole answer, and returns the bytes of the request's body to their budget."""
+def end(exchange: Exchange, answer: Answer, body: Body) -> Coroutine[Any, Any, None] | None:
+    """Sends an answer and gives the request's bytes back to their budget; a large one when the result is awaited."""
+    if len(answer.content) > unread.SMALL_BYTES:
+        return send(exchange, answer, body)
     if exchange.namespace is not None:
         answer.show(exchange.namespace)
     exchange.answer(answer.status, answer.headers, answer.content)
     body.release()
+    return None
 
 
 def write(exchange: Exchange, answer: Answer) -> None:
@@ -97,9 +102,3 @@ def write(exchange: Exchange, answer: Answer) -> None:
 
 def _write(exchange: Exchange, answer: Answer) -> None:
     exchange.answer(answer.status, answer.headers, answer.content)
-
-
-def described(exchange: Exchange) -> dict[str, str]:
-    """The fields of a log record about a request."""
-    name = exchange.request_id.decode("latin-1")
-    return {"method": exchange.method, "path": exchange.path, "request_id": name}
