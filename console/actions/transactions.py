@@ -15,7 +15,7 @@ from store.errors import Refusal
 from store.reading import cursors, merging
 from store.stats import now
 from transactions import discards
-from transactions.checks import checker
+from transactions.checks import requested
 from transactions.reads import listing, undecided
 from transactions.reads.listing import Cursor, Wanted
 
@@ -49,7 +49,7 @@ def resume(targets: Sequence[str], parameters: Parameters, signature: Signature,
 
 def check(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
     """Makes pending transactions due for a check at the next tick."""
-    call(each(targets, lambda found: checker.make_due(found, signature.note("transaction.check", found))))
+    call(each(targets, lambda found: requested.make_due(found, signature.note("transaction.check", found))))
 
 
 def _decide(transaction_id: uuid.UUID, state: str, action: str, signature: Signature) -> Coroutine[Any, Any, Any]:

@@ -12,7 +12,7 @@ from store.commit.operation import Note
 from store.errors import MessageIllegal
 from store.messages.texts import is_blank
 from transactions import discards
-from transactions.checks import checker
+from transactions.checks import requested
 from transactions.reads import history, states
 
 ACTION_OF_STATE = {"COMMIT": "transaction.commit", "ROLLBACK": "transaction.rollback"}
@@ -85,4 +85,4 @@ async def check_now(request: DataRequest, transaction_id: str) -> Answer:
     """POST /v1/transactions/{transaction_id}/check."""
     await request.given(CheckNow, optional=True)
     found = await _managed(request, transaction_id)
-    return answer(await checker.make_due(found, request.signed().note("transaction.check", found)), 202)
+    return answer(await requested.make_due(found, request.signed().note("transaction.check", found)), 202)

@@ -18,7 +18,7 @@ from tests.broker.polling import at_this_load, eventually
 from tests.broker.running import RunningBroker
 from tests.broker.tellings import ended, received_until_empty, told
 from tests.broker.wire import Wire
-from transactions.checks.checker import CLAIM_SECONDS
+from transactions.checks.claims import CLAIM_SECONDS
 
 HALVES = 120
 

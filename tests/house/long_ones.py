@@ -4,7 +4,6 @@ FILES = {
     "mqbroker/wire/connection.py": 290,
     "store/db/pipeline.py": 291,
     "tools/bench/export.py": 295,
-    "transactions/checks/checker.py": 279,
     "delivery/push/pusher.py": 268,
     "delivery/trace.py": 259,
     "client/mqbroker_client/core/limits.py": 252,

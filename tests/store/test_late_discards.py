@@ -8,7 +8,7 @@ from store.commit import writer
 from tests.broker import characters
 from tests.store.keeper import Keeper
 from transactions import discards
-from transactions.checks import checker
+from transactions.checks import requested
 from transactions.operations.begin import Begin
 from transactions.operations.validation import BeginTransaction
 from transactions.reads import history
@@ -44,7 +44,7 @@ def test_a_transaction_that_an_operator_resumed_is_not_discarded_by_a_worker_tha
 def test_a_transaction_that_is_to_be_checked_now_is_not_discarded_by_a_worker_that_found_it_before(
     keeper: Keeper, exhausted: uuid.UUID
 ) -> None:
-    keeper.do(checker.make_due(exhausted))
+    keeper.do(requested.make_due(exhausted))
 
     late = keeper.do(writer.run(discards.Discard([exhausted], "no decision after 15 checks")))
 

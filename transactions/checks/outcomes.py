@@ -12,8 +12,12 @@ from store.db.statements import Statement
 from store.errors import Refusal
 from store.messages.ids import new_id
 from transactions import schedule
+from transactions.checks import questions
+from transactions.checks.rows import ClaimedHalf
 from transactions.operations.end import INSERT_CHECK_ATTEMPTS, End
-from transactions.rows import CheckAnswer
+from transactions.rows import STATE_OF, CheckAnswer
+from webhooks.callees import Callee
+from webhooks.endpoint_answers import Answer, sentence
 
 POSTPONE_CHECKS = Statement(__file__, "postpone_checks")
 RETURN_CHECKS = Statement(__file__, "return_checks")
@@ -51,6 +55,30 @@ class Attempt:
             "answer": self.answer,
             "reason": self.reason,
         }
+
+
+def attempt_of(half: ClaimedHalf, endpoint: Callee, answer: Answer) -> Attempt:
+    """The attempt of one half message in an answered call."""
+    result = questions.read(answer.body).get(half.transaction_id) if answer.status == 200 else None
+    state: CheckAnswer = "UNKNOWN"
+    reason: str | None = answer.reason
+    if result is not None:
+        state, reason = STATE_OF[result.state], None if result.remark is None else sentence(result.remark)
+    elif answer.ok and answer.asked:
+        reason = questions.void(answer)
+    elif answer.asked and answer.status is not None:
+        reason = f"{answer.reason} {questions.kept(answer.body)}".strip()
+    return Attempt(
+        transaction_id=half.transaction_id,
+        endpoint_id=endpoint.id,
+        endpoint_url=endpoint.url,
+        counted=answer.asked,
+        answer=state if answer.asked else None,
+        status=answer.status,
+        latency_ms=round(answer.latency_ms),
+        reason=reason,
+        wait_seconds=schedule.interval_seconds(),
+    )
 
 
 async def apply(attempt: Attempt) -> None:

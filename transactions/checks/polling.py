@@ -25,7 +25,7 @@ from store.process.runtime import CONTROL, Runtime
 from store.reading import holders
 from transactions import groups, schedule
 from transactions.checks import outcomes, questions
-from transactions.checks.checker import CLAIM_HALVES, seconds_to_next
+from transactions.checks.claims import CLAIM_HALVES, seconds_to_next
 from transactions.checks.outcomes import Attempt, Return
 from transactions.checks.questions import Document
 from transactions.checks.rows import ClaimedHalf

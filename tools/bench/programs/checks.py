@@ -15,7 +15,7 @@ from store.db import connections  # noqa: E402  # after Django is set up
 from store.process import runtime  # noqa: E402
 from transactions import groups  # noqa: E402
 from transactions.checks import outcomes, questions  # noqa: E402
-from transactions.checks.checker import CLAIM_HALVES, MAX_CLAIM_BYTES  # noqa: E402
+from transactions.checks.claims import CLAIM_HALVES, MAX_CLAIM_BYTES  # noqa: E402
 from transactions.checks.outcomes import Attempt  # noqa: E402
 
 PER_CLAIM = 1000
