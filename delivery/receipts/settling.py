@@ -14,7 +14,7 @@ from delivery.receipts.given import ack, outcomes, settle, unpacked, wake
 from delivery.receipts.handles import PACKED, Handle, by_cell
 from delivery.rows import GroupFacts, SettledHandle
 from store.commit.batch import Batch
-from store.commit.operation import Operation
+from store.commit.operation import Operation, Pipelined
 from store.db import arrays
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
@@ -53,7 +53,7 @@ async def extend(
     return await settle(group, given, lambda handles: Extension(handles, seconds))
 
 
-class Ack(Operation[Set[Handle]]):
+class Ack(Pipelined[Set[Handle]]):
     """Acks deliveries: each is done for the group. POST /v1/consumer-groups/{group}/ack, and `ack` of a bulk.
 
     The result is the set of handles that proved a delivery. Raises GroupNotExist, or MessageIllegal for no or too many

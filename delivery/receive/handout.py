@@ -13,13 +13,14 @@ from delivery.receive.deliveries import HandedOut, Handout, Receiver
 from delivery.receive.packed import HAND_OUT
 from store.commit import writer
 from store.commit.batch import Batch
-from store.commit.operation import Operation
+from store.commit.operation import Pipelined
 from store.db import arrays, pipeline
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
 from store.errors import Refusal, TopicMoved
 from store.messages import MessageRow
 from store.naming import topics
+from store.notices.listeners import Joined
 from store.process.answer_budget import answers
 from store.queues import Queue
 from store.reading.progress import RECORD_MOVES
@@ -64,7 +65,7 @@ class Reading(NamedTuple):
         return sum(receive.receiver.max_messages for receive in self.receives)
 
 
-class Receiving(Operation[Handout]):
+class Receiving(Pipelined[Handout]):
     """Hands out entries to a receive, by `receive.stepwise` or in a pipelined batch, in four steps:
 
     1. `lock_readings` locks the progress of the group in its queues, and locks the group against a pause.
@@ -75,7 +76,7 @@ class Receiving(Operation[Handout]):
     While the process is short of bytes for answers, a pipelined batch leaves receives out, and they wait for room.
     """
 
-    __slots__ = ("nonce", "receiver")
+    __slots__ = ("joined", "nonce", "receiver")
     LANE = "receives"
     # A receive that has joined a batch is written after the operations that store messages.
     ORDER = 4
@@ -85,6 +86,7 @@ class Receiving(Operation[Handout]):
         self.receiver = receiver
         self.nonce = receiver.new_nonce()
         super().__init__(self.nonce.to_bytes(8))
+        self.joined: Joined | None = None
         self.cell, self.version = receiver.cell, receiver.topic.version
         # A page from the reserve has only small messages, which the stepwise writer chooses by their heads.
         self.is_plain = receiver.is_plain and not receiver.hold.is_small

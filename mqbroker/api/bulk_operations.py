@@ -139,7 +139,7 @@ def ids_of(given: Given | Refusal) -> Sequence[uuid.UUID | None]:
     return () if isinstance(given, Refusal) else CALLS[type(given)].ids(given)
 
 
-def operation_of(read: Read, shared: Source) -> tuple[Call[Any, Any], Operation[Any]]:
+def operation_of(read: Read, shared: Source) -> tuple[Call[Any, Any], Any]:
     """The call and the operation of what is given; raises the refusal that it is.
 
     `shared` is the source of the operations that bring neither a trace nor a size of their own.

@@ -31,7 +31,7 @@ from mqbroker.api.requests import DataRequest
 from scheduling import delays
 from store import messages
 from store.commit import writer
-from store.commit.operation import Operation
+from store.commit.operation import Operation, Pipelined
 from store.db import patience
 from store.errors import MessageIllegal, Refusal, SystemBusy
 from store.messages import Message, accept, unpacking
@@ -193,16 +193,16 @@ class Handed:
     def __init__(self, results: dict[int, bytes]) -> None:
         self._results = results
         self._under_way = 0
-        self._unwritten: list[tuple[int, Call[Any, Any], Operation[Any]]] = []
+        self._unwritten: list[tuple[int, Call[Any, Any], Pipelined[Any]]] = []
         # One future for all operations: a future for each would cost as much as its part of the batch.
         self._ended: asyncio.Future[None] | None = None
 
-    def hand_in(self, number: int, call: Call[Any, Any], operation: Operation[Any]) -> None:
+    def hand_in(self, number: int, call: Call[Any, Any], operation: Pipelined[Any]) -> None:
         """Has an operation written in a batch. Raises SystemBusy when too much waits."""
         writer.hand_in(operation, partial(self._settled, number, call, operation))
         self._under_way += 1
 
-    def _settled(self, number: int, call: Call[Any, Any], operation: Operation[Any], problem: Exception | None) -> None:
+    def _settled(self, number: int, call: Call[Any, Any], operation: Pipelined[Any], problem: Exception | None) -> None:
         if problem is None and operation.result is None:
             self._unwritten.append((number, call, operation))
         else:
@@ -211,7 +211,7 @@ class Handed:
         if not self._under_way and self._ended is not None and not self._ended.done():
             self._ended.set_result(None)
 
-    async def unwritten(self) -> Sequence[tuple[int, Call[Any, Any], Operation[Any]]]:
+    async def unwritten(self) -> Sequence[tuple[int, Call[Any, Any], Pipelined[Any]]]:
         """The operations that the batches have left out, after all batches have ended."""
         if self._under_way:
             self._ended = asyncio.get_running_loop().create_future()

@@ -15,7 +15,7 @@ from mqbroker.rocketmq import credentials
 from mqbroker.rocketmq.protocol.definition_pb2 import Code
 from mqbroker.rocketmq.statuses import Refused
 from store.commit import writer
-from store.commit.operation import Operation
+from store.commit.operation import Operation, Pipelined
 from store.errors import Refusal, SystemBusy
 from store.naming.namespaces import Namespace
 from store.process import runtime
@@ -126,12 +126,11 @@ class Call:
     async def run(self, operation: Operation[Result]) -> Result:
         """Has an operation written, as `writer.run`; a client that goes away does not end it on its way."""
         is_ready = operation.ready()
-        if is_ready and not operation.ordered and operation.is_plain and not operation.overtakes:
+        if is_ready and isinstance(operation, Pipelined) and not (operation.ordered or operation.overtakes):
             writer.hand_in(operation, at_once=True)
             # Cancelled, it is written all the same.
-            if (result := await operation.future) is not None:
-                return result
-            await kept(writer.finish(operation))
+            if await operation.future is None:
+                await kept(writer.finish(operation))
         else:
             await kept(rest_of(operation, is_ready=is_ready))
         assert operation.result is not None

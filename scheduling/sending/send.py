@@ -14,7 +14,7 @@ from scheduling.sending.detours import Detours
 from scheduling.sending.packed import Level, Timer
 from scheduling.sending.results import Sent
 from store.commit.batch import Batch
-from store.commit.operation import Operation
+from store.commit.operation import Pipelined
 from store.commit.pipelined import MAX_BATCH_BYTES
 from store.db import arrays
 from store.db.pipeline import Call, Results
@@ -29,7 +29,7 @@ from store.process import runtime
 from store.queues import SEND_MESSAGES
 
 
-class Send(Operation[list[Sent]]):
+class Send(Pipelined[list[Sent]]):
     """Stores one message, or all messages of a batch at consecutive offsets of one queue, or none of them.
 
     POST /v1/messages, POST /v1/messages/batch, and `send` of a bulk. The result has the answer of each message, in the

@@ -1,9 +1,8 @@
 """An operation of the message path: one class holds everything about it, from the call to the result.
 
-Two writers write it. The *pipelined* one sends the `statements` of all operations of a batch in one round trip; a
-statement leaves out what it cannot write and gives no reason. The *stepwise* one writes the operations that were left
-out and operations that have no `statements`: `write` reads the rows, and sets a result or a refusal that gives the
-reason.
+The *stepwise* writer writes every `Operation`: `write` reads the rows, and sets a result or a refusal that gives the
+reason. Before that the *pipelined* writer sends the `statements` of all `Pipelined` operations of a batch in one round
+trip; a statement leaves out what it cannot write and gives no reason, and the stepwise writer writes what was left out.
 """
 
 import asyncio
@@ -20,6 +19,7 @@ from store.notices.listeners import Joined
 from store.segments import log
 
 Result = TypeVar("Result")
+Written = TypeVar("Written", bound="Operation[Any]")
 # Called with the operation's problem, or None; raises nothing.
 Settled = Callable[[Exception | None], None]
 # A class is written without a pause, or with two: the first assigns log offsets, the second queue offsets.
@@ -31,26 +31,10 @@ class Operation(Generic[Result]):
 
     `result` is None until the operation is written, and stays None if a pipelined batch left it out; `refusal` gives
     the reason. A batch has at most one operation of a `key`, and operations with the same key keep their order; an
-    empty key is no key. `ids`: the key and the ids of messages that another operation may contain too; no two
-    operations of a pipelined batch share an id. Class methods get all operations of their class in a batch.
+    empty key is no key. Class methods get all operations of their class in a batch.
     """
 
-    __slots__ = (
-        "_future",
-        "_is_resolved",
-        "before",
-        "cell",
-        "ids",
-        "is_plain",
-        "joined",
-        "key",
-        "ordered",
-        "refusal",
-        "result",
-        "settled",
-        "size",
-        "version",
-    )
+    __slots__ = ("before", "cell", "key", "ordered", "refusal", "result", "size", "version")
 
     # Operations of one lane share writers and batches. There is no order between operations of two lanes.
     LANE: ClassVar[str] = "log"
@@ -63,43 +47,18 @@ class Operation(Generic[Result]):
 
     def __init__(self, key: bytes = b"") -> None:
         self.key = key
-        self.ids: tuple[bytes, ...] = (key,)
         # In bytes, by `accept.size_of`.
         self.size = 0
         # The cell that writes this operation, set by `complete`. None: the cell of the calling task.
         self.cell: int | None = None
         # The version of the map by which the cell was found. None: the cell was not found by a topic.
         self.version: int | None = None
-        # Whether a pipelined batch can write it once `complete` has returned.
-        self.is_plain = False
         # No later batch may be under way with it: if its batch is sent again, the later batch would come first.
         self.ordered = False
         self.result: Result | None = None
         self.refusal: Refusal | None = None
-        self.joined: Joined | None = None  # for a read that joined a batch of another lane
         # For the audit: what it changed, as it was before.
         self.before: object = None
-        self._is_resolved = False
-        # Called instead of resolving a future, in the same turn of the event loop in which the result is read.
-        self.settled: Settled | None = None
-        self._future: asyncio.Future[Result | None] | None = None
-
-    @property
-    def is_done(self) -> bool:
-        """Whether no caller waits for its pipelined batch: it is resolved, or its waiter was cancelled."""
-        return self._is_resolved or (self._future is not None and self._future.done())
-
-    @property
-    def future(self) -> asyncio.Future[Result | None]:
-        """Done when the pipelined batch is done. Created at its first use, because few operations need it."""
-        if self._future is None:
-            self._future = asyncio.get_running_loop().create_future()
-        return self._future
-
-    @property
-    def overtakes(self) -> bool:
-        """Whether an `ordered` operation must be written stepwise, because an earlier one is still being written so."""
-        return False
 
     # Before it is written.
 
@@ -125,11 +84,66 @@ class Operation(Generic[Result]):
         """The names, by id, of the topics that it writes messages to, as far as they are known before the write."""
         return {}
 
+    # The write.
+
+    @classmethod
+    def locks(cls, operations: Sequence[Self]) -> Iterable[int]:
+        """Keys of the advisory locks that a stepwise batch takes first; one statement takes the keys of all classes."""
+        return ()
+
+    @classmethod
+    def write(cls, batch: Batch, operations: Sequence[Self]) -> Steps:
+        """Writes the operations in the transaction of a stepwise batch, and sets the result or refusal of each.
+
+        A coroutine, or a generator that yields twice: after the first `yield` the records in `batch` have log offsets,
+        after the second its entries have queue offsets. A batch may be repeated, so what an attempt finds is kept in
+        variables of this method only.
+        """
+        raise NotImplementedError
+
+
+class Pipelined(Operation[Result]):
+    """An operation that a pipelined batch writes, if it is plain.
+
+    `ids`: the key and the ids of messages that another operation may contain too; no two operations of a pipelined
+    batch share an id.
+    """
+
+    __slots__ = ("_future", "_is_resolved", "ids", "is_plain", "settled")
+
+    # Set for a read that has joined a batch of another lane.
+    joined: Joined | None = None
+
+    def __init__(self, key: bytes = b"") -> None:
+        super().__init__(key)
+        self.ids: tuple[bytes, ...] = (key,)
+        # Whether a pipelined batch can write it once `complete` has returned.
+        self.is_plain = False
+        # Called instead of resolving a future, in the same turn of the event loop in which the result is read.
+        self.settled: Settled | None = None
+        self._is_resolved = False
+        self._future: asyncio.Future[Result | None] | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no caller waits for its pipelined batch: it is resolved, or its waiter was cancelled."""
+        return self._is_resolved or (self._future is not None and self._future.done())
+
+    @property
+    def future(self) -> asyncio.Future[Result | None]:
+        """Done when the pipelined batch is done. Created at its first use, because few operations need it."""
+        if self._future is None:
+            self._future = asyncio.get_running_loop().create_future()
+        return self._future
+
+    @property
+    def overtakes(self) -> bool:
+        """Whether an `ordered` operation must be written stepwise, because an earlier one is still being written so."""
+        return False
+
     def may_be_elsewhere(self, problem: Exception) -> bool:
         """Whether `problem` means that this cell did not find something which another cell may have."""
         return False
-
-    # In a pipelined batch.
 
     @classmethod
     def before_locks(cls, operations: Sequence[Self]) -> Iterable[Call]:
@@ -184,30 +198,13 @@ class Operation(Generic[Result]):
         else:
             self.future.set_exception(problem)
 
-    # Stepwise.
 
-    @classmethod
-    def locks(cls, operations: Sequence[Self]) -> Iterable[int]:
-        """Keys of the advisory locks that a stepwise batch takes first; one statement takes the keys of all classes."""
-        return ()
-
-    @classmethod
-    def write(cls, batch: Batch, operations: Sequence[Self]) -> Steps:
-        """Writes the operations in the transaction of a stepwise batch, and sets the result or refusal of each.
-
-        A coroutine, or a generator that yields twice: after the first `yield` the records in `batch` have log offsets,
-        after the second its entries have queue offsets. A batch may be repeated, so what an attempt finds is kept in
-        variables of this method only.
-        """
-        raise NotImplementedError
-
-
-def outdated(operations: Iterable[Operation[Any]], version: int) -> list[Operation[Any]]:
+def outdated(operations: Iterable[Written], version: int) -> list[Written]:
     """The operations whose cell was found by an older version of the map than `version`."""
     return [one for one in operations if one.version is not None and one.version < version]
 
 
-def answer(operations: Sequence[Operation[Any]], problem: Exception | None = None) -> None:
+def answer(operations: Sequence[Pipelined[Any]], problem: Exception | None = None) -> None:
     """Answers the callers of these operations, each with its result or refusal."""
     for operation in operations:
         operation.resolve(problem)

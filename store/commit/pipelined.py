@@ -22,7 +22,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
-from store.commit.operation import Operation, answer, outdated
+from store.commit.operation import Pipelined, answer, outdated
 from store.db import arrays
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
@@ -71,13 +71,13 @@ _FLAG = {False: b"\x00", True: b"\x01"}
 class PipelinedBatch:
     """The operations of one transaction, by their class."""
 
-    def __init__(self, operations: Sequence[Operation[Any]], attempts: int = 0, *, only_free: bool = False) -> None:
+    def __init__(self, operations: Sequence[Pipelined[Any]], attempts: int = 0, *, only_free: bool = False) -> None:
         self.operations = operations
         self.attempts = attempts
         # Whether it skips the queues that another session has locked.
         self.only_free = only_free
         self.segment_id = 0
-        by_class: defaultdict[type[Operation[Any]], list[Operation[Any]]] = defaultdict(list)
+        by_class: defaultdict[type[Pipelined[Any]], list[Pipelined[Any]]] = defaultdict(list)
         for operation in operations:
             by_class[type(operation)].append(operation)
         self._classes = sorted(by_class.items(), key=lambda item: item[0].ORDER)
@@ -105,7 +105,7 @@ class PipelinedBatch:
         """The batch without operations that would overtake one that is written stepwise since its last attempt."""
         return self._without([one for one in self.operations if one.ordered and one.overtakes])
 
-    def _without(self, left_out: Sequence[Operation[Any]]) -> "PipelinedBatch":
+    def _without(self, left_out: Sequence[Pipelined[Any]]) -> "PipelinedBatch":
         if not left_out:
             return self
         answer(left_out)
@@ -142,19 +142,19 @@ class PipelinedBatch:
         seen = next(results[join] for join in JOINS if join in results).get_value(0, 0)
         return None if seen is None else int.from_bytes(seen)
 
-    def left_out(self) -> list[Operation[Any]]:
+    def left_out(self) -> list[Pipelined[Any]]:
         """The operations without a result: nothing was written for them."""
         return [operation for operation in self.operations if operation.result is None]
 
 
-def joined(operations: Sequence[Operation[Any]], wakeups: Wakeups, writer: object) -> PipelinedBatch:
+def joined(operations: Sequence[Pipelined[Any]], wakeups: Wakeups, writer: object) -> PipelinedBatch:
     """The batch of these operations. A small batch also gets the reads of requests that wait for its entries."""
     batch = PipelinedBatch(operations)
     if len(batch) > MOST_JOINED:
         return batch
     topic_ids = {topic_id for topic_id, _ in batch.queues()}
-    # `notices` does not import `Operation`, although each read is one.
-    reads = cast(list[Operation[Any]], wakeups.joining(topic_ids, writer, MOST_JOINED))
+    # `notices` does not import `Pipelined`, although each read is one.
+    reads = cast(list[Pipelined[Any]], wakeups.joining(topic_ids, writer, MOST_JOINED))
     return PipelinedBatch([*operations, *reads]) if reads else batch
 
 

@@ -22,7 +22,7 @@ import psycopg
 import structlog
 
 from store.commit import stalled
-from store.commit.operation import Operation, Settled, answer
+from store.commit.operation import Pipelined, Settled, answer
 from store.commit.pipelined import PipelinedBatch, joined
 from store.commit.stepwise import COMMIT_LOST, WRITE_SECONDS
 from store.commit.waiting import Waiting
@@ -56,7 +56,7 @@ class PipelinedWriter:
         # Whether the last turn of the event loop has added no operation.
         self._is_quiet = False
 
-    def hand_in(self, operation: Operation[Any], settled: Settled | None = None, *, at_once: bool = False) -> None:
+    def hand_in(self, operation: Pipelined[Any], settled: Settled | None = None, *, at_once: bool = False) -> None:
         """Has an operation written. After the commit its future is done, or `settled` is called instead.
 
         It has a result then, none if the batch left it out, or SystemBusy (nothing was stored) or OutcomeUnknown. With
@@ -80,7 +80,7 @@ class PipelinedWriter:
         if self._pipeline is not None:
             self._pipeline.close()
 
-    def unanswered(self) -> list[Operation[Any]]:
+    def unanswered(self) -> list[Pipelined[Any]]:
         """The operations that wait for a batch or are in one that is under way."""
         return [*self.waiting, *(one for batch in (*self._again, *self._under_way) for one in batch.operations)]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.conf import settings
 
-from store.commit.operation import Operation
+from store.commit.operation import Pipelined
 from store.commit.pipelined import MAX_BATCH_BYTES
 from store.db.outcomes import Failed
 from store.errors import CellAway, SystemBusy
@@ -73,8 +73,8 @@ class Waiting:
         # The time, by the monotonic clock, from which on the cell is silent; whether the last batch got no answer.
         self._silent_from = math.inf
         self._is_away = False
-        self._urgent: deque[Operation[Any]] = deque()
-        self._ordinary: deque[Operation[Any]] = deque()
+        self._urgent: deque[Pipelined[Any]] = deque()
+        self._ordinary: deque[Pipelined[Any]] = deque()
         # Operations of each key. A plain dictionary, because a Counter looks up a new key in Python code.
         self._ordinary_keys: dict[bytes, int] = {}
         # Operations in both deques: asking each deque for its length took 1 µs per operation.
@@ -96,7 +96,7 @@ class Waiting:
     def __len__(self) -> int:
         return self.count
 
-    def __iter__(self) -> Iterator[Operation[Any]]:
+    def __iter__(self) -> Iterator[Pipelined[Any]]:
         yield from self._urgent
         yield from self._ordinary
 
@@ -143,7 +143,7 @@ class Waiting:
         """Notes that no answer is awaited any more: the next operation tries the cell."""
         self._is_away, self._silent_from = True, math.inf
 
-    def add(self, operation: Operation[Any]) -> None:
+    def add(self, operation: Pipelined[Any]) -> None:
         """Adds an operation. Raises SystemBusy when too much waits, CellAway while its cell is silent."""
         key, size, is_urgent, keys = operation.key, operation.size, operation.URGENT, self._ordinary_keys
         if self.count >= (self._urgent_limit if is_urgent else self.limit):
@@ -161,9 +161,9 @@ class Waiting:
         self.count += 1
         self._bytes += size
 
-    def take(self) -> list[Operation[Any]]:
+    def take(self) -> list[Pipelined[Any]]:
         """Removes and returns the operations of the next batch, without those that would overtake an earlier one."""
-        taken: list[Operation[Any]] = []
+        taken: list[Pipelined[Any]] = []
         keys: set[bytes] = set()
         size = self._take_from(self._urgent, taken, keys, 0)
         size = self._take_from(self._ordinary, taken, keys, size)
@@ -171,10 +171,10 @@ class Waiting:
         return taken
 
     def _take_from(
-        self, waiting: deque[Operation[Any]], taken: list[Operation[Any]], keys: set[bytes], size: int
+        self, waiting: deque[Pipelined[Any]], taken: list[Pipelined[Any]], keys: set[bytes], size: int
     ) -> int:
         """Moves operations to `taken`, each id once: a second one could not see the first and would fail the batch."""
-        left: list[Operation[Any]] = []
+        left: list[Pipelined[Any]] = []
         most = self.most_of_a_batch
         while waiting and len(taken) < most and (not taken or size + waiting[0].size <= MAX_BATCH_BYTES):
             operation = waiting.popleft()

@@ -4,7 +4,7 @@ import asyncio
 from collections import defaultdict
 from typing import Any
 
-from store.commit.operation import Note, Operation, Result, Settled
+from store.commit.operation import Note, Operation, Pipelined, Result, Settled
 from store.commit.pipelined_writer import PipelinedWriter
 from store.commit.stepwise import StepwiseWriter
 from store.commit.waiting import Waiting
@@ -47,15 +47,14 @@ async def write(operation: Operation[Result], note: Note | None = None) -> Resul
     if operation.result is not None:
         return operation.result  # there was nothing to write
     # Since `ready` an earlier operation may be written stepwise, and this one must follow it.
-    if note is None and operation.is_plain and not operation.overtakes:
+    if note is None and isinstance(operation, Pipelined) and operation.is_plain and not operation.overtakes:
         hand_in(operation)
-        if (result := await operation.future) is not None:
-            return result
+        await operation.future
     elif operation.ordered:
         with operation.detour():
             await _follow(operation)
             return await finish(operation, note)
-    return await finish(operation, note)
+    return await finish(operation, note) if operation.result is None else operation.result
 
 
 async def _follow(operation: Operation[Any]) -> None:
@@ -86,7 +85,7 @@ async def _write_stepwise(operation: Operation[Result], note: Note | None) -> Re
         return await runtime.part(Writers).stepwise[operation.LANE].write(operation, note)
 
 
-def hand_in(operation: Operation[Any], settled: Settled | None = None, *, at_once: bool = False) -> None:
+def hand_in(operation: Pipelined[Any], settled: Settled | None = None, *, at_once: bool = False) -> None:
     """As `PipelinedWriter.hand_in`, by the writer of the operation's cell and lane."""
     runtime.part_of(operation.cell, Writers).pipelined[operation.LANE].hand_in(operation, settled, at_once=at_once)
 

@@ -9,7 +9,7 @@ import msgspec
 from access.callers import Caller
 from scheduling import delays
 from store.commit.batch import Batch
-from store.commit.operation import Operation
+from store.commit.operation import Pipelined
 from store.commit.pipelined import MAX_BATCH_BYTES
 from store.db.arrays import literal
 from store.db.pipeline import Call, Results
@@ -33,7 +33,7 @@ HOLD_GROUPS = Statement(__file__, "hold_groups", HeldGroup)
 INSERT_HALVES = Statement(__file__, "insert_halves")
 
 
-class Begin(Operation[Begun]):
+class Begin(Pipelined[Begun]):
     """Begins a transaction: stores its messages as half messages, within the limits of its group and key.
 
     POST /v1/transactions, and `half` of a bulk. For a transaction that was begun before, the answer is its state, with

@@ -4,7 +4,7 @@ import uuid
 from typing import TypeVar
 
 from store.cells import cells
-from store.commit.operation import Operation
+from store.commit.operation import Pipelined
 from store.db import routing
 from store.db.routing import Known
 from store.errors import Refusal, SystemBusy, TopicMoved
@@ -22,11 +22,12 @@ UNKNOWN_VERSION = -1
 MAP_CHANGED = "The map from topics to cells has changed while the transaction was looked for: try again in a second."
 
 
-class OfTransaction(Operation[Result]):
+class OfTransaction(Pipelined[Result]):
     """An operation on one transaction, which lies in one cell.
 
     An id that the broker made names the cell; an id that a caller chose does not. If no cell has the transaction and a
-    cell is away, the answer is the refusal of that cell, because it may have the transaction.
+    cell is away, the answer is the refusal of that cell, because it may have the transaction. Of these operations only
+    an end is ever plain.
     """
 
     __slots__ = ("away", "known_version", "left_cells", "topic", "transaction_id")

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 import psycopg
 
 from store.commit.batch import Batch
-from store.commit.operation import Operation
+from store.commit.operation import Pipelined
 from store.db.pipeline import Call, Results
 from store.errors import OutcomeUnknown, SystemBusy
 from store.messages import Record
@@ -42,7 +42,7 @@ PUT: Any = Spoken("simulated put", "operations", "segment")
 FIND: Any = Spoken("simulated find", "operations")
 
 
-class Put(Operation[int]):
+class Put(Pipelined[int]):
     """Stores a message in a queue; the result is its queue offset. A poisoned one is refused by the server."""
 
     __slots__ = ("has_left", "is_poison", "queue")

@@ -43,7 +43,7 @@ class OrderedPut(Put):
 async def _bulk(number: int) -> dict[Queue, list[int]]:
     """The queue offsets of the stored sends of one bulk, in the order of the bulk; a task for each, as a bulk has."""
     chance = loop().chance
-    sends: list[tuple[Queue, asyncio.Task[int | None]]] = []
+    sends: list[tuple[Queue, asyncio.Task[int]]] = []
     for place in range(SENDS):
         if chance.one_in(4):
             loop().work(WORK_SECONDS[chance.choose(len(WORK_SECONDS))])

@@ -11,7 +11,7 @@ import psycopg
 
 from store.commit.attempts import DONE_OVER, MAX_ATTEMPTS_ALONE
 from store.commit.batch import Batch
-from store.commit.operation import Operation, by_class, write_steps
+from store.commit.operation import Operation, Pipelined, by_class, write_steps
 from store.commit.pipelined import PipelinedBatch
 from store.commit.pipelined_writer import MAX_ATTEMPTS
 from store.segments import log
@@ -20,7 +20,7 @@ from tests.simulated.permutations.stage import StageConnection
 Result = TypeVar("Result")
 
 
-async def pipelined(connection: StageConnection, operations: Sequence[Operation[Any]], segment_id: int) -> int | None:
+async def pipelined(connection: StageConnection, operations: Sequence[Pipelined[Any]], segment_id: int) -> int | None:
     """One batch of the pipelined writer, for the segment that it believes to be open; returns the one that it found."""
     batch = PipelinedBatch(operations)
     results = {call.statement: await connection.call(call) for call in batch.calls(segment_id)}
@@ -46,7 +46,7 @@ async def stepwise(connection: StageConnection, operation: Operation[Any], *, ag
 async def written(connection: StageConnection, operation: Operation[Result]) -> object:
     """The result of an operation that is complete, or its refusal: pipelined, then stepwise where it was left out."""
     segment_id = connection.segment_id
-    if operation.is_plain:
+    if isinstance(operation, Pipelined) and operation.is_plain:
         for _ in range(MAX_ATTEMPTS):
             try:
                 found = await pipelined(connection, [operation], segment_id)
