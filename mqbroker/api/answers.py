@@ -171,10 +171,5 @@ def of_problem(problem: Exception, exchange: Exchange | None = None) -> Answer:
     else:
         named = {"method": exchange.method, "path": exchange.path, "request_id": exchange.request_id.decode("latin-1")}
         logger.error("a request failed", exc_info=problem, **named)
-    return failed()
-
-
-def failed() -> Answer:
-    """The answer after a failure of the broker itself."""
-    problem = errors.problem_of_status(500, "The broker failed: its log has the details.")
-    return Answer(encode(problem), problem.status, PROBLEM)
+    failed = errors.problem_of_status(500, "The broker failed: its log has the details.")
+    return Answer(encode(failed), failed.status, PROBLEM)

@@ -8,11 +8,9 @@ from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Any
 
-import structlog
-
 from access.callers import Caller
 from delivery.receipts import given as given_handles
-from mqbroker.api.answers import Answer, failed, refused, with_status
+from mqbroker.api.answers import Answer, of_problem, refused, with_status
 from mqbroker.api.bulk_operations import (
     OF_GROUPS,
     AckOperation,
@@ -37,8 +35,6 @@ from store.errors import MessageIllegal, Refusal, SystemBusy
 from store.messages import Message, accept, unpacking
 from store.naming import topics
 from transactions import undecided_limits
-
-logger = structlog.stdlib.get_logger(__name__)
 
 MAX_OPERATIONS = 1000
 # The most receipt handles in all acks of a bulk: each handle has a result of some 300 bytes, which takes 5 µs.
@@ -235,8 +231,5 @@ def _answered(call: Call[Any, Any], operation: Operation[Any], problem: Exceptio
         if problem is not None:
             raise problem
         return with_status(*call.answered(operation))
-    except Refusal as refusal:
-        return refused(refusal).content
-    except Exception:
-        logger.exception("an operation of a bulk failed")
-        return failed().content
+    except Exception as raised:  # noqa: BLE001  # the problem is answered, and a failure logged
+        return of_problem(raised).content
