@@ -39,11 +39,15 @@ ONLY_FREE = b"\x01"
 
 
 async def hand_out(receiver: Receiver) -> Handout:
-    """Hands a receive its entries, hides them from the group, and reads their messages.
+    """Hands a receive its entries, hides them from the group, and reads their messages; none while the group is paused.
 
-    Raises SystemBusy when too many operations wait or the database is away. Raises OutcomeUnknown when the connection
-    broke during the commit: messages may then be hidden until their invisible time is over.
+    Raises SystemBusy when too many operations or answers wait or the database is away. Raises OutcomeUnknown when the
+    connection broke during the commit: messages may then be hidden until their invisible time is over.
     """
+    # The size of a held or parked message is not known before its read, so an ordered group needs room for large ones.
+    await receiver.hold.room(may_be_small=not receiver.group.ordered)
+    if receiver.group.paused:
+        return Handout(receiver)
     handout = await writer.run(Receiving(receiver))
     await handout.read()
     return handout

@@ -139,7 +139,7 @@ async def _receive_in_cell(receiver: Receiver, deadline: float) -> Received | No
     with notifier.listening({topic_id for topic_id, _ in receiver.queues}, group.id) as waiter:
         empty_seconds = waiter.empty_seconds if is_woken and time.monotonic() < deadline else None
         if empty_seconds is None or empty_seconds >= READ_AGAIN_SECONDS:
-            handout, empty_seconds = await _handout(receiver), 0.0
+            handout, empty_seconds = await hand_out(receiver), 0.0
             if handout.is_all:
                 waiter.found_all()
             is_cut = hold.is_small and hold.is_large
@@ -168,12 +168,6 @@ def _is_woken(receiver: Receiver) -> bool:
 def _is_spread(receiver: Receiver) -> bool:
     """Whether several cells hold entries of its topic. Entries of another cell do not wake a request of this cell."""
     return len(holders.of_topic(receiver.topic)) > 1
-
-
-async def _handout(receiver: Receiver) -> Handout:
-    # The size of a held or parked message is not known before its read, so an ordered group needs room for large ones.
-    await receiver.hold.room(may_be_small=not receiver.group.ordered)
-    return Handout(receiver) if receiver.group.paused else await hand_out(receiver)
 
 
 async def of_handout(group_name: str, handout: Handout) -> Received:
