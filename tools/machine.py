@@ -6,8 +6,8 @@ from pathlib import Path
 
 # The seconds of the loop on the machine where the promises in seconds were written; rounds of one measurement.
 REFERENCE_SECONDS, ROUNDS = 0.0125, 5
-# What a process of the tests uses of a core on that machine: it waits for the rest of the time. It is the CPU seconds by
-# the wall seconds in the row "in all" of `./mq test --profile FILE`.
+# The part of a core that a process of the tests uses on that machine; the process waits for the rest of the time. The
+# row "in all" of `./mq test --profile FILE` has both: CPU seconds and wall seconds.
 BUSY = 0.33
 
 
