@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,6 +33,39 @@ def test_two_checkouts_are_measured_in_turns_beside_the_yardstick(run_python: Ru
     ours = report["figures"]["transactions, one caller | ours"]
     assert ours["refused"] == 0
     assert min(ours[name] for name in ("web_cpu_us", "postgres_cpu_us", "wal_bytes", "of_limit", "of_other")) > 0
+
+
+def test_a_benchmark_beside_a_commit_shows_and_keeps_each_case_as_soon_as_it_has_ended(
+    run_python: Run, tmp_path: Path
+) -> None:
+    file = tmp_path / "figures.json"
+    cases = ("--case", "transactions, 64 connections", "--case", "one caller")
+    short = ("--beside", "HEAD", *cases, "--rounds", "1", "--seconds", "0.1", "--json", str(file))
+
+    process = run_python("-m", "mqbroker.embedded.cli", "bench", "throughput", *short, TMPDIR=str(tmp_path))
+    assert process.stdout
+    # The row of the other side ends the table of the first case.
+    while not process.stdout.readline().startswith("beside "):
+        assert process.poll() is None
+    [report] = json.loads(file.read_text())
+    process.terminate()
+    process.communicate(timeout=60)
+
+    assert set(report["figures"]) == {f"transactions, 64 connections | {side}" for side in ("limit", "ours", "beside")}
+    assert report["facts"]["beside"] == report["facts"]["ours"].removesuffix("-dirty")
+    worktrees = subprocess.run(["git", "worktree", "list"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    assert str(tmp_path) not in worktrees.stdout
+
+
+@pytest.mark.parametrize("word", ["no-such-commit", "docs"])
+def test_what_is_neither_a_checkout_nor_a_commit_is_refused(run_python: Run, word: str) -> None:
+    process = run_python("-m", "mqbroker.embedded.cli", "bench", "throughput", f"--beside={word}")
+
+    _, said = process.communicate(timeout=120)
+
+    assert process.returncode == 2
+    assert "error: --beside: " in said
+    assert "neither a folder nor a commit" in said or "it has no manage.py" in said
 
 
 def test_an_unknown_case_is_refused_with_the_known_ones(run_python: Run) -> None:

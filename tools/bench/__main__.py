@@ -1,13 +1,14 @@
 """`./mq bench [name …]`: runs the named benchmarks, or all of them."""
 
 import argparse
-import json
+import contextlib
 import signal
 import sys
 from pathlib import Path
 
 from tools.bench import (
     cells,
+    checkout,
     checks,
     client,
     delivery,
@@ -22,7 +23,8 @@ from tools.bench import (
     throughput,
     wal,
 )
-from tools.bench.report import Options, Report
+from tools.bench.checkout import NoCheckout
+from tools.bench.report import Keeping, Options
 
 BENCHMARKS = {
     "limit": limit.main,
@@ -51,9 +53,9 @@ def parser() -> argparse.ArgumentParser:
     words.add_argument("names", nargs="*", metavar="name", help=", ".join(BENCHMARKS))
     words.add_argument(
         "--beside",
-        type=Path,
         metavar="CHECKOUT",
-        help="throughput, client, wal: run another checkout's broker or client in turns with this one",
+        help="throughput, client, wal: run another broker or client in turns with this one: of a commit, or of the "
+        "checkout in a folder",
     )
     words.add_argument(
         "--case",
@@ -82,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
         default=Options.processes,
         help="throughput: web processes of this checkout; another one has 1 (default: %(default)s)",
     )
-    words.add_argument("--json", type=Path, metavar="FILE", help="write all figures there too")
+    words.add_argument("--json", type=Path, metavar="FILE", help="write all figures there too, after each case")
     return words
 
 
@@ -98,28 +100,34 @@ def unknown_cases(names: list[str], words: list[str]) -> list[str]:
 
 
 def main(words: list[str]) -> int:
-    """Runs them one after another."""
+    """Runs benchmarks one after another."""
     # What is measured is ended, and its folders are removed, as at any other end.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     given = parser().parse_args(words)
     if unknown := set(given.names) - set(BENCHMARKS):
         parser().error(f"There is no benchmark {', '.join(sorted(unknown))}: there are {', '.join(BENCHMARKS)}.")
-    beside = given.beside.resolve() if given.beside else None
     if known := unknown_cases(given.names, given.case):
         parser().error(f"No case has {' or '.join(given.case)} in its name: there are {'; '.join(known)}.")
-    options = Options(beside, given.rounds, given.seconds, tuple(given.case), given.exported, given.processes)
-    reports = []
-    for name in given.names or (
-        [name for name in BENCHMARKS if name not in BY_NAME_ONLY] if beside is None else ["throughput"]
-    ):
+    if given.json and not given.json.parent.is_dir():
+        parser().error(f"--json: there is no folder {given.json.parent}: make it first.")
+    with contextlib.ExitStack() as stack:
+        try:
+            beside = stack.enter_context(checkout.named(given.beside)) if given.beside else None
+        except NoCheckout as problem:
+            parser().error(f"--beside: {problem}")
+        options = Options(beside, given.rounds, given.seconds, tuple(given.case), given.exported, given.processes)
+        run(given.names, Keeping(options, given.json))
+    return 0
+
+
+def run(names: list[str], keeping: Keeping) -> None:
+    """Runs the named benchmarks, or all that the options leave."""
+    left = [name for name in BENCHMARKS if name not in BY_NAME_ONLY]
+    for name in names or (left if keeping.options.beside is None else ["throughput"]):
         print(f"== {name}", flush=True)
-        report = Report(name, options)
+        report = keeping.report(name)
         BENCHMARKS[name](report)
         report.keep()
-        reports.append(report)
-    if given.json:
-        given.json.write_text(json.dumps([report.content() for report in reports], indent=1))
-    return 0
 
 
 if __name__ == "__main__":

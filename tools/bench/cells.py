@@ -104,7 +104,7 @@ def chosen(words: Sequence[str]) -> list[str]:
 
 
 def main(report: Report) -> None:
-    """Prints a table of the loads, and the ratios to one cell within the rounds."""
+    """Prints a table for each load, and the ratios to one cell within the rounds."""
     report.fact("machine", f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     with _cells() as cells:
         cells.measure(MOST, ONE_LOAD, min(throughput.WARM_UP_SECONDS, report.options.seconds))
@@ -119,7 +119,7 @@ def main(report: Report) -> None:
                     continue
                 for number in range(report.options.rounds):
                     _round(report, cells, part, PARTS[part][:: 1 if number % 2 else -1])
-    report.table()
+            report.ended(_case(part))
 
 
 def _round(report: Report, cells: Cells, name: str, counts: Sequence[int]) -> None:
@@ -133,7 +133,11 @@ def _round(report: Report, cells: Cells, name: str, counts: Sequence[int]) -> No
         figures.of_other = _ratio(figures.per_second, found[1].per_second)
         figures.cpu_of_other = _ratio(_cpu_us(found[1]), _cpu_us(figures))
         figures.postgres_of_other = _ratio(figures.postgres_cpu_us, found[1].postgres_cpu_us)
-        report.measured(f"transactions, {name}", f"{count} cell{'s' if count > 1 else ''}", figures)
+        report.measured(_case(name), f"{count} cell{'s' if count > 1 else ''}", figures)
+
+
+def _case(part: str) -> str:
+    return f"transactions, {part}"
 
 
 @contextlib.contextmanager

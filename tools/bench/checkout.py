@@ -1,8 +1,11 @@
 """A checkout whose broker is measured: this one, or another one that is run beside it by its own code."""
 
+import contextlib
 import json
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +23,10 @@ print(json.dumps({
     "beat": commands.beat(pathlib.Path(schedule)),
 }))
 """
+
+
+class NoCheckout(Exception):
+    """A word that names neither a folder with a broker's code nor a commit."""
 
 
 @dataclass(frozen=True)
@@ -47,3 +54,33 @@ class Checkout:
         asked = subprocess.run(words, cwd=self.root, stdout=subprocess.PIPE, check=True)
         found: dict[str, list[str]] = json.loads(asked.stdout)
         return found
+
+
+@contextlib.contextmanager
+def named(word: str) -> Iterator[Path]:
+    """The folder of a checkout, or of a commit: a git worktree, which is removed afterwards. Raises NoCheckout."""
+    folder = Path(word)
+    if folder.is_dir():
+        if not (folder / "manage.py").is_file():
+            raise NoCheckout(f"{folder.resolve()} is not the folder of a checkout: it has no manage.py.")
+        yield folder.resolve()
+        return
+    commit = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{word}^{{commit}}")
+    if commit is None:
+        raise NoCheckout(f"{word} is neither a folder nor a commit of this checkout: git log lists the commits.")
+    with tempfile.TemporaryDirectory(prefix="mqbench-checkout-") as place:
+        worktree = Path(place) / "checkout"
+        if _git("worktree", "add", "--detach", str(worktree), commit) is None:
+            raise NoCheckout(f"git cannot make a worktree of {word}: git worktree add --detach {worktree} says why.")
+        try:
+            yield worktree
+        finally:
+            _git("worktree", "remove", "--force", str(worktree))
+
+
+def _git(*words: str) -> str | None:
+    """What git prints in this checkout; None if it fails or is not installed."""
+    with contextlib.suppress(OSError):
+        done = subprocess.run(["git", "-C", str(OURS), *words], capture_output=True, text=True)
+        return done.stdout.strip() if done.returncode == 0 else None
+    return None

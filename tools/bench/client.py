@@ -1,6 +1,6 @@
 """The client: whole transactions by threads of one process, with coalescing and without it, in turns.
 
-`--beside CHECKOUT` adds the client of another checkout, at the same broker and at its own.
+`--beside` adds the client of another checkout, at the same broker and at its own.
 """
 
 import contextlib
@@ -52,11 +52,11 @@ def main(report: Report) -> None:
             for number in range(report.options.rounds):
                 # The side that is measured first differs from round to round, because the machine's speed drifts.
                 _round(report, brokers, callers, sides if number % 2 else sides[::-1])
-    report.table()
+            report.ended(_name(callers))
 
 
 def _round(report: Report, brokers: Brokers, callers: int, sides: list[Side]) -> None:
-    name = f"transactions, {callers} caller{'s' if callers > 1 else ''}"
+    name = _name(callers)
     report.progress(name)
     found = {
         side: _measured(brokers[side.root if side.has_own_broker else OURS], callers, report.options.seconds, side)
@@ -68,6 +68,10 @@ def _round(report: Report, brokers: Brokers, callers: int, sides: list[Side]) ->
             figures.of_other = _ratio(ours.per_second, figures.per_second)
             figures.cpu_of_other = _ratio(figures.load_cpu_us, ours.load_cpu_us)
         report.measured(name, side.name, figures)
+
+
+def _name(callers: int) -> str:
+    return f"transactions, {callers} caller{'s' if callers > 1 else ''}"
 
 
 def _measured(running: Broker, callers: int, seconds: float, side: Side) -> Figures:

@@ -237,8 +237,8 @@ def ready() -> Iterator[Limit]:
 def main(report: Report) -> None:
     """Prints the limit of each kind of work, the median of the rounds."""
     with ready() as limit:
-        for number in range(report.options.rounds):
-            for kind in KINDS:
+        for kind in KINDS:
+            for number in range(report.options.rounds):
                 report.progress(f"{kind}, round {number + 1} of {report.options.rounds}")
                 report.measured(kind, "the limit", limit.measure(kind, report.options.seconds))
-    report.table()
+            report.ended(kind)

@@ -1,7 +1,8 @@
-"""Prints measurements, as lines at once and as a table at the end, and keeps them as JSON."""
+"""Prints measurements, a line or the table of a case as soon as it is measured, and keeps them as JSON."""
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,10 +42,11 @@ class Options:
 
 @dataclass
 class Report:
-    """The figures of one benchmark."""
+    """The figures of one benchmark. `keep` is called after each line and each case, to write what is known by then."""
 
     name: str
     options: Options = field(default_factory=Options)
+    keep: Callable[[], None] = lambda: None
     lines: dict[str, dict[str, float]] = field(default_factory=dict)
     rounds: dict[tuple[str, str], list[Figures]] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)
@@ -52,6 +54,7 @@ class Report:
     def line(self, what: str, figures: dict[str, float]) -> None:
         """Prints and keeps one line of figures."""
         self.lines[what] = figures
+        self.keep()
         print(f"{what}: " + "  ".join(f"{name} {figure:,.2f}" for name, figure in figures.items()), flush=True)
 
     def fact(self, name: str, value: str) -> None:
@@ -67,31 +70,49 @@ class Report:
         """Keeps one round of a case."""
         self.rounds.setdefault((case, side), []).append(figures)
 
-    def table(self) -> None:
-        """Prints the medians of all rounds, a row for each case and side."""
-        rows = {of: medians(rounds).known() for of, rounds in self.rounds.items()}
+    def ended(self, case: str) -> None:
+        """Prints the medians of a case's rounds, a row for each side."""
+        rows = {side: medians(rounds).known() for (of, side), rounds in self.rounds.items() if of == case}
+        self.lines |= {f"{case} | {side}": row for side, row in rows.items()}
+        self.keep()
         used = [name for name in HEADINGS if any(name in row for row in rows.values())]
-        cells = [["case", "of", *(HEADINGS[name] for name in used)]]
-        cells += [[*of, *(_shown(name, row.get(name)) for name in used)] for of, row in rows.items()]
+        cells = [[case, *(HEADINGS[name] for name in used)]]
+        cells += [[side, *(_shown(name, row.get(name)) for name in used)] for side, row in rows.items()]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        for row in cells:
-            print(
-                "  ".join(
-                    _aligned(cell, width, column) for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-                )
-            )
-        self.lines |= {" | ".join(of): row for of, row in rows.items()}
+        for name, *figures in cells:
+            shown = [figure.rjust(width) for figure, width in zip(figures, widths[1:], strict=True)]
+            print("  ".join([name.ljust(widths[0]), *shown]), flush=True)
 
     def content(self) -> dict[str, object]:
         """All figures and their conditions, for JSON: medians and single rounds."""
         rounds = {" | ".join(of): [one.known() for one in rounds] for of, rounds in self.rounds.items()}
         return {"benchmark": self.name, "facts": self.facts, "figures": self.lines, "rounds": rounds}
 
-    def keep(self) -> None:
-        """Writes the content to bench/results/, which git ignores."""
+
+class Keeping:
+    """Keeps all reports of a command: each in bench/results/, which git ignores, and all of them in a file."""
+
+    def __init__(self, options: Options, file: Path | None) -> None:
+        self.options = options
+        self._file = file
+        self._reports: list[Report] = []
+        self._stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         RESULTS.mkdir(exist_ok=True)
-        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-        (RESULTS / f"{self.name}-{stamp}.json").write_text(json.dumps(self.content(), indent=1))
+
+    def report(self, name: str) -> Report:
+        """The report of the next benchmark."""
+        self._reports.append(Report(name, self.options, self.write))
+        return self._reports[-1]
+
+    def write(self) -> None:
+        """Writes what the reports hold now."""
+        last = self._reports[-1]
+        (RESULTS / f"{last.name}-{self._stamp}.json").write_text(json.dumps(last.content(), indent=1))
+        if self._file is not None:
+            # Whoever reads the file meanwhile finds it whole.
+            draft = self._file.with_name(f"{self._file.name}.draft")
+            draft.write_text(json.dumps([report.content() for report in self._reports], indent=1))
+            draft.replace(self._file)
 
 
 def _shown(name: str, value: float | None) -> str:
@@ -100,8 +121,3 @@ def _shown(name: str, value: float | None) -> str:
     if name in RATIOS:
         return f"{value:,.2f}"
     return f"{value:,.0f}"
-
-
-def _aligned(cell: str, width: int, column: int) -> str:
-    """Names to the left, figures to the right."""
-    return cell.ljust(width) if column < 2 else cell.rjust(width)

@@ -134,7 +134,7 @@ def measure(case: Case | Arrival, running: Broker, database: Database, seconds: 
 
 
 def main(report: Report) -> None:
-    """Prints a table of all cases, a row for each side, and the ratios within the rounds."""
+    """Prints a table for each case, a row for each side, and the ratios within the rounds."""
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
         for name, value in require_durability(connection).items():
             report.fact(name, value)
@@ -146,7 +146,7 @@ def main(report: Report) -> None:
             report.fact(side, checkout.name)
         for case in chosen(report.options.cases):
             _case(report, case, sides, Database(connection))
-    report.table()
+            report.ended(case.name)
 
 
 def chosen(words: Sequence[str]) -> list[Case | Arrival]:
