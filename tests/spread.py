@@ -15,10 +15,11 @@ from mqbroker.embedded.commands import ROOT
 from mqbroker.environment import server_urls
 from store.db.server_url import database
 from tests.broker import forks, ports
-from tests.workers import ALONE, HEAVY, PLAIN, SHARED, Workers
+from tests.lanes import light_lane_of, own_lane_of
+from tests.workers import Workers
 
 # The files and folders whose tests share what takes long to start, by what that is: they stay in one process. The first
-# that names a file has it. Spark is not here: all that is heavy stays in one process.
+# that names a file has it. Spark is not here: one process runs all tests that use Spark.
 SHARING = {
     "an installed client": (
         "tests/client/test_frameworks.py",
@@ -81,8 +82,6 @@ LONGEST = (
     "tests/delivery/test_crowd.py",
 )
 
-# What takes a core or more by itself, or the memory of several brokers.
-HEAVY_MARKS = ("spark", "browser", "heavy")
 # `./mq test --twice` runs what is unsteady so often.
 IS_TWICE = bool(os.environ.get("MQ_TWICE"))
 REPETITIONS = 10
@@ -120,37 +119,20 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()
 
 
-def group_of(item: pytest.Item) -> str:
-    """What a test shares with others: its file, or what several files share."""
-    file = item.nodeid.partition("::")[0]
-    return next((shared for shared, places in SHARING.items() if file.startswith(places)), file)
+def group_of(item: pytest.Item) -> tuple[str, str]:
+    """What a test shares with others, which is its file or what several files share, and the lane of the test.
 
-
-def turn(group: str) -> int:
-    """What a group is sorted by: the least is begun first."""
-    return LONGEST.index(group) if group in LONGEST else len(LONGEST)
-
-
-def lane_of(items: list[pytest.Item]) -> str:
-    """The lane of a group of tests: how they bear other processes of tests beside them."""
-    if any(item.get_closest_marker("alone") for item in items):
-        return ALONE
-    if any(item.get_closest_marker(name) for item in items for name in HEAVY_MARKS):
-        return HEAVY
-    return SHARED if any(needs_broker(item) for item in items) else PLAIN
-
-
-def needs_broker(item: pytest.Item) -> bool:
-    """Whether a test uses the broker that a process starts once for all of its tests.
-
-    Half of the processes take these tests last, and few of them or none, because a broker that idles takes 4 % of a
-    core. The others begin with them: many of these wait, beside others that compute.
+    The other tests of a console do not wait in the lane of the tests that open this console in a browser.
     """
-    if not isinstance(item, pytest.Function):
-        return False
-    made = item._fixtureinfo.name2fixturedefs.get("broker")
-    # A folder may have a fixture of this name for itself.
-    return made is not None and made[-1].baseid == "tests"
+    file = item.nodeid.partition("::")[0]
+    shared = next((shared for shared, places in SHARING.items() if file.startswith(places)), file)
+    return shared, own_lane_of(item)
+
+
+def turn(group: tuple[str, str]) -> int:
+    """What a group is sorted by: the least is begun first."""
+    name, _ = group
+    return LONGEST.index(name) if name in LONGEST else len(LONGEST)
 
 
 def use_servers(number: int) -> None:
@@ -180,13 +162,14 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     """Runs whole groups in each process, the longest first."""
     if session.testsfailed or session.config.option.collectonly:
         return None
-    groups: dict[str, list[int]] = {}
+    groups: dict[tuple[str, str], list[int]] = {}
     for index, item in enumerate(session.items):
         groups.setdefault(group_of(item), []).append(index)
     lanes: dict[str, list[list[int]]] = {}
-    for name in sorted(groups, key=turn):
-        lane = lane_of([session.items[index] for index in groups[name]])
-        lanes.setdefault(lane, []).append(groups[name])
+    for group in sorted(groups, key=turn):
+        _, own_lane = group
+        lane = own_lane or light_lane_of([session.items[index] for index in groups[group]])
+        lanes.setdefault(lane, []).append(groups[group])
     # Read once, before this process is forked: use_servers gives each fork values of its own.
     assert settings.DATABASES
     # The first process is followed by others, one after the other, for what runs alone.

@@ -22,12 +22,11 @@ from typing import Any, NoReturn
 
 import pytest
 
+from tests.lanes import ALONE, LANES, PLAIN, lanes_of
+
 PR_SET_PDEATHSIG = 1
 # For the fixtures of an interrupted process to end what they started.
 END_SECONDS = 10
-# What runs when nothing else does; what never runs twice at once; what needs the broker that all tests of a process
-# share; the rest.
-ALONE, HEAVY, SHARED, PLAIN = LANES = ("alone", "heavy", "shared", "plain")
 
 
 class Next:
@@ -124,9 +123,10 @@ def work(session: pytest.Session, connection: Connection, begin: Callable[[], No
 class Worker:
     """A fork, as its parent has it."""
 
-    def __init__(self, number: int, pid: int) -> None:
+    def __init__(self, number: int, pid: int, lanes: Sequence[str]) -> None:
         self.pid = pid
         self.number = number
+        self.lanes = lanes
         # The test that runs and those of its group to come.
         self.left: deque[int] = deque()
         # What pytest shows of where a test ran.
@@ -158,6 +158,8 @@ class Workers:
         self._begin = begin
         self._begun = begun
         self._running: dict[Connection, Worker] = {}
+        # Of the run that is under way.
+        self._count = 0
         # With `-x` the first failure is the end.
         self._is_repeating = is_repeating and not session.config.option.maxfail
         # What has failed, by test, until it has been repeated.
@@ -200,9 +202,9 @@ class Workers:
         return [index for index, item in enumerate(self._session.items) if item.nodeid in tests]
 
     def _run(self, count: int) -> None:
-        groups = sum(map(len, self._lanes.values()))
+        self._count = min(count, sum(map(len, self._lanes.values())))
         try:
-            for number in range(min(count, groups)):
+            for number in range(self._count):
                 self._start(number)
             self._begun()
             while self._running:
@@ -219,7 +221,7 @@ class Workers:
                 connection.close()
             work(self._session, theirs, lambda: self._begin(number))
         theirs.close()
-        self._running[ours] = Worker(number, pid)
+        self._running[ours] = Worker(number, pid, lanes_of(number, self._count))
 
     def _hear(self, connection: Connection, worker: Worker) -> None:
         try:
@@ -239,11 +241,7 @@ class Workers:
             connection.send(group)
 
     def _take(self, worker: Worker) -> list[int]:
-        """Every second process begins with tests of the shared broker; each goes on with what the rest have left."""
-        lanes = [PLAIN, SHARED] if worker.number % 2 else [SHARED, PLAIN]
-        if not worker.number:
-            lanes = [ALONE, HEAVY, *lanes]
-        return next((self._lanes[lane].popleft() for lane in lanes if self._lanes[lane]), [])
+        return next((self._lanes[lane].popleft() for lane in worker.lanes if self._lanes[lane]), [])
 
     def _logstart(self, _: Connection, __: Worker, **content: Any) -> None:
         self._hook.pytest_runtest_logstart(**content)
