@@ -28,7 +28,7 @@ SLOW_FIXTURES = {
     "spark": {"spark", "exported", "killed", "cluster"},
     "heavy": {"language", "installed_with_extras"},
 }
-SLOW_FOLDERS = {"chaos": {"chaos", "moves"}, "heavy": {"relay", "tasks"}}
+CHAOS_FOLDERS = {"chaos", "moves"}
 
 
 # Before a release, and after a change of what they are about.
@@ -44,9 +44,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker, names in SLOW_FIXTURES.items():
             if names & fixtures:
                 item.add_marker(marker)
-        for marker, folders in SLOW_FOLDERS.items():
-            if item.path.parent.name in folders:
-                item.add_marker(marker)
+        if item.path.parent.name in CHAOS_FOLDERS:
+            item.add_marker("chaos")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -10,6 +10,7 @@ from mqbroker_client import Admin, Consumer, Delivery, Producer
 
 from tests.broker.characters import bodies
 from tests.broker.polling import eventually
+from tests.broker.receiving import let_deliveries_expire
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Document, Wire
 
@@ -33,16 +34,6 @@ def group(broker: RunningBroker, consumer: Consumer, kind: str) -> str:
         consumer.group, max_reconsume_times=2, retry_policy=at_once, **KINDS[kind]
     )
     return consumer.group
-
-
-def their_time_passes(broker: RunningBroker, topic: str, group: str) -> None:
-    """Lets the invisible time of all that the group has in flight be over."""
-    over = """
-        UPDATE receipt AS r SET expires_at = now() FROM consumer_group AS g
-        WHERE g.id = r.group_id AND g.name = %s AND r.state = 'flight'
-    """
-    with psycopg.connect(broker.database_of(topic), autocommit=True) as connection:
-        connection.execute(over, [group])
 
 
 def in_flight(broker: RunningBroker, topic: str, group: str) -> int:
@@ -79,7 +70,7 @@ def test_a_message_that_kills_its_consumer_is_the_only_dead_letter(
         received = consumer.receive(orders, filter=wanted)
         if DEADLY in bodies(received):
             lives += 1
-            their_time_passes(broker, orders, group)
+            let_deliveries_expire(broker, orders, group)
         else:
             consumer.ack(received)
             done.extend(bodies(received))
@@ -101,7 +92,7 @@ def test_from_its_second_delivery_on_a_message_is_handed_out_alone(
     for number, body in enumerate(MESSAGES):
         producer.send(orders, body, queue_id=0, sharding_key=f"customer {number}")
     together = consumer.receive(orders)
-    their_time_passes(broker, orders, group)
+    let_deliveries_expire(broker, orders, group)
     eventually(lambda: in_flight(broker, orders, group) == 0)
 
     apart = list[list[Delivery]]()
@@ -191,6 +182,6 @@ def test_a_delivery_says_whether_the_last_one_ended_without_a_reason(
         if number == 1:
             consumer.nack([delivery], reason="no stock")
         else:
-            their_time_passes(broker, orders, consumer.group)
+            let_deliveries_expire(broker, orders, consumer.group)
 
     assert found == [(1, False), (2, True), (3, False), (4, True)]

@@ -1,10 +1,10 @@
 """Deliveries in flight: what is handed out, and neither done nor over its invisible time."""
 
-import psycopg
 from mqbroker_client import Admin, Consumer, Producer
 
 from tests.broker import metrics
 from tests.broker.characters import bodies
+from tests.broker.receiving import let_deliveries_expire
 from tests.broker.running import RunningBroker
 
 NEVER = 3600.0
@@ -27,9 +27,7 @@ def test_a_delivery_is_in_flight_until_it_is_acked_or_over(
 
     consumer.ack(deliveries[:1])
     after_ack = in_flight(broker, consumer.group)
-    over = "UPDATE receipt AS r SET expires_at = now() FROM consumer_group AS g WHERE g.id = r.group_id AND g.name = %s"
-    with psycopg.connect(broker.database_of(orders), autocommit=True) as connection:
-        connection.execute(over, [consumer.group])
+    let_deliveries_expire(broker, orders, consumer.group)
 
     assert (before, after_ack, in_flight(broker, consumer.group)) == (3, 2, 0)
 

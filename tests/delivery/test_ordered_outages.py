@@ -9,6 +9,7 @@ from mqbroker_client import Admin, Consumer, Producer
 
 from tests.broker.characters import bodies
 from tests.broker.polling import eventually
+from tests.broker.receiving import let_deliveries_expire
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Wire
 
@@ -29,12 +30,7 @@ def waits(broker: RunningBroker, topic: str, group: str) -> list[float]:
 
 def its_time_passes(broker: RunningBroker, topic: str, group: str) -> list[float]:
     """Lets the delivery in flight be over; the waits of what is held behind that."""
-    over = """
-        UPDATE receipt AS r SET expires_at = now() FROM consumer_group AS g
-        WHERE g.id = r.group_id AND g.name = %s AND r.state = 'flight'
-    """
-    with psycopg.connect(broker.database_of(topic), autocommit=True) as connection:
-        connection.execute(over, [group])
+    let_deliveries_expire(broker, topic, group)
     return eventually(partial(waits, broker, topic, group))
 
 

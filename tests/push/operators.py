@@ -69,14 +69,6 @@ class Operator:
             name,
         )
 
-    def lets_deliveries_expire(self, group: str) -> None:
-        """Lets the invisible time of all that is in flight pass."""
-        self._execute(
-            "UPDATE receipt AS r SET expires_at = now() FROM consumer_group AS g "
-            "WHERE g.id = r.group_id AND g.name = %s RETURNING r.group_id",
-            group,
-        )
-
     @contextmanager
     def holds(self, name: str) -> Iterator[None]:
         """Locks the row of a subscription in the cell of its topic, as a long transaction does."""

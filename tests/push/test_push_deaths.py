@@ -12,6 +12,7 @@ from mqbroker_client import Producer
 from tests.broker import cells
 from tests.broker.endpoints import Asked, ProducerEndpoint, silence
 from tests.broker.polling import eventually
+from tests.broker.receiving import let_deliveries_expire
 from tests.broker.running import RunningBroker
 from tests.conftest import REDIS_URL
 from tests.push.operators import Operator
@@ -114,7 +115,7 @@ def test_what_a_killed_worker_had_in_flight_is_pushed_again_also_without_workers
     working_broker.worker.kill()
     working_broker.beat.kill()
     operator.changes(name, timeout_seconds=1)
-    operator.lets_deliveries_expire(name)
+    let_deliveries_expire(working_broker, topic, name)
 
     eventually(lambda: len(pushed(server)) == 2 and operator.in_flight(name) == 0)
     assert [entry["delivery_attempt"] for entry in pushed(server)] == [1, 2]

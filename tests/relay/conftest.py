@@ -177,7 +177,11 @@ def text(given: Any) -> Any:
     return given.decode() if isinstance(given, bytes) else given
 
 
-@pytest.fixture(scope="module", params=["rabbit", "nats", "kafka"])
+# It takes the memory of several brokers.
+RABBIT = pytest.param("rabbit", marks=pytest.mark.heavy)
+
+
+@pytest.fixture(scope="session", params=[RABBIT, "nats", "kafka"])
 def system(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Target]]:
     """What makes targets, of one kind after the other."""
     folder = tmp_path_factory.mktemp(request.param) / "server"

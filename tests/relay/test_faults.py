@@ -12,7 +12,7 @@ from mqbroker_client import Message
 
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
-from tests.relay.conftest import NatsTarget, RabbitTarget, Source, Target, relay
+from tests.relay.conftest import RABBIT, NatsTarget, RabbitTarget, Source, Target, relay
 
 CONCURRENCY = 8
 LARGE = {"body": bytes(2 * 1024 * 1024)}
@@ -101,7 +101,7 @@ def test_a_tenth_of_bad_messages_are_dead_letters_with_reasons_and_the_good_ones
         assert words in reasons[f"bad-{number}"], fault
 
 
-@pytest.mark.parametrize("system", ["rabbit", "kafka"], indirect=True)
+@pytest.mark.parametrize("system", [RABBIT, "kafka"], indirect=True)
 def test_names_that_only_nats_has_no_header_for_arrive(broker: RunningBroker, target: Target, tmp_path: Path) -> None:
     properties = {"a b": "1", "a:b": "2", "naïve": "3"}
     source = Source(broker)
@@ -116,7 +116,7 @@ def test_names_that_only_nats_has_no_header_for_arrive(broker: RunningBroker, ta
     assert properties.items() <= found.headers.items()
 
 
-@pytest.mark.parametrize("system", ["rabbit", "nats"], indirect=True)
+@pytest.mark.parametrize("system", [RABBIT, "nats"], indirect=True)
 def test_a_full_target_is_waited_for_and_nothing_is_a_retry(
     broker: RunningBroker, target: RabbitTarget | NatsTarget, tmp_path: Path
 ) -> None:

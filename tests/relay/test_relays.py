@@ -15,8 +15,9 @@ from mqbroker_client.contrib.relay.__main__ import main
 from mqbroker.embedded.commands import ROOT
 from tests.broker.polling import eventually
 from tests.broker.ports import free_port
+from tests.broker.receiving import let_deliveries_expire
 from tests.broker.running import API_KEY, RunningBroker
-from tests.relay.conftest import NatsTarget, RabbitTarget, Source, Target, relay
+from tests.relay.conftest import RABBIT, NatsTarget, RabbitTarget, Source, Target, relay
 
 # MQ_RELAYED=100000 in the environment: the figure of docs/relay.md.
 RELAYED = int(os.environ.get("MQ_RELAYED", "600"))
@@ -68,6 +69,7 @@ def test_none_is_missing_and_each_key_is_in_order_while_relay_and_target_are_kil
             if first and first % (RELAYED // 3) < 100 and kills < 2:
                 program.kill()
                 target.kill()
+                let_deliveries_expire(broker, source.topic, source.group)
                 program.start()
                 kills += 1
         everything = set(range(RELAYED))
@@ -107,7 +109,7 @@ def test_while_its_target_is_away_messages_wait_and_nothing_is_a_retry(
     assert found.body == b"waits"
 
 
-@pytest.mark.parametrize("system", ["rabbit"], indirect=True)
+@pytest.mark.parametrize("system", [RABBIT], indirect=True)
 def test_what_rabbitmq_has_no_queue_for_is_a_dead_letter_in_its_words_and_holds_nothing_up(
     broker: RunningBroker, target: RabbitTarget, tmp_path: Path
 ) -> None:

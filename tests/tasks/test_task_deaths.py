@@ -11,16 +11,19 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from mqbroker_client.contrib.celery.relay import GROUP
+from mqbroker_client.contrib.celery.tasks import TOPIC
 
 from mqbroker.embedded.commands import ROOT
 from mqbroker.embedded.processes.child import Child
 from tests.broker import cells, databases
 from tests.broker.polling import eventually
+from tests.broker.receiving import let_deliveries_expire
 from tests.broker.running import API_KEY, RunningBroker
 from tests.conftest import REDIS_URL
 from tests.relay import rabbit
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.chaos, pytest.mark.heavy, pytest.mark.timeout(900)]
 # MQ_TASK_ORDERS=5000 in the environment: some minutes.
 ORDERS = int(os.environ.get("MQ_TASK_ORDERS", "300"))
 # Between two kills: the load.
@@ -108,6 +111,8 @@ def coupons_after_kills(
                 broker.webs[0].start()
             else:
                 mortal[victim].kill()
+                if victim == "relay":
+                    let_deliveries_expire(broker, TOPIC, GROUP)
                 mortal[victim].start()
             start_again(mortal.values())
         shop.program.kill()

@@ -39,7 +39,7 @@ def orders(way: str) -> None:
         with suppress(TakenBack, BrokerError, DatabaseError, KombuError, OSError):
             order(way)
         close_old_connections()
-        time.sleep(0.02)  # the load, of some 200 orders a second at most
+        time.sleep(0.05)  # the load, of some 80 orders a second at most
 
 
 def place(way: str) -> None:
