@@ -7,12 +7,13 @@ import os
 import signal
 import sys
 
-from analytics.management import manners
+from mqbroker.environment.framework import DOORS
+from store import doors
 
 
 def main(words: list[str]) -> None:
     """Runs one command."""
-    # Not at the top: a command that gives way to others does so before it imports Django.
+    # Not at the top: a command that gives way to others does so before it imports most of Django.
     from django.core.management import execute_from_command_line
 
     from store.process import runtime
@@ -22,7 +23,8 @@ def main(words: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    manners.give_way(sys.argv[1:])
+    for begin in doors.added(doors.To.COMMAND_LINE, DOORS):
+        begin(sys.argv[1:])
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
     # What a command imports stays, and a collection with each 700 objects would go through it again and again.
     gc.set_threshold(50_000)

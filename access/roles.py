@@ -12,6 +12,7 @@ from typing import Protocol
 
 from django.contrib.auth.models import Group, User
 
+from store import doors
 from store.errors import NoPermission
 
 ROLES = VIEWER, OPERATOR, ADMIN = ("viewer", "operator", "admin")
@@ -35,11 +36,10 @@ OPERATORS = frozenset(
         "consumer_group.put",
         "offsets.reset",
         "dead_letter.redrive",
-        "schedule.fire",
-        "schedule.pause",
         "subscription.change",
         "message.recall",
         "action.steer",
+        *doors.added(doors.To.OPERATORS),
     )
 )
 

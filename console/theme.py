@@ -4,10 +4,12 @@ The settings import this module, and beat reads the settings. So this module doe
 models, which would take a fifth of beat's start: the first page imports them.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from django.utils.functional import lazy
+
+from store import doors
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -24,9 +26,9 @@ def served(path: str) -> "Callable[[HttpRequest], str]":
     return address
 
 
-def item(title: str, icon: str, page: str) -> dict[str, object]:
+def item(title: str, icon: str, page: str) -> dict[str, Any]:
     """A line of the sidebar that leads to the page of this name."""
-    return {"title": title, "icon": icon, "link": lazy(address_of, str)(page)}
+    return {"title": title, "icon": icon, "page": page, "link": lazy(address_of, str)(page)}
 
 
 def address_of(page: str) -> str:
@@ -34,6 +36,62 @@ def address_of(page: str) -> str:
     from django.urls import reverse
 
     return reverse(f"admin:{page}")
+
+
+# The sidebar's sections without the pages of doors.
+SECTIONS: tuple[dict[str, Any], ...] = (
+    {"items": [item("Overview", "space_dashboard", "index"), item("Charts", "monitoring", "charts")]},
+    {
+        "title": "Transactions",
+        "separator": True,
+        "items": [
+            item("Pending half messages", "contrast", "pending"),
+            item("Discarded half messages", "delete_history", "discarded"),
+            item("Ended transactions", "task_alt", "ended"),
+            item("Producer groups", "upload", "producer_groups"),
+        ],
+    },
+    {
+        "title": "Messages",
+        "separator": True,
+        "items": [
+            item("Topics", "view_stream", "topics"),
+            item("Delays", "hourglass_top", "delays"),
+            item("Consumer groups", "download", "consumer_groups"),
+            item("Dead letters", "mail_off", "dead_letters"),
+            item("Subscriptions", "webhook", "subscriptions"),
+        ],
+    },
+    {
+        "title": "Broker",
+        "separator": True,
+        "items": [
+            item("System", "monitor_heart", "system"),
+            item("Cells", "hub", "cells"),
+            item("Segments", "view_timeline", "store_segment_changelist"),
+            item("Actions", "build", "actions"),
+            item("Audit", "history_edu", "audit"),
+            item("Namespaces", "workspaces", "namespaces"),
+            item("API keys", "key", "access_apikey_changelist"),
+            {"title": "API reference", "icon": "api", "link": "/docs"},
+            {
+                **item("Users", "group", "auth_user_changelist"),
+                "permission": "console.users.accounts.may_manage",
+            },
+        ],
+    },
+)
+
+
+def navigation(_: "HttpRequest") -> list[dict[str, Any]]:
+    """The sidebar's sections, with the pages of the installed doors."""
+    return [{**section, "items": [*_with_doors(section["items"])]} for section in SECTIONS]
+
+
+def _with_doors(items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for line in items:
+        yield line
+        yield from (item(*link) for after, *link in doors.added(doors.To.SIDEBAR) if after == line.get("page"))
 
 
 UNFOLD: dict[str, object] = {
@@ -67,50 +125,6 @@ UNFOLD: dict[str, object] = {
     "SIDEBAR": {
         "show_search": False,
         "show_all_applications": False,
-        "navigation": [
-            {"items": [item("Overview", "space_dashboard", "index"), item("Charts", "monitoring", "charts")]},
-            {
-                "title": "Transactions",
-                "separator": True,
-                "items": [
-                    item("Pending half messages", "contrast", "pending"),
-                    item("Discarded half messages", "delete_history", "discarded"),
-                    item("Ended transactions", "task_alt", "ended"),
-                    item("Producer groups", "upload", "producer_groups"),
-                ],
-            },
-            {
-                "title": "Messages",
-                "separator": True,
-                "items": [
-                    item("Topics", "view_stream", "topics"),
-                    item("Delays", "hourglass_top", "delays"),
-                    item("Consumer groups", "download", "consumer_groups"),
-                    item("Dead letters", "mail_off", "dead_letters"),
-                    item("Subscriptions", "webhook", "subscriptions"),
-                    item("Outboxes", "outbox", "outboxes"),
-                    item("Schedules", "schedule", "schedules"),
-                ],
-            },
-            {
-                "title": "Broker",
-                "separator": True,
-                "items": [
-                    item("System", "monitor_heart", "system"),
-                    item("Cells", "hub", "cells"),
-                    item("Reports", "bar_chart", "reports"),
-                    item("Segments", "view_timeline", "store_segment_changelist"),
-                    item("Actions", "build", "actions"),
-                    item("Audit", "history_edu", "audit"),
-                    item("Namespaces", "workspaces", "namespaces"),
-                    item("API keys", "key", "access_apikey_changelist"),
-                    {"title": "API reference", "icon": "api", "link": "/docs"},
-                    {
-                        **item("Users", "group", "auth_user_changelist"),
-                        "permission": "console.users.accounts.may_manage",
-                    },
-                ],
-            },
-        ],
+        "navigation": navigation,
     },
 }

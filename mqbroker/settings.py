@@ -17,6 +17,7 @@ from mqbroker.environment.export import (  # noqa: F401  # Django reads them her
 from mqbroker.environment.framework import (  # noqa: F401  # Django reads them here
     AUTH_PASSWORD_VALIDATORS,
     DATA_UPLOAD_MAX_MEMORY_SIZE,
+    DOORS,
     INSTALLED_APPS,
     LANGUAGE_CODE,
     MIDDLEWARE,

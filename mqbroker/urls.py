@@ -16,10 +16,8 @@ from mqbroker.api.control import (
     documents,
     endpoints,
     namespaces,
-    outboxes,
     probes,
     producer_groups,
-    schedules,
     stats,
     subscriptions,
     topics,
@@ -28,6 +26,7 @@ from mqbroker.api.control import (
 from mqbroker.api.control.resource import Resource
 from mqbroker.api.routes import routes
 from mqbroker.errors import answer_status
+from store import doors
 
 # Django and Unfold leave it to the addresses: see `console.apps`.
 admin.autodiscover()
@@ -85,11 +84,7 @@ CONTROL_PLANE = [
     resource("v1/api-keys/<str:name_or_id>", api_keys.ApiKeyDetail),
     resource("v1/namespaces", namespaces.NamespaceList),
     resource("v1/namespaces/<str:namespace>", namespaces.NamespaceDetail),
-    resource("v1/outboxes", outboxes.OutboxList),
-    resource("v1/outboxes/<str:name>", outboxes.OutboxDetail),
-    resource("v1/schedules", schedules.ScheduleList),
-    resource("v1/schedules/<str:name>", schedules.ScheduleDetail),
-    resource("v1/schedules/<str:name>/firings", schedules.FiringList),
+    *(resource(route, view) for route, view in doors.added(doors.To.PATHS)),
 ]
 SERVED = {str(pattern.pattern) for pattern in CONTROL_PLANE}
 

@@ -70,3 +70,6 @@ def give_way(words: Sequence[str]) -> None:
     except _Refused:
         return
     background.enter(options.nice, 0 if options.master else options.cores)
+
+
+BEGINNINGS = (give_way,)

@@ -13,7 +13,6 @@ from access.namespaces import NamespaceNotExist
 from console.actions.shapes import Call, Parameters, Run, Stepwise
 from delivery import registry as consumer_groups
 from delivery.push import registry as subscriptions
-from scheduling.cron import registry as schedules
 from store import registry as topics
 from store.db import fields
 from store.db.fields import Field
@@ -21,7 +20,6 @@ from store.errors import GroupNotExist, MessageIllegal, Refusal, TopicNotExist
 from transactions import endpoints
 from transactions import registry as producer_groups
 from transactions.models import Endpoint
-from transactions.outboxes import registry as outboxes
 
 # Writes columns of a found row, and returns the changed row.
 Change = Callable[[Any, Mapping[str, Any]], Model]
@@ -173,12 +171,6 @@ PUSH = Thing(
     ("group_name", "topic_name", "url", "state", "paused"),
 )
 NAMESPACE = Thing("namespace", namespaces.find, put(namespaces), "namespace.put", namespaces.LIMIT_NAMES)
-OUTBOX = Thing(
-    "outbox", outboxes.find, put(outboxes), "outbox.put", ("server", "port", "database", "schema", "topics", "paused")
-)
-SCHEDULE = Thing(
-    "schedule", schedules.find, put(schedules), "schedule.put", ("cron", "time_zone", "missed", "paused", "next_at")
-)
 KEY = Thing("API key", keys.find, lambda row, columns: keys.change(row.name, columns), "key.change", ("scopes", "hint"))
 
 KINDS = (
@@ -233,15 +225,6 @@ KINDS = (
     NAMESPACE.made("namespace.make", namespaces.put, namespaces.FIELDS),
     NAMESPACE.changed("namespace.change", "Change the limits of the namespace", "Change", fields=namespaces.FIELDS),
     NAMESPACE.deleted("namespace.delete", "Delete namespaces", "Delete", namespaces.remove),
-    OUTBOX.changed("outbox.change", "Change the outbox", "Change", fields=outboxes.FIELDS),
-    OUTBOX.changed("outbox.pause", "Pause outboxes", "Pause", {"paused": True}),
-    OUTBOX.changed("outbox.continue", "Continue outboxes", "Continue", {"paused": False}),
-    OUTBOX.deleted("outbox.delete", "Delete outboxes", "Delete", outboxes.remove),
-    SCHEDULE.changed("schedule.change", "Change the times of the schedule", "Change", fields=schedules.TIMES),
-    SCHEDULE.changed("schedule.pause", "Pause schedules", "Pause", {"paused": True}, right="schedule.pause"),
-    SCHEDULE.changed("schedule.continue", "Continue schedules", "Continue", {"paused": False}, right="schedule.pause"),
-    SCHEDULE.acted("schedule.fire", "Fire schedules now", "Fire now", schedules.fire),
-    SCHEDULE.deleted("schedule.delete", "Delete schedules", "Delete", schedules.remove),
     KEY.changed("key.change", "Change the scopes of the API key", "Change", fields=keys.FIELDS),
     KEY.deleted("key.revoke", "Revoke API keys", "Revoke", lambda found: keys.revoke(found.name)),
 )

@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from console.actions import configuration, messages, shown_once, transactions
 from console.actions.errors import KindNotExist, TargetsOnly
 from console.actions.shapes import Kind, Matching, Stepwise
+from store import doors
 
 KINDS: Mapping[str, Stepwise] = {
-    kind.name: kind for kind in (*transactions.KINDS, *messages.KINDS, *configuration.KINDS)
+    kind.name: kind
+    for kind in (*transactions.KINDS, *messages.KINDS, *configuration.KINDS, *doors.added(doors.To.ACTIONS))
 }
 
 

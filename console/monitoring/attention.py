@@ -3,14 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
 
 from django.conf import settings
 
 from console.monitoring import around, consumers, counts, system
 from console.monitoring.counts import COUNT_LIMIT, GROUP_LIMIT
-from console.monitoring.senders import outboxes
-from console.monitoring.senders.schedules import overdue_seconds
 from console.monitoring.system import System
 from delivery import stats as delivery_stats
 from delivery.dead_letters import lists as dead_letter_lists
@@ -18,8 +15,8 @@ from delivery.models import Subscription
 from delivery.push import health as subscription_health
 from delivery.stats import GroupStats
 from scheduling import stats as scheduling_stats
-from scheduling.cron.models import Schedule
 from scheduling.stats import Outermost
+from store import doors
 from store import stats as store_stats
 from transactions import stats as transaction_stats
 from transactions.models import Endpoint
@@ -33,34 +30,19 @@ SHOWN = 5
 LATE = timedelta(seconds=10)
 MEND_SERVER = "mend the server at its URL, then enable it in the console"
 
-About = Literal[
-    "discarded",
-    "dead_letters_of",
-    "pending",
-    "producer_group",
-    "subscription",
-    "delays",
-    "consumer_group",
-    "outboxes",
-    "schedules",
-    "topic",
-    "system",
-    "cells",
-]
-
 
 @dataclass(frozen=True)
 class Attention:
     """One finding. `urgent`: it does not mend itself. `since` is None when no row has the time.
 
-    `about` is the page of the console that shows the finding, `name` the group or subscription, if any. `mend` is a
-    command, or an instruction.
+    `about` is the name of the console's page that shows the finding, `name` the group or subscription, if any.
+    `mend` is a command, or an instruction.
     """
 
     urgent: bool
     what: str
     detail: str
-    about: About
+    about: str
     mend: str
     name: str = ""
     since: datetime | None = None
@@ -115,8 +97,8 @@ def found(facts: Facts) -> list[Attention]:
 
 def of_the_broker(facts: Facts) -> Iterator[Attention]:
     """What is out of order of the whole broker, and of no namespace."""
-    yield from ailing_outboxes(facts.now)
-    yield from ailing_schedules()
+    for ailing in doors.added(doors.To.FINDINGS):
+        yield from ailing(facts.now)
     yield from late_releases(facts.waits)
     yield from (Attention(**one._asdict()) for one in around.found(facts.system))
 
@@ -176,24 +158,6 @@ def ailing_subscriptions(namespace: str | None) -> Iterator[Attention]:
         is_disabled = subscription.state == "disabled"
         why = failure(subscription)
         yield Attention(is_disabled, what, why, "subscription", MEND_SERVER, subscription.name, since)
-
-
-def ailing_outboxes(now: datetime) -> Iterator[Attention]:
-    """Outboxes that fail, are stuck, or set rows apart: their producers' rows are not sent."""
-    for one in outboxes.ailing(now, SHOWN):
-        yield Attention(one.urgent, one.what, one.why, "outboxes", one.mend, since=one.since)
-
-
-def ailing_schedules() -> Iterator[Attention]:
-    """Schedules whose messages are refused, and due times that no process fires."""
-    for schedule in Schedule.objects.filter(failure__isnull=False).order_by("failed_at")[:SHOWN]:
-        what = f"The messages of the schedule {schedule.name} are not sent"
-        mend = f"mend its topic, or PUT /v1/schedules/{schedule.name} with another message"
-        yield Attention(True, what, str(schedule.failure), "schedules", mend, since=schedule.failed_at)
-    if (seconds := overdue_seconds()) > LATE.total_seconds():
-        what = f"Times of schedules have been due for {seconds:,.0f} s"
-        why = "no beat, worker or web process fires them"
-        yield Attention(True, what, why, "schedules", "start beat and a worker, or a web process")
 
 
 def failure(called: Endpoint | Subscription) -> str:

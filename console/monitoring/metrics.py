@@ -10,11 +10,11 @@ from functools import partial
 from prometheus_client import CollectorRegistry, generate_latest
 
 from access import keys
-from console.monitoring import around, consumers, requests, stats
+from console.monitoring import around, consumers, producers, requests, stats
 from console.monitoring.scrape import TIMER, Metric, ReadOnce, Sample, Scrape, Shared
-from console.monitoring.senders import outboxes, producers, schedules
 from delivery.push import registry as subscription_registry
 from scheduling import stats as scheduling_stats
+from store import doors
 from store import stats as store_stats
 from transactions import stats as transaction_stats
 
@@ -51,11 +51,6 @@ def _key_limits(reading: ReadOnce) -> Iterator[Sample]:
             limit = getattr(key, name)
             if limit is not None:
                 yield (key.name, name), limit
-
-
-def _nightly(reading: ReadOnce) -> Iterator[Sample]:
-    if (nights := reading.nights) is not None:
-        yield from ((("succeeded",), nights.succeeded), (("failed",), nights.failed))
 
 
 METRICS = (
@@ -176,13 +171,6 @@ METRICS = (
         lambda reading: [((one.target,), one.finished_at.timestamp()) for one in reading.exported],
         labels=("folder",),
     ),
-    Shared(
-        "mqbroker_nightly_exports_total",
-        "Nightly exports that ended well, and tries that failed. No sample where none is set.",
-        _nightly,
-        labels=("outcome",),
-        counter=True,
-    ),
     Metric(
         *("mqbroker_segments_awaiting_export", "Closed segments that no export holds whole."),
         lambda reading: [((), reading.awaited.waiting)],
@@ -193,7 +181,8 @@ METRICS = (
         lambda reading: [((), reading.awaited.dropped)],
         counter=True,
     ),
-    *(*outboxes.METRICS, *schedules.METRICS, *around.METRICS),
+    *doors.added(doors.To.METRICS),
+    *around.METRICS,
     requests.REQUESTS,
 )
 

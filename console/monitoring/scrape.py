@@ -9,8 +9,6 @@ from prometheus_client.registry import Collector
 
 from access import keys
 from access.models import ApiKey
-from analytics.nightly import runs
-from analytics.nightly.runs import Nights
 from delivery import stats as delivery_stats
 from delivery.retries import retrying
 from delivery.retries.retrying import OfTopic
@@ -170,8 +168,3 @@ class ReadOnce:
     def awaited(self) -> ExportWait:
         """The segments that wait for an export, and those that were dropped without one."""
         return exports.wait()
-
-    @cached_property
-    def nights(self) -> Nights | None:
-        """The nightly runs; None without the setting."""
-        return runs.latest()

@@ -8,9 +8,8 @@ from typing import Literal, NamedTuple
 
 from django.conf import settings
 
-from analytics.nightly import runs
-from analytics.nightly.runs import Nights
 from console.monitoring import health
+from store import doors
 from store import stats as store_stats
 from store.cells import cells
 from store.db import health as database_health
@@ -26,8 +25,6 @@ PINNED_SECONDS = 60.0
 # More dead rows than this, and more than live rows, make scans of a hot table slow.
 MANY_DEAD = 100_000
 CONNECTIONS_SHARE = 0.9
-# A worker starts the nightly export within a tick of beat.
-NIGHTLY_LATE_SECONDS = 600.0
 # For this time a problem reports that retention dropped segments that no export had.
 DROPPED_HOURS = 24
 
@@ -50,14 +47,16 @@ class Exports:
             )
 
 
-def _of_nights(nights: Nights) -> Iterator[str]:
-    if nights.failure is not None:
-        yield f"The nightly export of {nights.day} failed {nights.tries} times, at last: {nights.failure}."
-    if nights.day != nights.due_day and NIGHTLY_LATE_SECONDS < nights.since < runs.HOURS * 3600:
-        yield (
-            f"No worker started the nightly export of {nights.due_day}: each needs the extra `analytics`, and its log "
-            "says when it is missing."
-        )
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a door says of its own surroundings: a sentence for each problem, and its part of the page System.
+
+    `template` shows `found` there; without a template the page has no such part.
+    """
+
+    problems: Sequence[str] = ()
+    template: str = ""
+    found: object = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +128,14 @@ class System:
     """One reading of the broker's surroundings. `problems` is empty when all is in order.
 
     `databases` are the cells' databases by cell name, the control's first; `missing` are the cells that did not answer.
-    `disk` is None when the database is on another machine, `nights` is None without a nightly export.
+    `disk` is None when the database is on another machine, `beside` is what doors say.
     """
 
     now: datetime
     databases: Mapping[str, Database]
     redis: str | None
     processes: Sequence[Alive]
-    nights: Nights | None
+    beside: Sequence[Beside] = ()
     disk: Disk | None = None
     missing: Sequence[str] = ()
 
@@ -148,9 +147,9 @@ class System:
 
     @property
     def of_servers(self) -> list[tuple[str, str]]:
-        """The problems of databases, disk, Redis and exports: pairs of a cell (may be empty) and a sentence."""
+        """The problems of databases, disk, Redis and doors: pairs of a cell (may be empty) and a sentence."""
         around = [*_of_disk(self.disk), *([self.redis] if self.redis else [])]
-        around += _of_nights(self.nights) if self.nights is not None else ()
+        around += (problem for one in self.beside for problem in one.problems)
         return [*self._of_databases(), *(("", problem) for problem in around)]
 
     def is_away(self, process: Alive) -> bool:
@@ -181,7 +180,7 @@ def read() -> System:
         missing=missing,
         redis=health.redis_warning(),
         processes=heartbeats.alive(),
-        nights=runs.latest(),
+        beside=[read_door() for read_door in doors.added(doors.To.SURROUNDINGS)],
         disk=read_disk(),
     )
 

@@ -16,14 +16,12 @@ from console.pages import (
     halves,
     messages,
     namespaces,
-    outboxes,
-    reports,
-    schedules,
     subscriptions,
     system,
     topics,
     transactions,
 )
+from store import doors
 
 # Names may hold any of `%|a-zA-Z0-9_-`, so `str` matches them all.
 ROUTES: tuple[tuple[str, Callable[..., HttpResponse], str], ...] = (
@@ -44,18 +42,16 @@ ROUTES: tuple[tuple[str, Callable[..., HttpResponse], str], ...] = (
     ("cells/", cells.cells, "cells"),
     ("system/", system.system, "system"),
     ("charts/", charts.charts, "charts"),
-    ("reports/", reports.reports, "reports"),
     ("dead-letters/", dead_letters.all_groups, "dead_letters"),
     ("dead-letters/<str:name>/", dead_letters.of_group, "dead_letters_of"),
     ("subscriptions/", subscriptions.all_subscriptions, "subscriptions"),
     ("subscriptions/<str:name>/", subscriptions.one, "subscription"),
     ("namespaces/", namespaces.all_namespaces, "namespaces"),
-    ("outboxes/", outboxes.all_outboxes, "outboxes"),
-    ("schedules/", schedules.all_schedules, "schedules"),
     ("audit/", audit.entries, "audit"),
     ("actions/", acting.latest, "actions"),
     ("actions/new/", acting.new, "new_action"),
     ("actions/once/", acting.once, "once"),
     ("actions/<uuid:action_id>/", acting.one, "action"),
     ("actions/<uuid:action_id>/steer/", acting.steer, "steer_action"),
+    *doors.added(doors.To.PAGES),
 )

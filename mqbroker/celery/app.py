@@ -6,6 +6,7 @@ No message depends on a task: due work is a row in PostgreSQL, and a lost task o
 import logging.config
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import structlog
@@ -19,15 +20,17 @@ os.environ.setdefault("CELERY_SKIP_CHECKS", "true")
 
 from django.conf import settings
 
+from store import doors
+
 logger = structlog.stdlib.get_logger(__name__)
 
+OF_DOORS: Sequence[doors.Tick] = list(doors.added(doors.To.BEAT))
 # Each task that runs by itself, and how often.
 EVERY_SECONDS = {
     "transactions.check": 2.0,
     "transactions.discard": 5.0,
     "transactions.count": 5.0,
     "scheduling.release": 2.0,
-    "schedules.fire": 2.0,
     "delivery.expire": 3.0,
     "delivery.push": 2.0,
     "store.segments.lifecycle": 20.0,
@@ -36,9 +39,10 @@ EVERY_SECONDS = {
     "delivery.reappend": 20.0,
     "delivery.clean_up": 60.0,
     "actions.run": 2.0,
-    # Where EXPORT_NIGHTLY_TO is set.
-    "analytics.nightly": 30.0,
+    **{tick.task: tick.every_seconds for tick in OF_DOORS},
 }
+# Tasks whose setting is not given.
+NOT_HERE = {tick.task for tick in OF_DOORS if tick.needs and not getattr(settings, tick.needs)}
 
 
 class Work(Task):  # type: ignore[type-arg]  # it takes no arguments where it runs
@@ -89,12 +93,10 @@ app.conf.update(
         # An older tick expires: later ones have come by then.
         name: {"task": name, "schedule": every_seconds, "options": {"expires": max(every_seconds * 2, 5)}}
         for name, every_seconds in EVERY_SECONDS.items()
-        if name != "analytics.nightly" or settings.EXPORT_NIGHTLY_TO
+        if name not in NOT_HERE
     },
 )
-app.autodiscover_tasks(
-    ["store", "scheduling", "scheduling.cron", "transactions", "delivery", "console.actions", "analytics.nightly"]
-)
+app.autodiscover_tasks(["store", "scheduling", "transactions", "delivery", "console.actions", *settings.DOORS])
 
 
 @signals.celeryd_init.connect

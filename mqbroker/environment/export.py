@@ -2,14 +2,13 @@
 
 from datetime import time
 
-from analytics.management import manners
 from mqbroker.environment import env
 
 JDBC_JAR = env.text(
     "JDBC_JAR", "", "PostgreSQL's driver for `./mq export --reader jdbc`; empty: the system's, else Ivy fetches one."
 )
 EXPORT_NICE = env.whole(
-    "EXPORT_NICE", manners.NICENESS, "How far exports and reports give way; on a busy machine 0: not.", maximum=19
+    "EXPORT_NICE", 19, "How far exports and reports give way; on a busy machine 0: not.", maximum=19
 )
 EXPORT_NIGHTLY_TO = env.text(
     "EXPORT_NIGHTLY_TO",

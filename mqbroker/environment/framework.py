@@ -1,5 +1,11 @@
 """Django's own settings and those of its frameworks: nothing here is for an operator to set."""
 
+from importlib.util import find_spec
+
+APART = ("analytics", "transactions.outboxes", "scheduling.cron")
+# The apps that an installation can do without (`store.doors`), as far as their folders are there. A folder that holds
+# compiled modules only has no origin.
+DOORS = [name for name in APART if (found := find_spec(name)) and found.origin]
 INSTALLED_APPS = [
     # Before Unfold: the console's header replaces Unfold's.
     "console",
@@ -20,9 +26,7 @@ INSTALLED_APPS = [
     "scheduling",
     "transactions",
     "delivery",
-    "analytics",
-    "transactions.outboxes",
-    "scheduling.cron",
+    *DOORS,
     "console.actions",
     "console.monitoring",
     "console.cells",

@@ -3,8 +3,9 @@
 import asyncio
 import gc
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 
 import structlog
@@ -21,7 +22,7 @@ from delivery.retries import expiry
 from mqbroker.errors import refusal_of
 from scheduling import lateness, release
 from scheduling.alarms import Alarms
-from scheduling.cron import firing
+from store import doors
 from store.cells import cells
 from store.commit import stalled
 from store.commit.stalled import Watch
@@ -38,7 +39,6 @@ from store.segments import lifecycle
 from transactions import discards, groups
 from transactions.checks import checker
 from transactions.checks.checker import Checker
-from transactions.outboxes.drain import Drains
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -58,6 +58,8 @@ LATE_SECONDS = 3.0
 SEGMENTS_LATE_SECONDS = 300.0
 # Between two looks for steps of segments that are late, and for writers that have stalled.
 MAINTENANCE_SECONDS = 10.0
+
+FROM_DOORS: Sequence[tuple[str, Callable[[float], Awaitable[object]]]] = list(doors.added(doors.To.FALLBACK))
 
 
 class Fallback:
@@ -85,8 +87,8 @@ class Fallback:
             await _try("limits", key_limits.keep)
             await _try("presence", runtime.control(Present).note)
             await _try("history", runtime.control(Recorder).keep)
-            await _try("outboxes", runtime.control(Drains).keep)
-            await _try("schedules", lambda: firing.run(late_seconds=LATE_SECONDS))
+            for name, work in FROM_DOORS:
+                await _try(name, partial(work, LATE_SECONDS))
             await _try("actions", self._act)
 
     async def _act(self) -> None:
@@ -188,7 +190,7 @@ class Left:
 
 
 # Parts that begin work are closed before the parts that the work needs.
-CLOSED_FIRST = (Drains, Pusher, Checker, Alarms, Writers, Watch, Wakeups, Reads)
+CLOSED_FIRST = (*doors.added(doors.To.CLOSED_FIRST), Pusher, Checker, Alarms, Writers, Watch, Wakeups, Reads)
 
 
 def start() -> None:

@@ -10,12 +10,12 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from delivery.models import Subscription
+from store import doors
 from store.cells import copies
 from store.db import patience, sealing
 from store.db.guards import Unfit
 from store.models import Cell
 from transactions.models import Endpoint
-from transactions.outboxes.models import Outbox
 from webhooks.signing import make_secret
 
 WITHOUT_KEYS = checks.Warning(
@@ -34,9 +34,8 @@ def reseal(*, plain_only: bool = False) -> int:
 
     Those of the copies in other cells, too. Raises SecretUnreadable, or CellAway behind what it has sealed.
     """
-    changed = sum(
-        sealing.reseal(rows, plain_only=plain_only) for rows in (*_callees(), Cell.objects.all(), Outbox.objects.all())
-    )
+    of_control = (model.objects.all() for model in (Cell, *doors.added(doors.To.SEALED)))
+    changed = sum(sealing.reseal(rows, plain_only=plain_only) for rows in (*_callees(), *of_control))
     for cell in copies.others():
         with copies.of_cell(cell) as alias:
             changed += sum(sealing.reseal(rows.using(alias), plain_only=plain_only) for rows in _callees())

@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 
+from analytics.nightly import watching
 from analytics.nightly.runs import Nights
 from console.monitoring.system import Database, Disk, Exports, System
 from store.db.health import Connections, HotTable, Snapshot
@@ -27,7 +28,6 @@ HEALTHY = {
     "now": NOW,
     "databases": {"c0": DATABASE},
     "redis": None,
-    "nights": None,
     "processes": [Alive("web 1 at a", "web", NOW), Alive("worker 2 at a", "worker", NOW - timedelta(seconds=9))],
 }
 
@@ -97,15 +97,15 @@ def test_an_export_that_is_missing_failed_or_came_too_late_is_a_problem() -> Non
     assert waits(ExportWait(2, 0, None)) == []
     assert waits(ExportWait(2, 1, NOW - timedelta(hours=25))) == []
     assert waits(ExportWait(2, 1, NOW - timedelta(hours=23))) == [dropped]
-    assert problems(nights=nights()) == []
-    assert problems(nights=nights(failure="export: no room", tries=3)) == [
+    assert problems(beside=[watching.of(nights())]) == []
+    assert problems(beside=[watching.of(nights(failure="export: no room", tries=3))]) == [
         "The nightly export of 2026-01-01 failed 3 times, at last: export: no room."
     ]
-    assert problems(nights=late) == [
+    assert problems(beside=[watching.of(late)]) == [
         "No worker started the nightly export of 2026-01-02: each needs the extra `analytics`, and its log says when "
         "it is missing."
     ]
-    assert problems(nights=late._replace(since=60.0)) == []
+    assert problems(beside=[watching.of(late._replace(since=60.0))]) == []
 
 
 def test_the_page_shows_processes_snapshots_tables_and_segments(broker: Broker, ada: Operator, database: str) -> None:

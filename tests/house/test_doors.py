@@ -1,4 +1,7 @@
-"""A door is a folder that can be left out: without it everything else is imported, and Django's checks pass."""
+"""A door is a folder that can be left out: without it everything else is imported, and Django's checks pass.
+
+So do the comparison of models with migrations, the links of the console and the beat table.
+"""
 
 import subprocess
 import sys
@@ -6,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from mqbroker.environment.framework import DOORS as APPS
 from tests.house.sources import ROOT
+from tools.house import budgets
 
 CONTRIB = "client/mqbroker_client/contrib"
 # A contribution that builds on others.
@@ -18,7 +23,8 @@ ABOVE = {
     # The format for Spark is one, and the broker's export names the client's sink.
     f"{CONTRIB}/spark.py": (),
 }
-DOORS = ["mqbroker/rocketmq", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / CONTRIB).glob("[a-z]*"))]
+OF_BROKER = ["mqbroker/rocketmq", *(name.replace(".", "/") for name in APPS)]
+DOORS = [*OF_BROKER, *sorted(str(path.relative_to(ROOT)) for path in (ROOT / CONTRIB).glob("[a-z]*"))]
 
 LEFT_OUT = {"migrations", "protocol", "programs", "__main__", "management"}
 # Imports each module of some folders by its name, where the folder of the door is gone.
@@ -38,6 +44,19 @@ for path in (path for folder in folders for path in sorted(pathlib.Path(folder).
     parts = path.with_suffix("").parts[1 if path.parts[0] == "client" else 0 :]
     if not left_out.intersection(parts):
         importlib.import_module(".".join(part for part in parts if part != "__init__"))
+"""
+# Follows what leads from one part of the broker to another, whose door may be gone. The command makes all checks first.
+FOLLOWS = """
+import runpy
+from console import theme
+from mqbroker import urls
+from mqbroker.celery.app import EVERY_SECONDS, app
+assert all(str(line["link"]) for section in theme.navigation(None) for line in section["items"])
+assert "v1/topics" in urls.SERVED
+app.loader.import_default_modules()
+assert EVERY_SECONDS.keys() <= app.tasks.keys(), EVERY_SECONDS.keys() - app.tasks.keys()
+sys.argv = ["manage.py", "makemigrations", "--check", "--dry-run"]
+runpy.run_path("manage.py", run_name="__main__")
 """
 PRODUCT = ("mqbroker", "console", "transactions", "delivery", "scheduling", "webhooks", "access", "store", "analytics")
 
@@ -62,14 +81,18 @@ def run(folder: Path, *words: str) -> str:
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     done = subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True)
-    return done.stderr if done.returncode else ""
+    return f"{done.stdout}{done.stderr}" if done.returncode else ""
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_everything_else_is_imported_without_a_door(door: str, tmp_path: Path) -> None:
-    folders = "client/mqbroker_client" if door.startswith("client/") else " ".join(PRODUCT)
+def test_everything_else_is_imported_and_agrees_without_a_door(door: str, tmp_path: Path) -> None:
+    of_client = door.startswith("client/")
+    folders = "client/mqbroker_client" if of_client else " ".join(PRODUCT)
 
     copied_without(door, tmp_path)
 
-    assert run(tmp_path, "-c", IMPORTS, folders, " ".join(LEFT_OUT)) == ""
-    assert door.startswith("client/") or run(tmp_path, "manage.py", "check") == ""
+    assert run(tmp_path, "-c", IMPORTS if of_client else IMPORTS + FOLLOWS, folders, " ".join(LEFT_OUT)) == ""
+
+
+def test_the_budgets_name_the_doors() -> None:
+    assert sorted([*budgets.DOORS, "analytics"]) == sorted(OF_BROKER)

@@ -50,3 +50,6 @@ class Outbox(models.Model):
 
     def __str__(self) -> str:
         return str(self.name)
+
+
+SEALED = (Outbox,)

@@ -32,3 +32,6 @@ def drawn(chart: ReportChart) -> tuple[str, str]:
         drawing.bars(chart.labels, chart.series),
         drawing.options(chart.labels, chart.series, stacked=chart.stacked),
     )
+
+
+PAGES = (("reports/", reports, "reports"),)

@@ -125,3 +125,10 @@ class FiringList(Resource):
             firing = registry.fire(found(request, name))
             change.after = {"message_id": str(firing.id)}
         return Response(Fired(firing).data, status=201)
+
+
+PATHS = (
+    ("v1/schedules", ScheduleList),
+    ("v1/schedules/<str:name>", ScheduleDetail),
+    ("v1/schedules/<str:name>/firings", FiringList),
+)

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from django.db.models import Q
 
+from console.monitoring.attention import SHOWN, Attention
 from console.monitoring.scrape import ReadOnce, Sample, Shared
 from store import stats as store_stats
 from transactions.outboxes.models import Outbox
@@ -19,16 +19,6 @@ def _of_each(number: Callable[[Outbox], float]) -> Callable[[ReadOnce], list[Sam
     return read
 
 
-class Ailing(NamedTuple):
-    """A finding about an outbox: what is wrong, why, and how to mend it."""
-
-    urgent: bool
-    what: str
-    why: str
-    mend: str
-    since: datetime | None
-
-
 # A finding when no process has looked into an outbox for this time; processes look every few seconds.
 UNSEEN = timedelta(minutes=1)
 # A finding when the oldest row has waited for this time.
@@ -37,25 +27,26 @@ STUCK = timedelta(minutes=2)
 REFUSED = timedelta(hours=1)
 
 
-def ailing(now: datetime, count: int) -> Iterator[Ailing]:
-    """Outboxes that fail, that are stuck, and that set rows apart: at most `count` of each."""
+def ailing(now: datetime) -> Iterator[Attention]:
+    """Outboxes that fail, that are stuck, and that set rows apart: at most SHOWN of each."""
     running = Outbox.objects.filter(paused=False)
-    for row in running.filter(failure__isnull=False).order_by("failed_at")[:count]:
+    for row in running.filter(failure__isnull=False).order_by("failed_at")[:SHOWN]:
         mend = f"mend its source as it says, or PUT /v1/outboxes/{row.name} with another url"
-        yield Ailing(True, f"The outbox {row.name} is not drained", f"{row.place}: {row.failure}", mend, row.failed_at)
+        what, why = f"The outbox {row.name} is not drained", f"{row.place}: {row.failure}"
+        yield Attention(True, what, why, "outboxes", mend, since=row.failed_at)
     well = running.filter(failure__isnull=True)
-    for row in well.filter(_unseen(now)).order_by("name")[:count]:
+    for row in well.filter(_unseen(now)).order_by("name")[:SHOWN]:
         why = f"no process has looked into {row.place} for a minute"
         mend = "start a web process; if one runs, its log says what it waits for"
-        yield Ailing(True, f"The outbox {row.name} is not drained", why, mend, row.looked_at)
-    for row in well.filter(oldest_at__lt=now - STUCK).exclude(_unseen(now)).order_by("oldest_at")[:count]:
+        yield Attention(True, f"The outbox {row.name} is not drained", why, "outboxes", mend, since=row.looked_at)
+    for row in well.filter(oldest_at__lt=now - STUCK).exclude(_unseen(now)).order_by("oldest_at")[:SHOWN]:
         why = f"{row.waiting:,} rows wait in {row.place}, the first for more than two minutes"
         mend = "if the number falls, let it; else see the log of the web processes"
-        yield Ailing(True, f"The outbox {row.name} is behind", why, mend, row.oldest_at)
-    for row in running.filter(refused_at__gt=now - REFUSED).order_by("-refused_at")[:count]:
+        yield Attention(True, f"The outbox {row.name} is behind", why, "outboxes", mend, since=row.oldest_at)
+    for row in running.filter(refused_at__gt=now - REFUSED).order_by("-refused_at")[:SHOWN]:
         why = f"{row.refused:,} rows so far, that no message could be made of: each has its reason beside it"
         mend = f"look into {row.schema}.mqbroker_outbox_refused of {row.place}; insert again what is mended"
-        yield Ailing(False, f"The outbox {row.name} sets rows apart", why, mend, row.refused_at)
+        yield Attention(False, f"The outbox {row.name} sets rows apart", why, "outboxes", mend, since=row.refused_at)
 
 
 def _unseen(now: datetime) -> Q:
@@ -114,3 +105,4 @@ METRICS = (
         labels=("outbox",),
     ),
 )
+FINDINGS = (ailing,)

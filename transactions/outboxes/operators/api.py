@@ -100,3 +100,9 @@ class OutboxDetail(Resource):
     def delete(self, request: Request, name: str) -> Response:
         """Takes an outbox out of the registry. Its table stays, with the rows that wait in it."""
         return self.removed(name, lambda: found(request, name), registry.remove)
+
+
+PATHS = (
+    ("v1/outboxes", OutboxList),
+    ("v1/outboxes/<str:name>", OutboxDetail),
+)

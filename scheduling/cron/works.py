@@ -1,0 +1,11 @@
+"""What each web process does for schedules where no beat or worker does it in time."""
+
+from scheduling.cron import firing
+
+
+async def fire(late_seconds: float) -> None:
+    """Fires the schedules that have been due for `late_seconds`."""
+    await firing.run(late_seconds=late_seconds)
+
+
+WORKS = (("schedules", fire),)
