@@ -21,12 +21,6 @@ from store.db.statements import Statement
 from store.segments import log
 
 
-class SnapshotName(NamedTuple):
-    """The name by which other sessions take a snapshot."""
-
-    pg_export_snapshot: str
-
-
 class SegmentState(NamedTuple):
     """A segment that is open or closed, and the time of the snapshot."""
 
@@ -44,18 +38,6 @@ class SegmentBounds(NamedTuple):
     last_operation_id: int | None
 
 
-class Released(NamedTuple):
-    """Whether the session held the lock that it released."""
-
-    pg_advisory_unlock: bool
-
-
-class Held(NamedTuple):
-    """The lock of the log, held alone by a session."""
-
-    pg_advisory_lock: None
-
-
 class EntryBounds(NamedTuple):
     """The first and last offset of a queue in one segment."""
 
@@ -65,11 +47,11 @@ class EntryBounds(NamedTuple):
     last_offset: int
 
 
-EXPORT_SNAPSHOT = Statement(__file__, "export_snapshot", SnapshotName)
+EXPORT_SNAPSHOT = Statement(__file__, "export_snapshot", one=str)
 TAKE_SNAPSHOT = Statement(__file__, "take_snapshot")
 FIND_SEGMENTS = Statement(__file__, "find_segments", SegmentState)
-LOCK_LOG = Statement(__file__, "lock_log", Held)
-UNLOCK_LOG = Statement(__file__, "unlock_log", Released)
+LOCK_LOG = Statement(__file__, "lock_log")
+UNLOCK_LOG = Statement(__file__, "unlock_log", one=bool)
 SEGMENT_BOUNDS = Statement(__file__, "segment_bounds", SegmentBounds)
 ENTRY_BOUNDS = Statement(__file__, "entry_bounds", EntryBounds)
 
@@ -160,9 +142,8 @@ def _span(first: int | None, last: int | None) -> Span | None:
 
 
 def _sharing(connection: Connection) -> str:
-    [snapshot] = read(connection, EXPORT_SNAPSHOT)
-    name = {"snapshot": snapshot.pg_export_snapshot}
-    return psycopg.ClientCursor(connection).mogrify(TAKE_SNAPSHOT.sql(), name)
+    [name] = read(connection, EXPORT_SNAPSHOT)
+    return psycopg.ClientCursor(connection).mogrify(TAKE_SNAPSHOT.sql(), {"snapshot": name})
 
 
 def _take_quiet_snapshot(reader: Connection) -> None:

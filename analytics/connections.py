@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import psutil
 import psycopg
@@ -12,15 +11,8 @@ from psycopg.rows import TupleRow
 from analytics.rows import Backend
 from store.db.statements import RowType, Statement
 
-
-class DatabaseName(NamedTuple):
-    """What names the database among all: the server's identifier and the database's number."""
-
-    name: str
-
-
 FIND_BACKEND = Statement(__file__, "find_backend", Backend)
-FIND_DATABASE = Statement(__file__, "find_database", DatabaseName)
+FIND_DATABASE = Statement(__file__, "find_database", one=str)
 Connection = psycopg.Connection[TupleRow]
 
 
@@ -39,8 +31,8 @@ def read(
 
 def database(connection: Connection) -> str:
     """What names the database among all: an increment goes on from an export of the same one only."""
-    [found] = read(connection, FIND_DATABASE)
-    return found.name
+    [name] = read(connection, FIND_DATABASE)
+    return name
 
 
 def bind(connection: Connection) -> None:

@@ -22,12 +22,6 @@ from store.reading import progress
 from store.rows import PositionRow
 
 
-class RetryQueueId(NamedTuple):
-    """The number of the queue of a group's retry topic that holds one topic's messages."""
-
-    queue_id: int
-
-
 class HeldGroup(NamedTuple):
     """A consumer group as it is now and stays until the transaction ends."""
 
@@ -41,7 +35,7 @@ HOLD_CONSUMER_GROUPS = Statement(__file__, "hold_consumer_groups", HeldGroup)
 CREATE_CONSUMER_GROUP = Statement(__file__, "create_consumer_group")
 CREATE_RETRY_QUEUE = Statement(__file__, "create_retry_queue")
 FIND_CONSUMER_GROUP = Statement(__file__, "find_consumer_group", GroupFacts)
-FIND_RETRY_QUEUE = Statement(__file__, "find_retry_queue", RetryQueueId)
+FIND_RETRY_QUEUE = Statement(__file__, "find_retry_queue", one=int)
 
 # Characters of a group's name. The names of the group's own topics add the prefixes %RETRY% and %DLQ%.
 MAX_NAME = MAX_CHARACTERS - len(RETRY_PREFIX)
@@ -136,10 +130,10 @@ async def retry_queue_of(group_id: int, group_name: str, topic_id: int) -> int:
 
 async def _create_retry_queue(group_id: int, topic_id: int) -> int:
     parameters = {"group_id": group_id, "topic_id": topic_id}
-    while not (rows := await connections.read_control(FIND_RETRY_QUEUE, parameters)):
+    while not (found := await connections.read_control(FIND_RETRY_QUEUE, parameters)):
         # A process that loses the race for a number inserts nothing, and tries the next number.
         await copies.first_use(CREATE_RETRY_QUEUE, parameters, RetryQueue, **parameters)
-    return rows[0].queue_id
+    return found[0]
 
 
 def locks_of(group: GroupFacts, topic: TopicFacts, queues: Sequence[Queue]) -> set[int]:

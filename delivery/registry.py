@@ -1,7 +1,6 @@
 """The registry of consumer groups: created, changed, listed and deleted by operators."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -21,21 +20,8 @@ from store.naming import namespaces, topics
 from store.notices import caches
 from store.reading import progress
 
-
-class DeletedReceipt(NamedTuple):
-    """A receipt that was deleted because its group is gone."""
-
-    group_id: int
-
-
-class GroupId(NamedTuple):
-    """The id of a consumer group that exists."""
-
-    id: int
-
-
-FIND_GROUPS = Statement(__file__, "find_groups", GroupId)
-DELETE_LEFT_RECEIPTS = Statement(__file__, "delete_left_receipts", DeletedReceipt)
+FIND_GROUPS = Statement(__file__, "find_groups", one=int)
+DELETE_LEFT_RECEIPTS = Statement(__file__, "delete_left_receipts", one=int)
 DELETE_LEFT_WAITING = Statement(__file__, "delete_left_waiting")
 
 MAX_RECEIPTS_AT_ONCE = 1000
@@ -205,7 +191,7 @@ async def clean_up() -> set[int]:
     """
     # Progress is read first, so a group that is created after this read does not look like a deleted group.
     readers = await progress.readers()
-    existing = {row.id for row in await connections.read(FIND_GROUPS, {"ids": list(readers)})}
+    existing = set(await connections.read(FIND_GROUPS, {"ids": list(readers)}))
     deleted = readers - existing
     if deleted:
         await _delete(list(deleted))

@@ -74,12 +74,6 @@ class NackRow(NamedTuple):
     reason: str
 
 
-class SubscriptionId(NamedTuple):
-    """The id of a subscription that may be pushed; from find_waiting_subscriptions, one that has messages to push."""
-
-    id: int
-
-
 class SettledHandle(NamedTuple):
     """The number, from 1, in the parameters' arrays of a handle whose delivery was acked, extended or returned."""
 

@@ -10,7 +10,6 @@ import socket
 import sys
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 import psycopg
 
@@ -22,13 +21,7 @@ SECONDS = 30.0
 CONNECT_SECONDS = 3
 
 
-class Alive(NamedTuple):
-    """Whether the process was alive a moment ago."""
-
-    is_alive: bool
-
-
-FIND_HEARTBEAT = Statement(__file__, "find_heartbeat", Alive)
+FIND_HEARTBEAT = Statement(__file__, "find_heartbeat", one=bool)
 
 
 def main(words: list[str]) -> int:
@@ -59,8 +52,8 @@ def notes_itself(kind: str) -> bool:
     url = os.environ["DATABASE_URL"]
     asked = {"kind": kind, "host": socket.gethostname(), "seconds": SECONDS}
     with psycopg.connect(url, connect_timeout=CONNECT_SECONDS) as session:
-        [found] = session.cursor(row_factory=FIND_HEARTBEAT.rows).execute(FIND_HEARTBEAT.sql(), asked).fetchall()
-    return found.is_alive
+        [is_alive] = session.cursor(row_factory=FIND_HEARTBEAT.rows).execute(FIND_HEARTBEAT.sql(), asked).fetchall()
+    return is_alive
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Delays: how long a message waits before it becomes visible."""
 
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 
 import msgspec
 from django.conf import settings
@@ -12,14 +11,7 @@ from store.errors import DelayIllegal
 from store.messages import Message
 from store.naming import topics
 
-
-class Clock(NamedTuple):
-    """The database's time."""
-
-    now: datetime
-
-
-READ_CLOCK = Statement(__file__, "read_clock", Clock)
+READ_CLOCK = Statement(__file__, "read_clock", one=datetime)
 
 # Tolerance for steps of the clock by NTP: a smaller step must not release a message early.
 CLOCK_STEP_SECONDS = 1
@@ -76,8 +68,8 @@ async def require_possible(message: Message) -> None:
         return
     _validate_seconds(delay)
     if delay.at is not None:
-        [clock] = await connections.read_control(READ_CLOCK)
-        validate(delay, clock.now)
+        [now] = await connections.read_control(READ_CLOCK)
+        validate(delay, now)
 
 
 def are_possible(seconds: float) -> bool:

@@ -7,12 +7,6 @@ from uuid import UUID
 from store.db.statements import Statement
 
 
-class TimersOf(NamedTuple):
-    """How many timers some topics have."""
-
-    timers: int
-
-
 class PurgedTimers(NamedTuple):
     """The due time and id of the last timer that was read, and how many timers were deleted."""
 
@@ -21,5 +15,5 @@ class PurgedTimers(NamedTuple):
     purged: int
 
 
-COUNT_TIMERS_OF = Statement(__file__, "count_timers_of", TimersOf)
+COUNT_TIMERS_OF = Statement(__file__, "count_timers_of", one=int)
 PURGE_TIMERS = Statement(__file__, "purge_timers", PurgedTimers)

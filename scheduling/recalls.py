@@ -12,7 +12,7 @@ from msgspec import Meta, UnsetType
 
 from scheduling.errors import AlreadyDelivered
 from scheduling.publish import Publication
-from scheduling.rows import RecalledEntry, Standing
+from scheduling.rows import Standing
 from store.commit import writer
 from store.commit.batch import Batch
 from store.commit.operation import Note, Operation
@@ -32,16 +32,10 @@ class Fate(NamedTuple):
     kept: bool
 
 
-class DeletedTimer(NamedTuple):
-    """A timer that was recalled."""
-
-    id: UUID
-
-
-DELETE_TIMER = Statement(__file__, "delete_timer", DeletedTimer)
+DELETE_TIMER = Statement(__file__, "delete_timer", one=UUID)
 FIND_FATE = Statement(__file__, "find_fate", Fate)
 FIND_STANDINGS = Statement(__file__, "find_standings", Standing)
-INSERT_RECALL = Statement(__file__, "insert_recall", RecalledEntry)
+INSERT_RECALL = Statement(__file__, "insert_recall", one=int)
 
 
 class Handle(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):

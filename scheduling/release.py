@@ -14,7 +14,7 @@ from typing import Self
 
 from scheduling import delays, lateness
 from scheduling.publish import Publication, publish_all
-from scheduling.rows import DueEntry, DueTimer, LevelHead, NextTimer, RecalledEntry
+from scheduling.rows import DueEntry, DueTimer, LevelHead, NextTimer
 from store.commit import writer
 from store.commit.batch import Batch
 from store.commit.operation import Operation
@@ -28,7 +28,7 @@ from store.rows import PositionRow
 DELAY_LEVEL_HEADS = Statement(__file__, "delay_level_heads", LevelHead)
 NEXT_TIMER = Statement(__file__, "next_timer", NextTimer)
 TAKE_DUE_OF_LEVEL = Statement(__file__, "take_due_of_level", DueEntry)
-TAKE_RECALLS = Statement(__file__, "take_recalls", RecalledEntry)
+TAKE_RECALLS = Statement(__file__, "take_recalls", one=int)
 TAKE_TIMERS = Statement(__file__, "take_timers", DueTimer)
 
 # Parameters of the statements that read the delay levels' queues and the scheduler's progress in these queues.
@@ -195,7 +195,7 @@ async def _recalled(batch: Batch, queue_id: int, due: list[DueEntry]) -> set[int
     if not due:
         return set()
     parameters = {"queue_id": queue_id, "from_offset": due[0].queue_offset, "to_offset": due[-1].queue_offset}
-    return {row.queue_offset for row in await batch.read(TAKE_RECALLS, parameters)}
+    return set(await batch.read(TAKE_RECALLS, parameters))
 
 
 def _due_in_order(entries: Sequence[DueEntry], queue_id: int) -> list[DueEntry]:

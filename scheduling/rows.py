@@ -8,12 +8,6 @@ from typing import NamedTuple
 from uuid import UUID
 
 
-class RecalledEntry(NamedTuple):
-    """A recalled entry of a level's queue."""
-
-    queue_offset: int
-
-
 class Standing(NamedTuple):
     """The standing of a delayed message: visible in a queue, waiting in a timer or level's queue, or neither (None)."""
 

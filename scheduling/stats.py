@@ -38,12 +38,6 @@ class TimerEnds(NamedTuple):
     now: datetime
 
 
-class Plan(NamedTuple):
-    """PostgreSQL's plan of a query, as JSON."""
-
-    plan: Any
-
-
 class LevelForecast(NamedTuple):
     """The entries of a level's queue that become due in one of the coming minutes."""
 
@@ -63,7 +57,7 @@ class LevelBacklog(NamedTuple):
 
 
 DELAY_BACKLOGS = Statement(__file__, "delay_backlogs", LevelBacklog)
-ESTIMATE_TIMERS = Statement(__file__, "estimate_timers", Plan)
+ESTIMATE_TIMERS = Statement(__file__, "estimate_timers", one=list[Any])
 FIND_TIMER_ENDS = Statement(__file__, "find_timer_ends", TimerEnds)
 FORECAST_LEVELS = Statement(__file__, "forecast_levels", LevelForecast)
 FORECAST_TIMERS = Statement(__file__, "forecast_timers", TimerForecast)
@@ -228,5 +222,5 @@ def _timer_forecast() -> tuple[list[int], bool]:
 
 
 def _estimate(minute: int) -> int:
-    [row] = sync.read(ESTIMATE_TIMERS, {"minute": minute})
-    return int(row.plan[0]["Plan"]["Plan Rows"])
+    [plan] = sync.read(ESTIMATE_TIMERS, {"minute": minute})
+    return int(plan[0]["Plan"]["Plan Rows"])

@@ -9,7 +9,7 @@ from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
 from store.process.answer_budget import Hold
-from store.rows import EntryRow, Locked, QueueBounds
+from store.rows import EntryRow, QueueBounds
 
 
 class Enqueued(NamedTuple):
@@ -32,20 +32,14 @@ class MessageOffsets(NamedTuple):
     timers: str | None
 
 
-class Skipped(NamedTuple):
-    """The register of the messages that are left out, by request."""
-
-    skipped: str
-
-
 ENQUEUE_ENTRIES = Statement(__file__, "enqueue_entries", Enqueued)
 ENQUEUE_FIRST_ENTRIES = Statement(__file__, "enqueue_first_entries", Enqueued)
 ENTER_NUMBERED = Statement(__file__, "enter_numbered")
-LOCK_QUEUES = Statement(__file__, "lock_queues", Locked)
+LOCK_QUEUES = Statement(__file__, "lock_queues")
 QUEUE_BOUNDS = Statement(__file__, "queue_bounds", QueueBounds)
 READ_ENTRIES = Statement(__file__, "read_entries", EntryRow)
 SEND_MESSAGES = Statement(__file__, "send_messages", MessageOffsets)
-SKIP_STORED = Statement(__file__, "skip_stored", Skipped)
+SKIP_STORED = Statement(__file__, "skip_stored", one=str)
 
 # A queue: the id of its topic, and its number.
 Queue = tuple[int, int]

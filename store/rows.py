@@ -64,12 +64,6 @@ class Lag(NamedTuple):
     lag: int
 
 
-class Locked(NamedTuple):
-    """An advisory lock, held until the end of the transaction."""
-
-    pg_advisory_xact_lock: None
-
-
 class PositionRow(NamedTuple):
     """A reader's newest move in a queue (NULL before its first), and the queue's bounds."""
 

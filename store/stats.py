@@ -33,12 +33,6 @@ class LogOffsetsSince(NamedTuple):
     next_offset: int
 
 
-class EverStored(NamedTuple):
-    """The number of log offsets ever taken, including those of failed writes."""
-
-    messages: int
-
-
 class EntriesSince(NamedTuple):
     """The entries of all queues: kept, and added within the last `seconds`; both also for the discarded topic."""
 
@@ -51,7 +45,7 @@ class EntriesSince(NamedTuple):
 
 LOG_OFFSETS_SINCE = Statement(__file__, "log_offsets_since", LogOffsetsSince)
 ENTRIES_SINCE = Statement(__file__, "entries_since", EntriesSince)
-EVER_STORED = Statement(__file__, "ever_stored", EverStored)
+EVER_STORED = Statement(__file__, "ever_stored", one=int)
 ENTRIES_BY_TOPIC = Statement(__file__, "entries_by_topic", TopicEntries)
 
 # 1,000 queues with entries of the last hour take some 60 ms.
@@ -116,7 +110,7 @@ def entries(windows: Sequence[int], namespace: str | None = None) -> Visible:
 
 def ever_stored() -> int:
     """The number of messages ever stored, including the gaps of failed writes."""
-    return sum(cells.ask(lambda: sync.read(EVER_STORED)[0].messages).values())
+    return sum(cells.ask(lambda: sync.read(EVER_STORED)[0]).values())
 
 
 def entries_by_topic(namespace: str | None = None) -> dict[str, int]:

@@ -4,7 +4,7 @@ import asyncio
 import uuid
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import NamedTuple, Self
+from typing import Self
 from uuid import UUID
 
 from django.conf import settings
@@ -28,17 +28,10 @@ from transactions.reads.states import FIND_TRANSACTIONS
 from transactions.results import Awaited, Ended
 from transactions.rows import DiscardedHalf, ResumedHalf
 
-
-class TransactionId(NamedTuple):
-    """The id of a transaction to be discarded or rolled back."""
-
-    transaction_id: UUID
-
-
 DISCARD_HALVES = Statement(__file__, "discard_halves", DiscardedHalf)
-FIND_EXHAUSTED = Statement(__file__, "find_exhausted", TransactionId)
-FIND_LEFTOVERS = Statement(__file__, "find_leftovers", TransactionId)
-FIND_OUTDATED = Statement(__file__, "find_outdated", TransactionId)
+FIND_EXHAUSTED = Statement(__file__, "find_exhausted", one=UUID)
+FIND_LEFTOVERS = Statement(__file__, "find_leftovers", one=UUID)
+FIND_OUTDATED = Statement(__file__, "find_outdated", one=UUID)
 RESUME_HALVES = Statement(__file__, "resume_halves", ResumedHalf)
 
 # The most transactions of one run; the next run continues.
@@ -51,21 +44,22 @@ REMARK = "discarded, and not decided before its segment was dropped"
 async def run(late_seconds: float = 0) -> int:
     """Discards half messages that have had TRANSACTION_CHECK_MAX checks. Returns their number."""
     parameters = {"late_seconds": late_seconds, "max_halves": MAX_DISCARDED_AT_ONCE}
-    rows = await connections.read(FIND_EXHAUSTED, parameters)
-    return await _discard(rows, f"no decision after {schedule.most_checks()} checks")
+    return await _discard(
+        await connections.read(FIND_EXHAUSTED, parameters), f"no decision after {schedule.most_checks()} checks"
+    )
 
 
 async def run_outdated() -> int:
     """Discards half messages that are older than the retention. Returns their number."""
     parameters = {"reserved_hours": settings.RESERVED_HOURS, "max_halves": MAX_DISCARDED_AT_ONCE}
-    rows = await connections.read(FIND_OUTDATED, parameters)
-    return await _discard(rows, f"no decision within the retention of {settings.RESERVED_HOURS} hours")
+    transaction_ids = await connections.read(FIND_OUTDATED, parameters)
+    return await _discard(transaction_ids, f"no decision within the retention of {settings.RESERVED_HOURS} hours")
 
 
-async def _discard(rows: Sequence[TransactionId], reason: str) -> int:
-    if not rows:
+async def _discard(transaction_ids: Sequence[uuid.UUID], reason: str) -> int:
+    if not transaction_ids:
         return 0
-    return await writer.run(Discard([row.transaction_id for row in rows], reason))
+    return await writer.run(Discard(list(transaction_ids), reason))
 
 
 class Discard(Operation[int]):
@@ -209,9 +203,11 @@ async def roll_back_leftovers() -> int:
     leaving_id = await retention.leaving()
     ended = 0
     while leaving_id is not None:
-        rows = await connections.read(FIND_LEFTOVERS, {"leaving_id": leaving_id, "max_halves": MAX_ROLLED_BACK_AT_ONCE})
-        ended += sum(await asyncio.gather(*(_roll_back(row.transaction_id) for row in rows)))
-        if len(rows) < MAX_ROLLED_BACK_AT_ONCE:
+        found = await connections.read(
+            FIND_LEFTOVERS, {"leaving_id": leaving_id, "max_halves": MAX_ROLLED_BACK_AT_ONCE}
+        )
+        ended += sum(await asyncio.gather(*(_roll_back(transaction_id) for transaction_id in found)))
+        if len(found) < MAX_ROLLED_BACK_AT_ONCE:
             break
     return ended
 

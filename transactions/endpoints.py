@@ -14,23 +14,9 @@ from store.errors import GroupNotExist, MessageIllegal, SystemBusy
 from transactions.errors import EndpointNotExist
 from transactions.models import Endpoint, ProducerGroup
 from transactions.reads import health as endpoint_health
-from transactions.rows import EndpointId, ProducerGroupRow
+from transactions.rows import ProducerGroupRow
 from webhooks import registration, signing
 from webhooks.callees import ROTATION_HOURS, Callee, Health
-
-
-class CircuitState(NamedTuple):
-    """The state of an endpoint's circuit after a call."""
-
-    state: str
-
-
-class Probe(NamedTuple):
-    """The circuit of an endpoint whose only probe was claimed."""
-
-    state: str
-    failures: int
-    open_until: datetime | None
 
 
 class EndpointRow(NamedTuple):
@@ -49,10 +35,10 @@ class EndpointRow(NamedTuple):
     now: datetime
 
 
-CLAIM_PROBE = Statement(__file__, "claim_probe", Probe)
+CLAIM_PROBE = Statement(__file__, "claim_probe", one=int)
 FIND_CALLABLE_ENDPOINTS = Statement(__file__, "find_callable_endpoints", EndpointRow)
-FIND_ENDPOINT = Statement(__file__, "find_endpoint", EndpointId)
-UPDATE_CIRCUIT = Statement(__file__, "update_circuit", CircuitState)
+FIND_ENDPOINT = Statement(__file__, "find_endpoint", one=int)
+UPDATE_CIRCUIT = Statement(__file__, "update_circuit", one=str)
 
 MAX_ENDPOINTS = 1000
 FIELDS = fields.of(
@@ -73,16 +59,16 @@ async def of_url(group: ProducerGroupRow | None, group_name: str, url: str) -> i
 
     Raises MessageIllegal if the group has no endpoint at this URL.
     """
-    rows: Sequence[EndpointId] = ()
+    found: Sequence[int] = ()
     # PostgreSQL refuses a NUL in a text, and no endpoint's URL has one.
     if group is not None and "\x00" not in url:
-        rows = await connections.read_control(FIND_ENDPOINT, {"group_id": group.id, "url": url})
-    if not rows:
+        found = await connections.read_control(FIND_ENDPOINT, {"group_id": group.id, "url": url})
+    if not found:
         raise MessageIllegal(
             f"check_url {url[:200]!r} is no endpoint of the producer group {group_name}: "
             f"register it at POST /v1/producer-groups/{group_name}/endpoints."
         )
-    return rows[0].id
+    return found[0]
 
 
 async def callable_endpoints(group_id: int) -> Sequence[Callee]:

@@ -1,7 +1,7 @@
 """Producer groups as an operator keeps them: created, changed, listed and deleted."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.conf import settings
 from django.db import OperationalError
@@ -17,14 +17,7 @@ from store.notices import caches
 from transactions import groups, stats
 from transactions.models import ProducerGroup
 
-
-class LimitedLockWait(NamedTuple):
-    """The lock time-out that was set for the transaction."""
-
-    lock_timeout: str
-
-
-LIMIT_LOCK_WAIT = Statement(__file__, "limit_lock_wait", LimitedLockWait)
+LIMIT_LOCK_WAIT = Statement(__file__, "limit_lock_wait", one=str)
 
 # Longer than a batch of the group commit usually takes.
 LOCK_TIMEOUT = "3s"

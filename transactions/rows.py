@@ -34,18 +34,6 @@ class ProducerGroupRow(NamedTuple):
     api_keys: list[str] | None
 
 
-class HeldGroup(NamedTuple):
-    """An existing producer group, which cannot be deleted before the end of the database transaction."""
-
-    id: int
-
-
-class EndpointId(NamedTuple):
-    """The id of a group's endpoint at a URL."""
-
-    id: int
-
-
 # Transactions. Lists have one element for each message, in the same order.
 
 

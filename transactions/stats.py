@@ -17,12 +17,6 @@ from transactions.models import Endpoint, HalfMessage
 from transactions.rows import AllUndecided, HalfMessagesOfTopic, PendingOfGroup, WaitingHalves
 
 
-class SecondsUndecided(NamedTuple):
-    """The median and the 99th percentile of the seconds from half message to end; null without an end."""
-
-    seconds: list[float] | None
-
-
 class OperationsSince(NamedTuple):
     """The operations of a window: ids from `since_id` on, below `next_id`. `lowest` is the first id that is kept."""
 
@@ -31,12 +25,6 @@ class OperationsSince(NamedTuple):
     lowest: int
     since_id: int
     next_id: int
-
-
-class OperationTotal(NamedTuple):
-    """The number of operations that were ever recorded."""
-
-    operations: int
 
 
 class OperationCounts(NamedTuple):
@@ -54,26 +42,14 @@ class OutcomeCount(NamedTuple):
     checks: int
 
 
-class CheckCount(NamedTuple):
-    """The number of checks since a time, up to a limit."""
-
-    checks: int
-
-
-class HalvesCount(NamedTuple):
-    """The number of undecided transactions that were begun since a time, up to a limit."""
-
-    begun: int
-
-
 CHECK_OUTCOMES = Statement(__file__, "check_outcomes", OutcomeCount)
-COUNT_BEGUN = Statement(__file__, "count_begun", HalvesCount)
-COUNT_CHECKS = Statement(__file__, "count_checks", CheckCount)
+COUNT_BEGUN = Statement(__file__, "count_begun", one=int)
+COUNT_CHECKS = Statement(__file__, "count_checks", one=int)
 COUNT_OPERATIONS = Statement(__file__, "count_operations", OperationCounts)
-COUNT_OPERATIONS_EVER = Statement(__file__, "count_operations_ever", OperationTotal)
+COUNT_OPERATIONS_EVER = Statement(__file__, "count_operations_ever", one=int)
 COUNT_HALF_MESSAGES = Statement(__file__, "count_half_messages", HalfMessagesOfTopic)
 COUNT_WAITING = Statement(__file__, "count_waiting", WaitingHalves)
-HALF_TO_END = Statement(__file__, "half_to_end", SecondsUndecided)
+HALF_TO_END = Statement(__file__, "half_to_end", maybe=list[float])
 OPERATIONS_SINCE = Statement(__file__, "operations_since", OperationsSince)
 SAMPLE_OPERATIONS = Statement(__file__, "sample_operations", OperationCounts)
 
@@ -132,13 +108,13 @@ def decisions(windows: Sequence[int]) -> Decisions:
 
 def _counts(since: datetime, since_id: int, next_id: int) -> Counts:
     ended, estimated = _ended(since, since_id, next_id)
-    [undecided] = sync.read(COUNT_BEGUN, {"since": since, "max_count": MAX_COUNTED, "starts": namespaces.starts(None)})
+    [begun] = sync.read(COUNT_BEGUN, {"since": since, "max_count": MAX_COUNTED, "starts": namespaces.starts(None)})
     [asked] = sync.read(COUNT_CHECKS, {"since_id": first_id_of(since), "max_count": MAX_COUNTED})
     return Counts(
-        halves=ended.begun + undecided.begun,
+        halves=ended.begun + begun,
         commits=ended.commits,
         rollbacks=ended.rollbacks,
-        checks=asked.checks,
+        checks=asked,
         estimated=estimated,
     )
 
@@ -153,7 +129,7 @@ def _ended(since: datetime, since_id: int, next_id: int) -> tuple[OperationCount
 
 def operations_ever() -> int:
     """The number of operations ever recorded, including the gaps of failed writes."""
-    return sync.read(COUNT_OPERATIONS_EVER)[0].operations
+    return sync.read(COUNT_OPERATIONS_EVER)[0]
 
 
 def checks(seconds: int = 3600) -> dict[str, int]:
@@ -169,8 +145,8 @@ def checks(seconds: int = 3600) -> dict[str, int]:
 
 def seconds_undecided() -> dict[str, float]:
     """Quantiles of the seconds from half message to end, over the last hour's latest decisions, if there are any."""
-    [row] = sync.read(HALF_TO_END, {"max_count": MAX_TIMED_OPERATIONS})
-    return {} if row.seconds is None else dict(zip(QUANTILES, row.seconds, strict=True))
+    [seconds] = sync.read(HALF_TO_END, {"max_count": MAX_TIMED_OPERATIONS})
+    return {} if seconds is None else dict(zip(QUANTILES, seconds, strict=True))
 
 
 def endpoints() -> Sequence[tuple[str, str, int]]:

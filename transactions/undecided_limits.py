@@ -5,8 +5,6 @@ exactly. A larger limit only protects the store, and its count is cached. Begins
 limit by their number.
 """
 
-from typing import NamedTuple
-
 from access.key_limits import Allowance
 from store.db import connections
 from store.db.statements import Statement
@@ -18,16 +16,9 @@ from store.process.configuration import setting
 from transactions import groups
 from transactions.rows import ProducerGroupRow
 
-
-class UndecidedCount(NamedTuple):
-    """The number of pending transactions of a group, up to a limit."""
-
-    undecided: int
-
-
-COUNT_UNDECIDED = Statement(__file__, "count_undecided", UndecidedCount)
-COUNT_UNDECIDED_OF_KEY = Statement(__file__, "count_undecided_of_key", UndecidedCount)
-COUNT_UNDECIDED_WITHIN = Statement(__file__, "count_undecided_within", UndecidedCount)
+COUNT_UNDECIDED = Statement(__file__, "count_undecided", one=int)
+COUNT_UNDECIDED_OF_KEY = Statement(__file__, "count_undecided_of_key", one=int)
+COUNT_UNDECIDED_WITHIN = Statement(__file__, "count_undecided_within", one=int)
 
 SMALL_COUNT = 1000
 # Seconds for which a count below a larger limit is cached: a count up to SMALL_COUNT, and a larger one, which costs
@@ -36,7 +27,7 @@ FEW_CACHED_SECONDS = 0.2
 MANY_CACHED_SECONDS = 2.0
 
 # The statement that counts, the id or name that it counts for, and the limit.
-Counted = tuple[Statement[UndecidedCount], int | str, int]
+Counted = tuple[Statement[int], int | str, int]
 
 
 class Counts:
@@ -101,7 +92,7 @@ async def of_key(allowance: Allowance | None) -> RateLimited | None:
     )
 
 
-async def _of(one: Allowance, statement: Statement[UndecidedCount], counted: int | str) -> RateLimited | None:
+async def _of(one: Allowance, statement: Statement[int], counted: int | str) -> RateLimited | None:
     if one.max_undecided is None or not await _is_reached((statement, counted, one.max_undecided)):
         return None
     one.refused += 1
@@ -124,8 +115,8 @@ async def _is_reached(counted: Counted) -> bool:
         # The next request that finds the number too old counts again.
         with counts.home.entered():
             name = "name" if isinstance(id_, str) else "id"
-            rows = await connections.read(statement, {name: id_, "max_count": limit})
-        return rows[0].undecided
+            [undecided] = await connections.read(statement, {name: id_, "max_count": limit})
+        return undecided
 
     undecided = await (counts.running if limit <= SMALL_COUNT else counts.cached).get(counted, count) or 0
     return undecided >= limit

@@ -7,7 +7,7 @@ statements for them.
 import asyncio
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Generic, Protocol, Self, TypeVar, cast
+from typing import Protocol, Self, cast
 
 import structlog
 
@@ -50,17 +50,6 @@ class CalleeRow(Protocol):
     def open_until(self) -> datetime | None: ...
     @property
     def now(self) -> datetime: ...
-
-
-class CircuitRow(Protocol):
-    """The row of a circuit after a call."""
-
-    @property
-    def state(self) -> str: ...
-
-
-ProbeRowType = TypeVar("ProbeRowType")
-CircuitRowType = TypeVar("CircuitRowType", bound=CircuitRow)
 
 
 @dataclass(slots=True)
@@ -117,15 +106,15 @@ class Callee:
 
 
 @dataclass(frozen=True, slots=True)
-class Health(Generic[ProbeRowType, CircuitRowType]):
+class Health:
     """The health of callees of one kind, kept by the statements of the app that has their table.
 
-    `claim_probe` takes `id` and `claim_seconds`, and returns a row to one process only. `update_circuit` takes `id`,
+    `claim_probe` takes `id` and `claim_seconds`, and returns the id to one process only. `update_circuit` takes `id`,
     `state`, `failures`, `open_until` and `failure` (None: the call succeeded), and returns the stored state.
     """
 
-    claim_probe: Statement[ProbeRowType]
-    update_circuit: Statement[CircuitRowType]
+    claim_probe: Statement[int]
+    update_circuit: Statement[str]
 
     async def may_call(self, callee: Callee) -> bool:
         """Whether this process may call now. After a callee's open time one process makes one probe."""
@@ -147,7 +136,7 @@ class Health(Generic[ProbeRowType, CircuitRowType]):
         if circuit == callee.circuit and not (answer.ok and keep_success):
             return
         callee.circuit = circuit
-        rows = await connections.read(
+        states = await connections.read(
             self.update_circuit,
             {
                 "id": callee.id,
@@ -157,5 +146,5 @@ class Health(Generic[ProbeRowType, CircuitRowType]):
                 "failure": None if answer.ok else answer.reason,
             },
         )
-        if rows:
-            callee.circuit = replace(callee.circuit, state=cast("State", rows[0].state))
+        if states:
+            callee.circuit = replace(callee.circuit, state=cast("State", states[0]))

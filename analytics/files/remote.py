@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import msgspec
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
@@ -17,14 +16,7 @@ from analytics.files.hadoop import Hadoop
 from analytics.files.manifest import Manifest
 from store.db.statements import Statement
 
-
-class TakenTarget(NamedTuple):
-    """Whether this session has the folder of an export for itself."""
-
-    taken: bool
-
-
-TAKE_TARGET = Statement(__file__, "take_target", TakenTarget)
+TAKE_TARGET = Statement(__file__, "take_target", one=bool)
 # There while the first export to a folder is under way, and after it was killed: the files beside it are of no other.
 BEGUN = "_begun.json"
 
@@ -119,5 +111,5 @@ def _manifest(place: Hadoop) -> bytes | None:
 
 
 def _take(holder: Connection, place: Hadoop) -> bool:
-    [row] = connections.read(holder, TAKE_TARGET, {"target": str(place)})
-    return row.taken
+    [taken] = connections.read(holder, TAKE_TARGET, {"target": str(place)})
+    return taken

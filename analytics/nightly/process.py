@@ -109,10 +109,10 @@ def _watch(process: subprocess.Popen[bytes], holder: Connection, deadline: float
 
 def _holds(holder: Connection) -> bool:
     try:
-        [row] = connections.read(holder, runs.TAKE_NIGHTLY, {"key": runs.LOCK})
+        [taken] = connections.read(holder, runs.TAKE_NIGHTLY, {"key": runs.LOCK})
     except psycopg.OperationalError:
         return False
-    return row.taken
+    return taken
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

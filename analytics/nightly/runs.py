@@ -16,12 +16,6 @@ class Claimed(NamedTuple):
     tries: int
 
 
-class Taken(NamedTuple):
-    """Whether this session has the lock of the nightly run."""
-
-    taken: bool
-
-
 class Nights(NamedTuple):
     """The latest run, None before the first one; the night that was due last, and for how many seconds it is due."""
 
@@ -38,7 +32,7 @@ class Nights(NamedTuple):
 
 CLAIM_NIGHTLY = Statement(__file__, "claim_nightly", Claimed)
 END_NIGHTLY = Statement(__file__, "end_nightly")
-TAKE_NIGHTLY = Statement(__file__, "take_nightly", Taken)
+TAKE_NIGHTLY = Statement(__file__, "take_nightly", one=bool)
 FIND_NIGHTLY = Statement(__file__, "find_nightly", Nights)
 
 # The session that holds this advisory lock runs the night's export; while one does, no other is started.

@@ -14,12 +14,6 @@ from analytics.rows import Undecided
 from store.db.statements import Statement
 
 
-class Estimate(NamedTuple):
-    """About how many messages the broker keeps."""
-
-    messages: int
-
-
 class Count(NamedTuple):
     """The rows of a closed range that are there, and how many of them an export must hold."""
 
@@ -30,14 +24,14 @@ class Count(NamedTuple):
 COUNT_MESSAGES = Statement(__file__, "count_messages", Count)
 COUNT_ENTRIES = Statement(__file__, "count_entries", Count)
 COUNT_ENDS = Statement(__file__, "count_ends", Count)
-ESTIMATE_MESSAGES = Statement(__file__, "estimate_messages", Estimate)
+ESTIMATE_MESSAGES = Statement(__file__, "estimate_messages", one=int)
 COUNT_UNDECIDED = Statement(__file__, "count_undecided", Undecided)
 
 
 def estimate(broker: Connection) -> int:
     """About how many messages the broker keeps."""
-    [estimate] = read(broker, ESTIMATE_MESSAGES)
-    return estimate.messages
+    [messages] = read(broker, ESTIMATE_MESSAGES)
+    return messages
 
 
 def messages(broker: Connection, closed: ClosedRange) -> int:

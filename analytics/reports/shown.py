@@ -38,9 +38,9 @@ def show(reports: Path) -> None:
 
 def _require_same(database: str) -> None:
     [here] = sync.read(FIND_DATABASE)
-    if here.name != database:
+    if here != database:
         raise FolderRefused(
-            f"The reports are of an export of another database ({database}, this is {here.name}), so its console does "
+            f"The reports are of an export of another database ({database}, this is {here}), so its console does "
             "not show them: leave out --console."
         )
 

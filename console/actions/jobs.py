@@ -16,7 +16,7 @@ import time
 import uuid
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 import structlog
 from django.db import InterfaceError, OperationalError, transaction
@@ -33,16 +33,9 @@ from store.db.statements import Statement
 from store.errors import MessageIllegal, NoPermission, Refusal
 from store.messages.texts import legible
 
-
-class Taken(NamedTuple):
-    """Whether this transaction has got the lock of an action."""
-
-    taken: bool
-
-
 logger = structlog.stdlib.get_logger(__name__)
 
-TAKE_ACTION = Statement(__file__, "take_action", Taken)
+TAKE_ACTION = Statement(__file__, "take_action", one=bool)
 
 STEP = 1000
 # Named targets of an action, which are stored in the action's row.
@@ -170,7 +163,7 @@ def step(action_id: uuid.UUID, call: Call) -> bool:
 
 def _step(action_id: uuid.UUID, call: Call) -> bool:
     with transaction.atomic():
-        if not sync.read(TAKE_ACTION, {"action_id": str(action_id)})[0].taken:
+        if not sync.read(TAKE_ACTION, {"action_id": str(action_id)})[0]:
             return False
         action = find(action_id)
         if action.state != "running" or _is_stopped(action):

@@ -126,7 +126,7 @@ class Run:
         """Waits until the standby has all acknowledged writes. From then on only a run ends the fence."""
         if not self.move.is_whole:
             plans.require_untorn(self.source, self.move.topic_ids)
-        position = self.source.one(READ_POSITION).position
+        position = self.source.one(READ_POSITION)
         self._wait(
             lambda: (self.target.one(READ_REPLAY, position=position).lag_bytes or 0) <= 0, REPLAY_SECONDS, "replay"
         )

@@ -115,8 +115,8 @@ def _of_home(source: Cell, home: str) -> Sequence[Topic]:
 
 def _next_id() -> int:
     # If the move fails, no other cell uses this id either.
-    [row] = sync.read(TAKE_CELL_ID)
-    return row.id
+    [id_] = sync.read(TAKE_CELL_ID)
+    return id_
 
 
 def _checked(move: Move, source: Cell, moving: Sequence[Topic], staying: Sequence[Topic]) -> Plan:
@@ -172,7 +172,7 @@ def _require_standby(move: Move, ours: SideFacts, theirs: SideFacts) -> None:
 
 
 def _lag(ours: Side, theirs: Side) -> int:
-    position = ours.one(READ_POSITION).position
+    position = ours.one(READ_POSITION)
     until = time.monotonic() + LAG_SECONDS
     while True:
         lag = theirs.one(READ_REPLAY, position=position).lag_bytes
@@ -205,6 +205,6 @@ def _waiting(side: Side, topic_ids: Sequence[int]) -> Waiting:
     queues = queues_of(side, topic_ids)
     return Waiting(
         side.one(COUNT_HALVES_OF, topics=list(topic_ids)).halves,
-        side.one(COUNT_RECEIPTS_OF, topics=list(topic_ids)).receipts,
-        side.one(COUNT_TIMERS_OF, topics=list(topic_ids), queues=queues).timers,
+        side.one(COUNT_RECEIPTS_OF, topics=list(topic_ids)),
+        side.one(COUNT_TIMERS_OF, topics=list(topic_ids), queues=queues),
     )

@@ -71,12 +71,6 @@ class DeadLetterHead(NamedTuple):
     message_id: UUID
 
 
-class LetterCount(NamedTuple):
-    """How many dead letters there are, up to a limit."""
-
-    letters: int
-
-
 class GroupDeadLetters(NamedTuple):
     """A consumer group that has dead letters, their number, and when the last one died."""
 
@@ -85,7 +79,7 @@ class GroupDeadLetters(NamedTuple):
     last_dead_at: datetime
 
 
-COUNT_LETTERS_LEFT = Statement(__file__, "count_letters_left", LetterCount)
+COUNT_LETTERS_LEFT = Statement(__file__, "count_letters_left", one=int)
 NEXT_DEAD_LETTERS = Statement(__file__, "next_dead_letters", DeadLetterHead)
 COUNT_DEAD_LETTERS = Statement(__file__, "count_dead_letters", GroupDeadLetters)
 DESCRIBE_DEAD_LETTERS = Statement(__file__, "describe_dead_letters", DescribedDeadLetter)
@@ -183,8 +177,7 @@ def count(group: ConsumerGroup, until: Mapping[int, int], max_count: int) -> int
 
     def read() -> int:
         until_offset = until.get(runtime.here().cell, 0)
-        rows = _read(COUNT_LETTERS_LEFT, group, topic, until_offset=until_offset, max_count=max_count)
-        return rows[0].letters if rows else 0
+        return sum(_read(COUNT_LETTERS_LEFT, group, topic, until_offset=until_offset, max_count=max_count))
 
     return min(sum(cells.ask(read).values()), max_count)
 

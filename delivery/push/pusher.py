@@ -22,7 +22,6 @@ from delivery.receipts import failing, settling
 from delivery.receive import receives, returns
 from delivery.receive.deliveries import Delivery
 from delivery.receive.receives import Receive
-from delivery.rows import SubscriptionId
 from store.commit import writer
 from store.db import connections
 from store.db.statements import Statement
@@ -36,7 +35,7 @@ from webhooks.endpoint_answers import Answer
 
 logger = structlog.stdlib.get_logger(__name__)
 
-FIND_WAITING_SUBSCRIPTIONS = Statement(__file__, "find_waiting_subscriptions", SubscriptionId)
+FIND_WAITING_SUBSCRIPTIONS = Statement(__file__, "find_waiting_subscriptions", one=int)
 
 # The row of a subscription is read again when the last read is older than this: before a receive, and before a call.
 # A pause does not depend on these times, because each call locks the subscription when it begins.
@@ -225,8 +224,8 @@ class Pusher:
         fallback leaves them alone.
         """
         parameters = {"late_seconds": late_seconds, "max_subscriptions": MAX_SUBSCRIPTIONS}
-        rows = await connections.read(FIND_WAITING_SUBSCRIPTIONS, parameters)
-        waiting = [row.id for row in rows if row.id not in self._pushes]
+        found = await connections.read(FIND_WAITING_SUBSCRIPTIONS, parameters)
+        waiting = [id_ for id_ in found if id_ not in self._pushes]
         for subscriber in await subscribers.find(waiting) if waiting else ():
             # A worker's task may still run while its process ends.
             if subscriber.id not in self._pushes and not runtime.current().is_closing:

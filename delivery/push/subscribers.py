@@ -8,25 +8,10 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from delivery.rows import SubscriptionId
 from store.db import connections
 from store.db.statements import Statement
 from webhooks.callees import ROTATION_HOURS, Callee, Health
 from webhooks.endpoint_answers import Answer
-
-
-class CircuitState(NamedTuple):
-    """The state of a subscription's circuit after a call."""
-
-    state: str
-
-
-class Probe(NamedTuple):
-    """The circuit of a subscription whose one probe this process has claimed."""
-
-    state: str
-    failures: int
-    open_until: datetime
 
 
 class PushedSubscription(NamedTuple):
@@ -54,9 +39,9 @@ class PushedSubscription(NamedTuple):
 logger = structlog.stdlib.get_logger(__name__)
 
 FIND_SUBSCRIPTIONS = Statement(__file__, "find_subscriptions", PushedSubscription)
-CLAIM_PUSH_PROBE = Statement(__file__, "claim_push_probe", Probe)
-HOLD_SUBSCRIPTION = Statement(__file__, "hold_subscription", SubscriptionId)
-UPDATE_PUSH_CIRCUIT = Statement(__file__, "update_push_circuit", CircuitState)
+CLAIM_PUSH_PROBE = Statement(__file__, "claim_push_probe", one=int)
+HOLD_SUBSCRIPTION = Statement(__file__, "hold_subscription", one=int)
+UPDATE_PUSH_CIRCUIT = Statement(__file__, "update_push_circuit", one=str)
 
 # The time of the last success is written at most once in this time, unless the state changes too.
 SUCCESS_NOTED_SECONDS = 10.0

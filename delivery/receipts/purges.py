@@ -5,18 +5,6 @@ from typing import NamedTuple
 from store.db.statements import Statement
 
 
-class ReceiptsOf(NamedTuple):
-    """How many deliveries some topics have."""
-
-    receipts: int
-
-
-class PurgedReceipts(NamedTuple):
-    """How many deliveries were deleted."""
-
-    purged: int
-
-
 class QueueOfRetries(NamedTuple):
     """A queue of a group's retry topic."""
 
@@ -24,6 +12,6 @@ class QueueOfRetries(NamedTuple):
     queue_id: int
 
 
-COUNT_RECEIPTS_OF = Statement(__file__, "count_receipts_of", ReceiptsOf)
+COUNT_RECEIPTS_OF = Statement(__file__, "count_receipts_of", one=int)
 FIND_RETRY_QUEUES = Statement(__file__, "find_retry_queues", QueueOfRetries)
-PURGE_RECEIPTS = Statement(__file__, "purge_receipts", PurgedReceipts)
+PURGE_RECEIPTS = Statement(__file__, "purge_receipts", one=int)

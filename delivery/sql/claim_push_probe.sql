@@ -2,4 +2,4 @@
 UPDATE subscription
 SET state = 'half_open', open_until = now() + make_interval(secs => %(claim_seconds)s)
 WHERE id = %(id)s AND state IN ('open', 'half_open') AND open_until <= now()
-RETURNING state, failures, open_until
+RETURNING id

@@ -6,7 +6,6 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import NamedTuple
 
 import structlog
 from django.db import connection
@@ -43,13 +42,7 @@ from transactions.checks.checker import Checker
 logger = structlog.stdlib.get_logger(__name__)
 
 
-class Work(NamedTuple):
-    """Whether anything waits in a cell that time, or a subscription, will move."""
-
-    waits: bool
-
-
-LOOK_FOR_WORK = Statement(__file__, "look_for_work", Work)
+LOOK_FOR_WORK = Statement(__file__, "look_for_work", one=bool)
 
 POLL_SECONDS = 2.0
 # Work that is due for less is left to beat, which ticks every two seconds.
@@ -126,8 +119,8 @@ class CellFallback:
     async def _work(self) -> None:
         # Of ten cells most may idle: nine statements of each, every two seconds, took 1.2 % of a core.
         if runtime.here().cell != CONTROL:
-            [found] = await connections.read(LOOK_FOR_WORK, release.QUEUES_OF_LEVELS)
-            if not found.waits:
+            [waits] = await connections.read(LOOK_FOR_WORK, release.QUEUES_OF_LEVELS)
+            if not waits:
                 # This process may have released the last by alarms.
                 await lateness.keep()
                 return

@@ -42,12 +42,6 @@ class Due(NamedTuple):
     now: datetime
 
 
-class Decided(NamedTuple):
-    """A firing that was inserted."""
-
-    id: uuid.UUID
-
-
 class Taken(NamedTuple):
     """A firing that this process has taken to send its message."""
 
@@ -60,7 +54,7 @@ class Taken(NamedTuple):
 
 
 FIND_DUE_SCHEDULES = Statement(__file__, "find_due_schedules", Due)
-DECIDE_FIRINGS = Statement(__file__, "decide_firings", Decided)
+DECIDE_FIRINGS = Statement(__file__, "decide_firings", one=uuid.UUID)
 TAKE_FIRINGS = Statement(__file__, "take_firings", Taken)
 SETTLE_FIRINGS = Statement(__file__, "settle_firings")
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import structlog
 from django.db import IntegrityError, InterfaceError, OperationalError, transaction
@@ -30,20 +30,8 @@ from store.process.runtime import CONTROL
 Row = TypeVar("Row")
 
 
-class SharedCopies(NamedTuple):
-    """The row of a statement that shares the lock of the copies."""
-
-    pg_advisory_xact_lock_shared: None
-
-
-class HeldCopies(NamedTuple):
-    """The row of a statement that holds the lock of the copies alone."""
-
-    pg_advisory_xact_lock: None
-
-
-SHARE_COPIES = Statement(__file__, "share_copies", SharedCopies)
-HOLD_COPIES = Statement(__file__, "hold_copies", HeldCopies)
+SHARE_COPIES = Statement(__file__, "share_copies")
+HOLD_COPIES = Statement(__file__, "hold_copies")
 COPIES_LOCK = 0x6D71_6370_7900
 logger = structlog.stdlib.get_logger(__name__)
 

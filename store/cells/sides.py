@@ -39,18 +39,6 @@ class SideFacts(NamedTuple):
     columns: int
 
 
-class CellId(NamedTuple):
-    """The id for a new cell."""
-
-    id: int
-
-
-class Position(NamedTuple):
-    """A position in the WAL of a server."""
-
-    position: str
-
-
 class Replay(NamedTuple):
     """The bytes of WAL that a standby has still to replay up to a position; None while it has replayed nothing."""
 
@@ -58,31 +46,13 @@ class Replay(NamedTuple):
     is_standby: bool
 
 
-class Clock(NamedTuple):
-    """The current time of a server."""
-
-    now: datetime
-
-
-class Asked(NamedTuple):
-    """Whether the server has accepted the request for promotion."""
-
-    is_asked: bool
-
-
-class SkippedNumbers(NamedTuple):
-    """The number of sequences that were moved ahead."""
-
-    moved: int
-
-
-TAKE_CELL_ID = Statement(__file__, "take_cell_id", CellId)
+TAKE_CELL_ID = Statement(__file__, "take_cell_id", one=int)
 LOOK_AT_SIDE = Statement(__file__, "look_at_side", SideFacts)
-READ_POSITION = Statement(__file__, "read_position", Position)
-READ_CLOCK = Statement(__file__, "read_clock", Clock)
+READ_POSITION = Statement(__file__, "read_position", one=str)
+READ_CLOCK = Statement(__file__, "read_clock", one=datetime)
 READ_REPLAY = Statement(__file__, "read_replay", Replay)
-PROMOTE = Statement(__file__, "promote", Asked)
-SKIP_NUMBERS = Statement(__file__, "skip_numbers", SkippedNumbers)
+PROMOTE = Statement(__file__, "promote", one=bool)
+SKIP_NUMBERS = Statement(__file__, "skip_numbers", one=int)
 NOTE_FIRST_NUMBERS = Statement(__file__, "note_first_numbers")
 BECOME_CELL = Statement(__file__, "become_cell")
 PLACE_TOPICS = Statement(__file__, "place_topics")
@@ -162,7 +132,7 @@ class Side:
         Called after the transaction that let new sessions write again. A session that was just about to begin then
         appears in the list of sessions soon.
         """
-        now, until = self.one(READ_CLOCK).now, time.monotonic() + OUST_SECONDS
+        now, until = self.one(READ_CLOCK), time.monotonic() + OUST_SECONDS
         while self.oust(before=now) and time.monotonic() < until:
             time.sleep(LOOK_SECONDS)
 

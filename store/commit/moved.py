@@ -5,7 +5,6 @@ The guard is a CHECK constraint of the log that names the topics. A process with
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import psycopg
 from psycopg import errors as pg
@@ -19,14 +18,7 @@ from store.db.statements import Statement
 from store.errors import TopicMoved
 from store.process import runtime
 
-
-class Guard(NamedTuple):
-    """The expression of a cell's guard."""
-
-    expression: str
-
-
-FIND_GUARD = Statement(__file__, "find_guard", Guard)
+FIND_GUARD = Statement(__file__, "find_guard", one=str)
 OUTDATED = "The map from topics to cells has changed meanwhile: nothing was stored, try again in a second."
 _TOPIC = re.compile(r"\d+")
 
@@ -90,8 +82,8 @@ async def problem_of(violation: pg.CheckViolation, connection: Connection | None
     if connection is None:
         return connections.away(violation)
     try:
-        found = await connections.execute(connection, FIND_GUARD)
+        guards = await connections.execute(connection, FIND_GUARD)
     except psycopg.OperationalError as problem:
         return connections.away(problem)
-    topic_ids = frozenset(int(id_) for guard in found for id_ in _TOPIC.findall(guard.expression))
+    topic_ids = frozenset(int(id_) for guard in guards for id_ in _TOPIC.findall(guard))
     return Departed(topic_ids, runtime.here().name)

@@ -43,18 +43,6 @@ class Fenced(NamedTuple):
     fenced_at: datetime
 
 
-class Held(NamedTuple):
-    """The epoch of a fence without a time limit: only the run that made it ends it."""
-
-    epoch: int
-
-
-class Lifted(NamedTuple):
-    """The epoch after the end of a fence."""
-
-    epoch: int
-
-
 class Ousted(NamedTuple):
     """A session that still exists, and whether the server was asked to end it."""
 
@@ -64,9 +52,9 @@ class Ousted(NamedTuple):
 
 IDENTIFY_CELL = Statement(__file__, "identify_cell", CellIdentity)
 FENCE_CELL = Statement(__file__, "fence_cell", Fenced)
-HOLD_FENCE = Statement(__file__, "hold_fence", Held)
-LIFT_FENCE = Statement(__file__, "lift_fence", Lifted)
-LIFT_OLD_FENCE = Statement(__file__, "lift_old_fence", Lifted)
+HOLD_FENCE = Statement(__file__, "hold_fence", one=int)
+LIFT_FENCE = Statement(__file__, "lift_fence", one=int)
+LIFT_OLD_FENCE = Statement(__file__, "lift_old_fence", one=int)
 SET_DEPARTED = Statement(__file__, "set_departed")
 OUST_SESSIONS = Statement(__file__, "oust_sessions", Ousted)
 OUST_MOVERS = Statement(__file__, "oust_movers", Ousted)

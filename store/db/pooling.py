@@ -6,7 +6,6 @@ by `manage.py prepare`. A connection that needs its own session goes past the po
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import psycopg
 from psycopg.sql import SQL, Identifier, Literal
@@ -16,14 +15,8 @@ from store.db.statements import Statement
 NONE, SESSION, TRANSACTION = WAYS = ("none", "session", "transaction")
 
 
-class LockTimeout(NamedTuple):
-    """How long a transaction waits for a lock."""
-
-    lock_timeout: str
-
-
 # For a transaction whose session is shared with other clients.
-SET_LOCK_TIMEOUT = Statement(__file__, "set_lock_timeout", LockTimeout)
+SET_LOCK_TIMEOUT = Statement(__file__, "set_lock_timeout", one=str)
 SET_DEFAULT = SQL("ALTER ROLE {role} IN DATABASE {database} SET {name} = {value}")
 
 

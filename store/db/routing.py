@@ -6,7 +6,6 @@ opened after the move, and its connection has the new version.
 """
 
 import asyncio
-from typing import NamedTuple
 
 from store.db import connections
 from store.db.connections import Connection
@@ -14,14 +13,7 @@ from store.db.statements import Statement
 from store.errors import SystemBusy
 from store.process import runtime
 
-
-class MapVersion(NamedTuple):
-    """The version of the map from topics to cells."""
-
-    version: int
-
-
-READ_MAP = Statement(__file__, "read_map", MapVersion)
+READ_MAP = Statement(__file__, "read_map", one=int)
 # How long a new session waits for the control; sessions are also opened while the control is away.
 CONTROL_SECONDS = 1.0
 
@@ -54,7 +46,7 @@ async def has_changed(version: int) -> bool:
     """Whether the map's version is no longer `version`. Raises SystemBusy while the control is away."""
     known = runtime.control(Known)
     [found] = await connections.read_control(READ_MAP)
-    known.version = max(known.version, found.version)
+    known.version = max(known.version, found)
     return known.version != version
 
 
@@ -69,6 +61,6 @@ async def _version(cell: int, epoch: int) -> int:
         if known.epochs.get(cell, 0) != epoch:
             raise
         return known.version
-    known.version = max(known.version, found.version)
+    known.version = max(known.version, found)
     known.epochs[cell] = epoch
     return known.version

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
@@ -9,33 +10,40 @@ import msgspec
 from psycopg.sql import SQL
 
 RowType = TypeVar("RowType")
+Value = TypeVar("Value")
 PARAMETER = re.compile(r"%\(([a-z_]+)\)[sbt]")
 # The star of a statement's own SELECT, not of one within.
 STAR = re.compile(r"^SELECT (\w+)\.\*$", re.MULTILINE)
 
 
 class NoRow(NamedTuple):
-    """The type of row for a statement that returns no rows."""
+    """The type of row for a statement that returns no rows, or one column without a value (`void`)."""
 
 
 class Statement(Generic[RowType]):
     """The statement of one `.sql` file, read once, without the comments at its top.
 
     `row` is a NamedTuple or Struct whose fields are the statement's `columns` in their order; a test compares them.
+    A statement of one column has values instead of rows: `one` is their type, `maybe` the type of values that may be
+    NULL.
     """
 
-    __slots__ = ("_make", "columns", "handle", "name", "numbered", "parameters", "row", "text")
+    __slots__ = ("_make", "columns", "handle", "name", "numbered", "one", "parameters", "row", "text")
 
     @overload
     def __init__(self: "Statement[NoRow]", beside: str, name: str) -> None: ...
     @overload
     def __init__(self, beside: str, name: str, row: type[RowType]) -> None: ...
-    def __init__(self, beside: str, name: str, row: type[Any] = NoRow) -> None:
+    @overload
+    def __init__(self, beside: str, name: str, *, one: type[RowType]) -> None: ...
+    @overload
+    def __init__(self: "Statement[Value | None]", beside: str, name: str, *, maybe: type[Value]) -> None: ...
+    def __init__(self, beside: str, name: str, row: type[Any] = NoRow, *, one: Any = None, maybe: Any = None) -> None:
         app = next(folder for folder in Path(beside).parents if (folder / "sql").is_dir())
         lines = (app / "sql" / f"{name}.sql").read_text(encoding="utf-8").splitlines()
         self.name = name
-        self.row = row
-        self._make, self.columns = _made(row)
+        self.row, self.one = row, one or maybe
+        self._make, self.columns = _made(row, self.one)
         text = "\n".join(line for line in lines if not line.lstrip().startswith("--")).strip()
         self.text = _named(text, self.columns)
         # As libpq takes it: parameters by number, in the order in which they first come.
@@ -64,8 +72,12 @@ def _named(text: str, columns: Sequence[str]) -> str:
     return STAR.sub(lambda found: "SELECT " + ", ".join(f"{found[1]}.{column}" for column in columns), text)
 
 
-def _made(row: type[Any]) -> tuple[Callable[[Sequence[Any]], Any], tuple[str, ...]]:
-    """The function that makes a row of this type from a tuple, and the names of the fields."""
+def _made(row: type[Any], one: Any) -> tuple[Callable[[Sequence[Any]], Any], tuple[str, ...]]:
+    """The function that makes a row, or the value `one`, from a tuple, and the names of the fields of a row."""
+    if one is not None:
+        return itemgetter(0), ()
     if issubclass(row, msgspec.Struct):
         return lambda values: row(*values), row.__struct_fields__
+    if row is NoRow:
+        return lambda _: NoRow(), ()
     return row._make, row._fields

@@ -127,14 +127,8 @@ class NamespaceRow(NamedTuple):
     max_undecided: int | None
 
 
-class TopicCount(NamedTuple):
-    """How many topics a namespace has."""
-
-    topics: int
-
-
 FIND_NAMESPACE = Statement(__file__, "find_namespace", NamespaceRow)
-COUNT_TOPICS = Statement(__file__, "count_topics_within", TopicCount)
+COUNT_TOPICS = Statement(__file__, "count_topics_within", one=int)
 ADD_REFUSALS = Statement(__file__, "add_refusals_of_namespaces")
 LOCK_NAMESPACE = Statement(__file__, "lock_namespace", NamespaceRow)
 
@@ -181,8 +175,8 @@ def hold_room(name: str) -> None:
         _require(rows[0], sync.read(COUNT_TOPICS, {"start": rows[0].name + SEPARATOR}))
 
 
-def _require(row: NamespaceRow, counted: Sequence[TopicCount]) -> None:
-    topics = counted[0].topics
+def _require(row: NamespaceRow, counted: Sequence[int]) -> None:
+    topics = counted[0]
     if row.max_topics is not None and topics >= row.max_topics:
         raise RateLimited(
             f"The namespace {row.name} has {topics} topics, its limit: take one away, or have its max_topics raised at "

@@ -2,18 +2,10 @@
 
 import math
 import secrets
-from typing import NamedTuple
 
 from store.db.statements import Statement
 
-
-class Notified(NamedTuple):
-    """A notice that was sent."""
-
-    pg_notify: None
-
-
-NOTIFY = Statement(__file__, "notify", Notified)
+NOTIFY = Statement(__file__, "notify")
 
 # A process that listens sends a notice this often. A process that has sent none for ALONE_SECONDS counts as gone.
 PRESENCE_SECONDS = 2.0

@@ -22,12 +22,6 @@ from store.segments import log
 from store.segments.log import LogPosition
 
 
-class VisibleEntry(NamedTuple):
-    """The topic of an entry that consumers can see."""
-
-    topic_id: int
-
-
 class FirstEntry(NamedTuple):
     """The first entry of a message in a topic."""
 
@@ -38,7 +32,7 @@ class FirstEntry(NamedTuple):
 
 
 FIND_FIRST_ENTRIES = Statement(__file__, "find_first_entries", FirstEntry)
-FIND_VISIBLE_ENTRY = Statement(__file__, "find_visible_entry", VisibleEntry)
+FIND_VISIBLE_ENTRY = Statement(__file__, "find_visible_entry", one=int)
 
 # The most copies of a message in the log: it is appended again at most once for each segment that is kept.
 MAX_COPIES = 64

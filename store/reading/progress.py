@@ -18,22 +18,10 @@ class TriedLock(NamedTuple):
     taken: bool
 
 
-class ReaderId(NamedTuple):
-    """A reader that has progress."""
-
-    reader_id: int
-
-
-class DeletedProgress(NamedTuple):
-    """A row of progress that was deleted, by its reader."""
-
-    reader_id: int
-
-
-DELETE_PROGRESS = Statement(__file__, "delete_progress", DeletedProgress)
+DELETE_PROGRESS = Statement(__file__, "delete_progress", one=int)
 FIND_LAGS = Statement(__file__, "find_lags", Lag)
 FIND_POSITIONS = Statement(__file__, "find_positions", PositionRow)
-FIND_READERS = Statement(__file__, "find_readers", ReaderId)
+FIND_READERS = Statement(__file__, "find_readers", one=int)
 INSERT_PROGRESS = Statement(__file__, "insert_progress")
 READ_HEADS = Statement(__file__, "read_heads", Head)
 RECORD_MOVES = Statement(__file__, "record_moves")
@@ -132,7 +120,7 @@ def lags(reader_ids: Sequence[int]) -> dict[int, list[Lag]]:
 
 async def readers() -> set[int]:
     """The ids of readers with progress, without the scheduler."""
-    return {row.reader_id for row in await connections.read(FIND_READERS)}
+    return set(await connections.read(FIND_READERS))
 
 
 async def forget(reader_ids: Iterable[int]) -> int:

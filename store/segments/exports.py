@@ -49,19 +49,13 @@ class ExportWait(NamedTuple):
     last_dropped_at: datetime | None
 
 
-class Size(NamedTuple):
-    """The bytes of all segments on disk."""
-
-    bytes: int
-
-
 # Used by the export on its own connection.
 NOTE_EXPORT = Statement(__file__, "note_export")
 FORGET_EXPORTS = Statement(__file__, "forget_exports")
 FIND_EXPORTS = Statement(__file__, "find_exports", Exported)
 FIND_EXPORT_WAIT = Statement(__file__, "find_export_wait", ExportWait)
 MARK_UNEXPORTED = Statement(__file__, "mark_unexported")
-SIZE_OF_SEGMENTS = Statement(__file__, "size_of_segments", Size)
+SIZE_OF_SEGMENTS = Statement(__file__, "size_of_segments", one=int)
 
 # The most folders whose latest export is kept, and how many of these are shown.
 MAX_KEPT = 100
@@ -78,7 +72,7 @@ async def must_wait(segment: ExpiringSegment) -> bool:
     if not segment.awaits_export:
         return False
     [size] = await connections.read(SIZE_OF_SEGMENTS)
-    return size.bytes <= settings.RETAIN_UNTIL_EXPORTED_MAX_BYTES
+    return size <= settings.RETAIN_UNTIL_EXPORTED_MAX_BYTES
 
 
 async def give_up(connection: Connection, segment_id: int) -> None:
@@ -105,4 +99,4 @@ def wait() -> ExportWait:
 def taken_bytes() -> int:
     """The bytes of all segments on disk."""
     [size] = sync.read(SIZE_OF_SEGMENTS)
-    return size.bytes
+    return size

@@ -11,7 +11,6 @@ from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
 from store.messages import MessageRow, Record
-from store.rows import Locked
 
 # The log position of a message: its segment and its log offset.
 LogPosition = tuple[int, int]
@@ -22,12 +21,6 @@ class OpenSegment(NamedTuple):
 
     id: int
     now: datetime
-
-
-class Joined(NamedTuple):
-    """The row of a statement that shares the lock of the log with other writers."""
-
-    pg_advisory_xact_lock_shared: None
 
 
 class HeldLog(NamedTuple):
@@ -48,11 +41,11 @@ APPEND_MESSAGES = Statement(__file__, "append_messages", Appended)
 APPEND_NUMBERED = Statement(__file__, "append_numbered")
 APPEND_NUMBERED_OF_ONE = Statement(__file__, "append_numbered_of_one")
 HOLD_LOG = Statement(__file__, "hold_log", HeldLog)
-JOIN_WRITERS = Statement(__file__, "join_writers", Joined)
+JOIN_WRITERS = Statement(__file__, "join_writers")
 OPEN_SEGMENT = Statement(__file__, "open_segment", OpenSegment)
 READ_HANDED = Statement(__file__, "read_handed", MessageRow)
 READ_MESSAGES = Statement(__file__, "read_messages", MessageRow)
-TAKE_LOCKS = Statement(__file__, "take_locks", Locked)
+TAKE_LOCKS = Statement(__file__, "take_locks")
 
 # Writers of the log share this advisory lock. While a session holds it alone, no append is under way.
 APPENDERS_LOCK = 0x6D71_6C6F_6700

@@ -14,15 +14,8 @@ from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
 
-
-class TableName(NamedTuple):
-    """A table, by its name."""
-
-    table_name: str
-
-
-FIND_HOLDERS_OF_LOG = Statement(__file__, "find_holders_of_log", TableName)
-FIND_UNANALYZED = Statement(__file__, "find_unanalyzed", TableName)
+FIND_HOLDERS_OF_LOG = Statement(__file__, "find_holders_of_log", one=str)
+FIND_UNANALYZED = Statement(__file__, "find_unanalyzed", one=str)
 
 CREATE = SQL("CREATE TABLE {partition} (LIKE {table} INCLUDING ALL)")
 ATTACH = SQL("ALTER TABLE {table} ATTACH PARTITION {partition} FOR VALUES IN ({segment_id})")
@@ -96,8 +89,8 @@ async def drop(connection: Connection, partition: Partition) -> None:
 
 async def holders_of_log(connection: Connection, segment_id: int) -> list[str]:
     """The tables that have rows which still need the log of this segment or of an older segment."""
-    rows = await connections.execute(connection, FIND_HOLDERS_OF_LOG)
-    return [row.table_name for row in rows if await _holds_log(connection, row.table_name, segment_id)]
+    tables = await connections.execute(connection, FIND_HOLDERS_OF_LOG)
+    return [table for table in tables if await _holds_log(connection, table, segment_id)]
 
 
 async def _holds_log(connection: Connection, table: str, segment_id: int) -> bool:
@@ -109,7 +102,7 @@ async def _holds_log(connection: Connection, table: str, segment_id: int) -> boo
 
 async def analyze(connection: Connection) -> Sequence[str]:
     """Renews the planner's statistics of the append-only tables, once for each segment. Returns the tables' names."""
-    rows = await connections.execute(connection, FIND_UNANALYZED)
-    for row in rows:
-        await connection.execute(ANALYZE.format(table=Identifier(row.table_name)), prepare=False)
-    return [row.table_name for row in rows]
+    tables = await connections.execute(connection, FIND_UNANALYZED)
+    for table in tables:
+        await connection.execute(ANALYZE.format(table=Identifier(table)), prepare=False)
+    return list(tables)

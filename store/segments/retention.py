@@ -7,7 +7,6 @@ message.
 """
 
 from itertools import takewhile
-from typing import NamedTuple
 
 import structlog
 
@@ -18,25 +17,12 @@ from store.naming import topics
 from store.segments import exports, log, partitions
 from store.segments.rows import ExpiringSegment
 
-
-class UnreleasedQueue(NamedTuple):
-    """The queue of a delay level with entries that are not released yet."""
-
-    queue_id: int
-
-
-class LeavingSegment(NamedTuple):
-    """The segment whose log is dropped next, or NULL."""
-
-    segment_id: int | None
-
-
 logger = structlog.stdlib.get_logger(__name__)
 
 CARRY_POSITIONS = Statement(__file__, "carry_positions")
 FIND_EXPIRING_SEGMENTS = Statement(__file__, "find_expiring_segments", ExpiringSegment)
-FIND_LEAVING_SEGMENT = Statement(__file__, "find_leaving_segment", LeavingSegment)
-FIND_UNRELEASED = Statement(__file__, "find_unreleased", UnreleasedQueue)
+FIND_LEAVING_SEGMENT = Statement(__file__, "find_leaving_segment", maybe=int)
+FIND_UNRELEASED = Statement(__file__, "find_unreleased", one=int)
 MARK_DROPPED = Statement(__file__, "mark_dropped")
 RAISE_FLOORS = Statement(__file__, "raise_floors")
 
@@ -76,8 +62,8 @@ async def drop_old(connection: Connection, reserved_hours: float) -> list[int]:
 
 async def leaving() -> int | None:
     """The segment whose log is dropped next. Messages up to it that a row needs must be appended again."""
-    [row] = await connections.read(FIND_LEAVING_SEGMENT)
-    return row.segment_id
+    [segment_id] = await connections.read(FIND_LEAVING_SEGMENT)
+    return segment_id
 
 
 async def _drop_queues(connection: Connection, segment_id: int) -> bool:

@@ -4,7 +4,7 @@ FILES = {
     "mqbroker/wire/connection.py": 290,
     "store/db/pipeline.py": 291,
     "tools/bench/export.py": 295,
-    "delivery/push/pusher.py": 268,
+    "delivery/push/pusher.py": 267,
     "delivery/trace.py": 259,
     "client/mqbroker_client/core/limits.py": 252,
 }

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from django.apps import apps
 
-from store.db.statements import Statement
+from store.db.statements import NoRow, Statement
 from tests.broker import databases
 from tests.house.sources import labels, modules
 from tests.store.test_plans import PARAMETER
@@ -53,7 +53,7 @@ def reader(prepared: str) -> Iterator[psycopg.Connection[Any]]:
 def test_a_statement_returns_the_row_that_it_is_typed_by(reader: psycopg.Connection[Any]) -> None:
     found = {id(statement): statement for statement in statements() if EXPLAINS not in statement.text}
 
-    wrong = [breach for statement in found.values() for breach in breaches(reader, statement.text, statement.row)]
+    wrong = [breach for statement in found.values() for breach in breaches_of(reader, statement)]
 
     assert len(found) > 100
     assert wrong == []
@@ -83,12 +83,23 @@ def test_the_checker_catches_another_name_and_another_type(reader: psycopg.Conne
     assert list(breaches(reader, good.replace("queues", "queues AS lanes"), TopicFacts)) != []
     assert list(breaches(reader, good.replace("queues", "queues::text AS queues"), TopicFacts)) != []
     assert list(breaches(reader, good.replace(", permission", ""), TopicFacts)) != []
+    assert list(breaches(reader, good, NoRow)) != []
+
+
+def breaches_of(reader: psycopg.Connection[Any], statement: Statement[Any]) -> Iterator[str]:
+    """Where the columns of a statement differ from the row, or the value, that it declares."""
+    if statement.one is None:
+        yield from breaches(reader, statement.text, statement.row)
+        return
+    types = [type_ for _, type_ in described(reader, statement.text)]
+    if len(types) != 1 or types[0] not in ("Any", *accepted(statement.one)):
+        yield f"{statement.name} has one {statement.one}, its columns are {types}"
 
 
 def breaches(reader: psycopg.Connection[Any], text: str, row: type[Any]) -> Iterator[str]:
     """Where the columns of a statement differ from the fields of its row."""
     fields = {name: accepted(hint) for name, hint in get_type_hints(row).items()}
-    columns = described(reader, text)
+    columns = [column for column in described(reader, text) if row is not NoRow or column[1] != "NoneType"]
     if [name for name, _ in columns] != list(fields):
         yield f"{row.__name__} has {list(fields)}, its statement {[name for name, _ in columns]}"
         return

@@ -16,18 +16,6 @@ from store.errors import Refusal
 from transactions.checks.rows import ClaimedHalf
 
 
-class SecondsToNextCheck(NamedTuple):
-    """Seconds until a group's next check is due, negative if it is late; null if no half message is pending."""
-
-    seconds: float | None
-
-
-class RenewedClaim(NamedTuple):
-    """A half message whose claim was renewed."""
-
-    claimed_until: datetime
-
-
 class GroupWithDueHalves(NamedTuple):
     """A producer group with due checks and an endpoint that may be called."""
 
@@ -35,10 +23,10 @@ class GroupWithDueHalves(NamedTuple):
     name: str
 
 
-RENEW_CLAIMS = Statement(__file__, "renew_claims", RenewedClaim)
+RENEW_CLAIMS = Statement(__file__, "renew_claims", one=datetime)
 CLAIM_HALVES = Statement(__file__, "claim_halves", ClaimedHalf)
 GROUPS_WITH_DUE_HALVES = Statement(__file__, "groups_with_due_halves", GroupWithDueHalves)
-SECONDS_TO_NEXT_CHECK = Statement(__file__, "seconds_to_next_check", SecondsToNextCheck)
+SECONDS_TO_NEXT_CHECK = Statement(__file__, "seconds_to_next_check", maybe=float)
 
 # If a worker dies, the checks that it claimed are late by this time, and until a tick or a poll finds them: 15 s at
 # most. Two renewals may fail before other processes ask too.
@@ -63,8 +51,8 @@ async def due_groups(
 
 async def seconds_to_next(group_id: int) -> float | None:
     """Seconds until a group's next check is due, negative if it is late; None without a pending half message."""
-    [row] = await connections.read(SECONDS_TO_NEXT_CHECK, {"group_id": group_id})
-    return row.seconds
+    [seconds] = await connections.read(SECONDS_TO_NEXT_CHECK, {"group_id": group_id})
+    return seconds
 
 
 @contextlib.asynccontextmanager
@@ -94,4 +82,4 @@ async def _renew(halves: Sequence[ClaimedHalf]) -> None:
             continue
         if not renewed:
             return
-        until = renewed[0].claimed_until
+        until = renewed[0]

@@ -13,10 +13,9 @@ from store.db.statements import Statement
 from transactions.checks import questions
 from transactions.checks.questions import Result
 from transactions.checks.rows import ClaimedHalf
-from transactions.rows import EndpointId
 from webhooks.endpoint_answers import Answer
 
-NOTE_ANSWERS = Statement(__file__, "note_answers", EndpointId)
+NOTE_ANSWERS = Statement(__file__, "note_answers", one=int)
 
 # An answer like the one before is written at most once in this time.
 NOTED_SECONDS = 10.0

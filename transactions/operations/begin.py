@@ -27,9 +27,8 @@ from transactions.operations.half_queues import HalfQueues
 from transactions.operations.repeats import Repeat
 from transactions.operations.validation import BeginTransaction
 from transactions.results import Begun
-from transactions.rows import HeldGroup
 
-HOLD_GROUPS = Statement(__file__, "hold_groups", HeldGroup)
+HOLD_GROUPS = Statement(__file__, "hold_groups", one=int)
 INSERT_HALVES = Statement(__file__, "insert_halves")
 
 
@@ -196,7 +195,7 @@ class Begin(Pipelined[Begun]):
         again = [Repeat(one.transaction_id, one.group_id, one.accepted, one.may_repeat) for one in operations]
         before = await repeats.answers(batch, again)
         group_ids = sorted({one.group_id for one in operations})
-        held = {row.id for row in await batch.read(HOLD_GROUPS, {"group_ids": group_ids})}
+        held = set(await batch.read(HOLD_GROUPS, {"group_ids": group_ids}))
         appended: dict[Self, list[Record]] = {}
         for one in operations:
             outcome = before.get(one.transaction_id) or one.limit or _illegal_delay(one, batch)

@@ -29,17 +29,11 @@ class EntriesOfEnds(NamedTuple):
     entries: str
 
 
-class NamedQueues(NamedTuple):
-    """The queues of half messages that are to be committed."""
-
-    ending: str
-
-
 BEGIN_HALVES = Statement(__file__, "begin_halves", HalfOffsets)
 BEGIN_HALVES_OF_ONE = Statement(__file__, "begin_halves_of_one", HalfOffsets)
 END_FREE_HALVES = Statement(__file__, "end_free_halves", EntriesOfEnds)
 END_FREE_HALVES_OF_ONE = Statement(__file__, "end_free_halves_of_one", EntriesOfEnds)
-NAME_QUEUES = Statement(__file__, "name_queues", NamedQueues)
+NAME_QUEUES = Statement(__file__, "name_queues", one=str)
 
 # The fields for a message of a decided transaction: the turn of its end, id, topic, queue and queue offset.
 ENDED = struct.Struct("!i16siiq")

@@ -13,11 +13,5 @@ class HalvesOf(NamedTuple):
     example: str | None
 
 
-class PurgedHalves(NamedTuple):
-    """The number of half messages that were deleted."""
-
-    purged: int
-
-
 COUNT_HALVES_OF = Statement(__file__, "count_halves_of", HalvesOf)
-PURGE_HALVES = Statement(__file__, "purge_halves", PurgedHalves)
+PURGE_HALVES = Statement(__file__, "purge_halves", one=int)

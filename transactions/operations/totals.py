@@ -21,12 +21,6 @@ MAX_ROWS = 2000
 ENDS = ("committed", "rolled_back", "discarded")
 
 
-class HasMore(NamedTuple):
-    """Whether more operations can be counted at once."""
-
-    has_more: bool
-
-
 class TotalOf(NamedTuple):
     """The ends of transactions of a producer group with messages of a topic. Each discard of a transaction counts."""
 
@@ -37,7 +31,7 @@ class TotalOf(NamedTuple):
     discarded: int
 
 
-COUNT_TOTALS = Statement(__file__, "count_totals", HasMore)
+COUNT_TOTALS = Statement(__file__, "count_totals", one=bool)
 LIST_TOTALS = Statement(__file__, "list_totals", TotalOf)
 
 
@@ -45,7 +39,7 @@ async def count() -> None:
     """Adds new operations to the totals of this cell."""
     for _ in range(MAX_STEPS):
         moved = await connections.read(COUNT_TOTALS, {"max_operations": MAX_OPERATIONS})
-        if not any(one.has_more for one in moved):
+        if not any(moved):
             return
 
 

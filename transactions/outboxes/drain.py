@@ -167,11 +167,11 @@ class Slots:
             if not await source.read(HOLD_STATE):
                 return
             if self._emptied is not None:
-                [cleared] = await source.read(CLEAR_SLOT, {"slot": self._emptied})
-                if cleared.is_cleared:
+                [is_cleared] = await source.read(CLEAR_SLOT, {"slot": self._emptied})
+                if is_cleared:
                     self._emptied = None
             elif turned := await source.read(TURN_SLOT):
-                self._rows, self._emptied = 0, turned[0].slot
+                self._rows, self._emptied = 0, turned[0]
 
 
 class Drains:

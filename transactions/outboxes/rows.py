@@ -14,18 +14,6 @@ class Listed(NamedTuple):
     topics: list[str]
 
 
-class Entered(NamedTuple):
-    """The row of the statement that sets the settings of a transaction."""
-
-    settings: int
-
-
-class Described(NamedTuple):
-    """Whether the producers of a source send notices."""
-
-    notifies: bool
-
-
 class Turn(NamedTuple):
     """The first waiting row, if any; whether producers send notices, and whether this transaction has the turn."""
 
@@ -104,15 +92,3 @@ class Waits(NamedTuple):
 
     waiting: int
     oldest_at: datetime | None
-
-
-class Slot(NamedTuple):
-    """A partition of the outbox."""
-
-    slot: int
-
-
-class Cleared(NamedTuple):
-    """Whether a partition's disk was given back."""
-
-    is_cleared: bool

@@ -13,12 +13,12 @@ from store.db.patience import PatientAsyncConnection
 from store.db.statements import NoRow, RowType, Statement
 from store.errors import MessageIllegal
 from transactions.outboxes import places
-from transactions.outboxes.rows import Cleared, Described, Entered, Holder, Listed, Measured, Row, Slot, Turn, Waits
+from transactions.outboxes.rows import Holder, Listed, Measured, Row, Turn, Waits
 
-ENTER_SOURCE = Statement(__file__, "enter_source", Entered)
-DESCRIBE_SOURCE = Statement(__file__, "describe_source", Described)
+ENTER_SOURCE = Statement(__file__, "enter_source", one=int)
+DESCRIBE_SOURCE = Statement(__file__, "describe_source", one=bool)
 TAKE_TURN = Statement(__file__, "take_turn", Turn)
-HOLD_STATE = Statement(__file__, "hold_state", Slot)
+HOLD_STATE = Statement(__file__, "hold_state", one=int)
 FIND_HOLDER = Statement(__file__, "find_holder", Holder)
 MEASURE_ROWS = Statement(__file__, "measure_rows", Measured)
 TAKE_ROWS = Statement(__file__, "take_rows", Row)
@@ -26,8 +26,8 @@ SET_APART = Statement(__file__, "set_apart")
 DELETE_ROWS = Statement(__file__, "delete_rows")
 LOOK_AT_OUTBOX = Statement(__file__, "look_at_outbox", Waits)
 FALL_ASLEEP = Statement(__file__, "fall_asleep")
-TURN_SLOT = Statement(__file__, "turn_slot", Slot)
-CLEAR_SLOT = Statement(__file__, "clear_slot", Cleared)
+TURN_SLOT = Statement(__file__, "turn_slot", one=int)
+CLEAR_SLOT = Statement(__file__, "clear_slot", one=bool)
 
 # The time to connect to one address, and to all addresses of the hosts.
 CONNECT_SECONDS = 5
@@ -69,11 +69,10 @@ class Source:
         source = cls(await connect(listed.url, "mqbroker-outbox"), listed.schema)
         try:
             async with source.transaction():
-                [described] = await source.read(DESCRIBE_SOURCE)
+                [source.notifies] = await source.read(DESCRIBE_SOURCE)
         except BaseException:
             await source.close()
             raise
-        source.notifies = described.notifies
         return source
 
     @contextlib.asynccontextmanager

@@ -49,5 +49,5 @@ def _decisions(starts: Sequence[str], since: datetime, since_id: int, next_id: i
         return None
     of_range = {"starts": starts, "since": since, "since_id": since_id, "next_id": next_id}
     [ended] = sync.read(COUNT_OPERATIONS_WITHIN, of_range)
-    [undecided] = sync.read(COUNT_BEGUN, {"starts": starts, "since": since, "max_count": MAX_COUNTED})
-    return Decisions(ended.begun + undecided.begun, ended.commits, ended.rollbacks, ended.discarded)
+    [begun] = sync.read(COUNT_BEGUN, {"starts": starts, "since": since, "max_count": MAX_COUNTED})
+    return Decisions(ended.begun + begun, ended.commits, ended.rollbacks, ended.discarded)

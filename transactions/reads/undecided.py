@@ -14,14 +14,7 @@ from transactions.reads import listing
 from transactions.reads.listing import Page, Wanted
 from transactions.rows import TransactionRow
 
-
-class HalfCount(NamedTuple):
-    """The number of undecided transactions that match, up to a limit."""
-
-    halves: int
-
-
-COUNT_LISTED = Statement(__file__, "count_listed", HalfCount)
+COUNT_LISTED = Statement(__file__, "count_listed", one=int)
 LIST_DISCARDED = Statement(__file__, "list_discarded", TransactionRow)
 LIST_DUE_HALVES = Statement(__file__, "list_due_halves", TransactionRow)
 
@@ -88,4 +81,4 @@ def count(wanted: Wanted, max_count: int) -> int:
     """The number of transactions that match, in the wanted state PREPARED or DISCARDED, up to `max_count`."""
     limits = {"discarded": wanted.state == "DISCARDED", "max_count": max_count}
     asked = {**listing.parameters(wanted), **limits}
-    return min(sum(cells.ask(lambda: sync.read(COUNT_LISTED, asked)[0].halves).values()), max_count)
+    return min(sum(cells.ask(lambda: sync.read(COUNT_LISTED, asked)[0]).values()), max_count)

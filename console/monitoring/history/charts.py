@@ -22,14 +22,8 @@ class Step(NamedTuple):
     highest: float
 
 
-class Name(NamedTuple):
-    """A topic, a group or a namespace that has a history."""
-
-    name: str
-
-
 READ_HISTORY = Statement(__file__, "read_history", Step)
-NAMES_IN_HISTORY = Statement(__file__, "names_in_history", Name)
+NAMES_IN_HISTORY = Statement(__file__, "names_in_history", one=str)
 
 MAX_NAMES = 500
 Of = Literal["broker", "topic", "group", "namespace"]
@@ -141,7 +135,7 @@ def names(of: Of, span: Span) -> list[str]:
         "seconds": span.steps * span.step_seconds,
         "max_names": MAX_NAMES,
     }
-    return [row.name for row in sync.read(NAMES_IN_HISTORY, asked)]
+    return list(sync.read(NAMES_IN_HISTORY, asked))
 
 
 def _times(span: Span, now: datetime) -> list[datetime]:

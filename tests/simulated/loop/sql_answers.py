@@ -89,12 +89,12 @@ def _identify(backend: Backend, _: Mapping[str, Any]) -> Rows:
 
 
 def _find_guard(backend: Backend, _: Mapping[str, Any]) -> Rows:
-    return [moved.Guard(f"topic_id <> ALL ({sorted(backend.database.guard)})")]
+    return [f"topic_id <> ALL ({sorted(backend.database.guard)})"]
 
 
 def _notify(backend: Backend, given: Mapping[str, Any]) -> Rows:
     backend.database.notify(given["channel"], given["payload"])
-    return [peers.Notified(None)]
+    return ()
 
 
 def _find_holders(backend: Backend, _: Mapping[str, Any]) -> Rows:
@@ -109,7 +109,7 @@ STATEMENTS: dict[Any, Callable[[Backend, Mapping[str, Any]], Rows]] = {
     queues.ENQUEUE_ENTRIES: lambda backend, given: _enqueue(backend, given, is_first=False),
     queues.ENQUEUE_FIRST_ENTRIES: lambda backend, given: _enqueue(backend, given, is_first=True),
     fences.IDENTIFY_CELL: _identify,
-    routing.READ_MAP: lambda backend, _: [routing.MapVersion(backend.database.map_version)],
+    routing.READ_MAP: lambda backend, _: [backend.database.map_version],
     cells.LIST_CELLS: lambda backend, _: backend.database.cells,
     moved.FIND_GUARD: _find_guard,
     peers.NOTIFY: _notify,

@@ -89,7 +89,7 @@ class Draining(Scenario):
         async with source.transaction():
             if not await source.read(HOLD_STATE):
                 return "turned"
-            await source.read(CLEAR_SLOT, {"slot": turned.slot})
+            await source.read(CLEAR_SLOT, {"slot": turned})
         return "turned"
 
     async def outcome(self, answers: Mapping[str, object]) -> object:
