@@ -15,7 +15,6 @@ STEPS = {
     "format": python("-m", "ruff", "format", "--check", "."),
     "lint": python("-m", "ruff", "check", "."),
     "synchronous": python("client/synchronous.py", "--check"),
-    "of-one": python("tools/generate/of_one.py", "--check"),
     "types": python("-m", "mypy", "."),
     # The client's folder is found by its processes, not by the linter.
     "imports": python(

@@ -1,11 +1,9 @@
-"""The statements for one operation, which are written from those for many: both do the same to the same rows."""
+"""The statements for a batch of one operation, and for many: both do the same to the same rows."""
 
-import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import psycopg
@@ -16,12 +14,12 @@ from store.db import arrays
 from store.db.conninfo import SESSION
 from store.db.pipeline import Call
 from store.db.session import as_options
+from store.db.statements import Statement
 from store.messages import Message, Record
 from store.messages.accept import Accepted
 from store.naming.topics import TopicFacts
+from store.segments import log
 from tests.broker import databases
-from tests.house.sources import ROOT
-from tools.generate import of_one
 from transactions.operations import packed
 
 KEY, OTHER_KEY, UNKNOWN = bytes(15) + b"\1", bytes(15) + b"\2", bytes(15) + b"\3"
@@ -245,19 +243,14 @@ def test_an_end_is_written_as_one_and_as_one_of_many(place: Place, name: str) ->
     assert len(alone) == (0 if case.is_left_out else 1)
 
 
-@pytest.mark.parametrize("origin", of_one.STATEMENTS)
-def test_a_statement_for_one_that_its_origin_does_not_give_is_found(origin: str, tmp_path: Path) -> None:
-    [copy, written] = [Path(shutil.copy(path, tmp_path)) for path in (ROOT / origin, of_one.path_of(ROOT / origin))]
-    assert not of_one.is_out_of_step(copy)
-
-    written.write_text(written.read_text().replace("IS NOT NULL", "IS NULL", 1))
-
-    assert of_one.is_out_of_step(copy)
-
-
-def test_an_array_that_no_rule_knows_is_refused(tmp_path: Path) -> None:
-    origin = tmp_path / "end.sql"
-    origin.write_text("-- End.\nDELETE FROM half_message AS h WHERE h.line = all(%(line)b::integer [])\n")
-
-    with pytest.raises(of_one.NotDerived, match=r"end\.sql: no rule .* '%\(line\)b::integer \[\]'"):
-        of_one.of_one(origin)
+@pytest.mark.parametrize(
+    ("many", "one"),
+    [
+        (packed.BEGIN_HALVES, packed.BEGIN_HALVES_OF_ONE),
+        (log.APPEND_NUMBERED, log.APPEND_NUMBERED_OF_ONE),
+        (packed.END_FREE_HALVES, packed.END_FREE_HALVES_OF_ONE),
+    ],
+    ids=lambda statement: statement.name,
+)
+def test_both_forms_of_a_statement_take_the_same_columns(many: Statement[Any], one: Statement[Any]) -> None:
+    assert sorted(one.parameters) == sorted(many.parameters)
