@@ -15,8 +15,8 @@ from store.db import connections
 from store.db.statements import Statement
 from store.errors import RateLimited
 from store.naming import namespaces
-from store.naming.namespaces import NamespaceRow
 from store.process import runtime
+from store.rows import NamespaceRow
 
 ADD_REFUSALS = Statement(__file__, "add_refusals")
 

@@ -8,28 +8,33 @@ from typing import NamedTuple
 from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
+from store.messages import MessageRow
 from store.process.answer_budget import Hold
-from store.rows import EntryRow, QueueBounds
+from store.rows import Enqueued, MessageOffsets
 
 
-class Enqueued(NamedTuple):
-    """An entry that was added to a queue, with its queue offset."""
+class EntryRow(MessageRow, gc=False):
+    """An entry of a queue with its message, and the total bytes of the bodies before it on its page."""
+
+    entry_queue_id: int
+    queue_offset: int
+    reconsume_times: int
+    bytes_before: int
+
+
+class QueueBounds(NamedTuple):
+    """The lowest offset that a queue still holds, its next offset, and the time of its newest entry."""
 
     topic_id: int
     queue_id: int
-    queue_offset: int
-    log_offset: int
+    min_offset: int
+    max_offset: int
+    last_stored_at: datetime | None
 
-
-class MessageOffsets(NamedTuple):
-    """When messages were stored, and packed for each stored message: its number, log offset and queue offset.
-
-    The queue offset of a message that waits for its timer is -1.
-    """
-
-    stored_at: datetime
-    offsets: bytes | None
-    timers: str | None
+    @property
+    def entries(self) -> int:
+        """The number of entries that the queue holds. Offsets have no hole, so it is a difference."""
+        return self.max_offset - self.min_offset
 
 
 ENQUEUE_ENTRIES = Statement(__file__, "enqueue_entries", Enqueued)

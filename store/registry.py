@@ -15,8 +15,7 @@ from store.models import Cell, QueueFloor, Topic
 from store.naming import namespaces, topics
 from store.notices import caches
 from store.process.runtime import CONTROL
-from store.queues import of_topic
-from store.rows import QueueBounds
+from store.queues import QueueBounds, of_topic
 
 Row = TypeVar("Row", bound=Model)
 Columns = Mapping[str, Any]

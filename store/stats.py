@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 
 from django.db.models import Count
 from django.db.models.functions import Now
@@ -14,34 +13,8 @@ from store.db import sync
 from store.db.statements import Statement
 from store.models import Segment, Topic
 from store.naming import namespaces, topics
-from store.rows import QueueBounds
-
-
-class TopicEntries(NamedTuple):
-    """The number of entries that a topic ever had."""
-
-    topic: str
-    entries: int
-
-
-class LogOffsetsSince(NamedTuple):
-    """The log offsets of the last `seconds`: from `since_offset` to `next_offset`, excluding `next_offset`."""
-
-    seconds: int
-    lowest: int
-    since_offset: int
-    next_offset: int
-
-
-class EntriesSince(NamedTuple):
-    """The entries of all queues: kept, and added within the last `seconds`; both also for the discarded topic."""
-
-    seconds: int
-    kept: int
-    discarded_kept: int
-    entries: int
-    discarded: int
-
+from store.queues import QueueBounds
+from store.rows import EntriesSince, LogOffsetsSince, TopicEntries
 
 LOG_OFFSETS_SINCE = Statement(__file__, "log_offsets_since", LogOffsetsSince)
 ENTRIES_SINCE = Statement(__file__, "entries_since", EntriesSince)

@@ -13,12 +13,13 @@ from console.cells.models import Move
 from delivery.receipts.purges import COUNT_RECEIPTS_OF, FIND_RETRY_QUEUES
 from scheduling.purges import COUNT_TIMERS_OF
 from store import registry as topic_registry
-from store.cells.sides import READ_POSITION, READ_REPLAY, TAKE_CELL_ID, Side, SideFacts
+from store.cells.sides import READ_POSITION, READ_REPLAY, TAKE_CELL_ID, Side
 from store.db import guards, patience, sync
 from store.db.server_url import database
 from store.models import Cell, Topic
 from store.process.departed import packed
 from store.process.runtime import CONTROL
+from store.rows import SideFacts
 from transactions.operations.purges import COUNT_HALVES_OF
 
 MAX_LAG_BYTES = 16 * 1024 * 1024

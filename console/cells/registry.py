@@ -18,12 +18,12 @@ from console.cells.errors import CellIllegal, CellNotExist
 from delivery.models import ConsumerGroup, RetryQueue, Subscription
 from store import registry as topic_registry
 from store.cells import copies, repairs
-from store.cells.cells import CellFacts
 from store.db import databases, patience, sync
 from store.errors import CellAway
 from store.models import Cell, CellIdentity, CellMap, Topic
 from store.notices import caches
 from store.process.runtime import CONTROL
+from store.rows import CellFacts
 from transactions.models import Endpoint, ProducerGroup
 
 # What each cell has copies of, in the order in which rows refer to each other.

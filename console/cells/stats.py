@@ -15,11 +15,11 @@ from console.cells import registry, standing
 from console.cells.standing import Standing
 from store import registry as topic_registry
 from store.cells import copies, repairs
-from store.cells.cells import CellFacts
 from store.db import health
 from store.errors import CellAway
 from store.models import CellIdentity, CellMap
 from store.process.runtime import CONTROL
+from store.rows import CellFacts
 
 Asked = TypeVar("Asked")
 Found = TypeVar("Found")

@@ -19,8 +19,9 @@ from store.cells import cells
 from store.naming import namespaces
 from store.naming.topics import RETRY_PREFIX
 from store.process import runtime
+from store.rows import ExportWait
 from store.segments import exports
-from store.segments.exports import Exported, ExportWait
+from store.segments.exports import Exported
 from transactions import stats as transaction_stats
 from transactions.rows import WaitingHalves
 

@@ -13,12 +13,12 @@ from store import doors
 from store import stats as store_stats
 from store.cells import cells
 from store.db import health as database_health
-from store.db.health import Connections, HotTable, SegmentSize, Snapshot
 from store.notices import heartbeats
 from store.notices.heartbeats import Alive
 from store.process import runtime
+from store.rows import Connections, ExportWait, HotTable, SegmentSize, Snapshot
 from store.segments import exports
-from store.segments.exports import Exported, ExportWait
+from store.segments.exports import Exported
 
 # A snapshot that is held for longer is a problem: the hot tables keep dead rows, and receives and checks get slower.
 PINNED_SECONDS = 60.0

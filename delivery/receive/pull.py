@@ -17,8 +17,8 @@ from store.naming.topics import TopicFacts
 from store.notices import notifier
 from store.process import runtime
 from store.process.answer_budget import Hold
+from store.queues import EntryRow, QueueBounds
 from store.reading import holders
-from store.rows import EntryRow, QueueBounds
 
 MAX_MESSAGES = 1000
 DEFAULT_MESSAGES = 32

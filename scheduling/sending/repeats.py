@@ -12,9 +12,10 @@ from scheduling.rows import Standing
 from scheduling.sending.results import Sent
 from store.errors import MessageIdReused
 from store.messages import Record, accept
-from store.messages.accept import Accepted, StoredBefore
+from store.messages.accept import Accepted
 from store.messages.properties import tags_code_of
 from store.messages.times import exact
+from store.rows import StoredBefore
 
 
 def answer_again(

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Container, Iterable
 from concurrent.futures import Future
 from contextvars import ContextVar
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import structlog
 
@@ -18,6 +18,7 @@ from store.db.ttl_cache import Key, TtlCache, Value
 from store.errors import CellAway, SystemBusy
 from store.process import runtime
 from store.process.runtime import CONTROL, Runtime
+from store.rows import CellFacts
 
 Result = TypeVar("Result")
 
@@ -27,16 +28,6 @@ logger = structlog.stdlib.get_logger(__name__)
 _missing: ContextVar[list[str] | None] = ContextVar("missing", default=None)
 # Whether this context works for one cell alone.
 _in_one: ContextVar[bool] = ContextVar("in_one", default=False)
-
-
-class CellFacts(NamedTuple):
-    """A cell in the control's list. `url` is the stored text; `sealing.opened` returns the URL for libpq."""
-
-    id: int
-    name: str
-    url: str
-    takes_topics: bool
-    parent_id: int | None
 
 
 # The list, like all configuration, is read from the control.

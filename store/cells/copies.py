@@ -20,12 +20,13 @@ from django.db import connections as connections_of_django
 from django.db.models import Model, Q, UniqueConstraint
 
 from store.cells import cells
-from store.cells.cells import LIST_CELLS, CellFacts
+from store.cells.cells import LIST_CELLS
 from store.db import connections, databases, patience, sealing, sync
 from store.db.statements import NoRow, Statement
 from store.errors import CellAway
 from store.process import runtime
 from store.process.runtime import CONTROL
+from store.rows import CellFacts
 
 Row = TypeVar("Row")
 

@@ -7,7 +7,7 @@ from django.db import DEFAULT_DB_ALIAS, transaction
 from django.db.models import Model
 
 from store.cells import copies
-from store.cells.cells import CellFacts
+from store.rows import CellFacts
 
 # The most rows that a repair writes or deletes with one statement.
 MAX_ROWS = 1000

@@ -8,8 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, NamedTuple, Self, TypeVar
-from uuid import UUID
+from typing import Any, Self, TypeVar
 
 import psycopg
 from psycopg.sql import SQL, Composed
@@ -19,31 +18,9 @@ from store.db.conninfo import conninfo
 from store.db.patience import PatientConnection
 from store.db.statements import Statement
 from store.errors import CellAway
+from store.rows import Replay, SideFacts
 
 Row = TypeVar("Row")
-
-
-class SideFacts(NamedTuple):
-    """The server and database of a side. A server and its standbys have the same system identifier."""
-
-    system_identifier: int
-    is_standby: bool
-    database: str
-    may_promote: bool
-    cell_id: int
-    epoch: int
-    installation: UUID
-    is_fenced: bool
-    departed: list[int]
-    departed_queues: list[int]
-    columns: int
-
-
-class Replay(NamedTuple):
-    """The bytes of WAL that a standby has still to replay up to a position; None while it has replayed nothing."""
-
-    lag_bytes: int | None
-    is_standby: bool
 
 
 TAKE_CELL_ID = Statement(__file__, "take_cell_id", one=int)

@@ -10,7 +10,8 @@ from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import RowType, Statement
 from store.messages import Record
-from store.messages.accept import FIND_MESSAGES, Accepted, StoredBefore
+from store.messages.accept import FIND_MESSAGES, Accepted
+from store.rows import StoredBefore
 
 
 class Overtaken(Exception):

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
-from typing import NamedTuple
 
 import structlog
 
@@ -12,6 +11,7 @@ from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
 from store.errors import SystemBusy
+from store.rows import Holder
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -21,13 +21,6 @@ LOCKED_SECONDS = 3.0
 # An attempt that has taken this long is waiting for its lock; that wait ends after 0.25 s.
 LOOK_AFTER_SECONDS = 0.1
 MAX_HOLDERS = 3
-
-
-class Holder(NamedTuple):
-    """A session that holds a lock, and its `application_name`."""
-
-    pid: int
-    application: str
 
 
 FIND_HOLDERS = Statement(__file__, "find_holders", Holder)

@@ -20,7 +20,7 @@ stepwise. This process reads no answer before the commit, so a process that is s
 import struct
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from store.commit.operation import Pipelined, answer, outdated
 from store.db import arrays
@@ -28,30 +28,8 @@ from store.db.pipeline import Call, Results
 from store.db.statements import Statement
 from store.notices.listeners import Read
 from store.notices.notifier import Wakeups
+from store.rows import JoinedLog, LockedQueue, LockedQueues
 from store.segments.log import APPENDERS_LOCK
-
-
-class LockedQueues(NamedTuple):
-    """The open segment, and the queues that this transaction has locked."""
-
-    segment_id: int | None
-    locked_queues: str
-
-
-class JoinedLog(NamedTuple):
-    """The open segment, for a batch that locks no queue."""
-
-    segment_id: int | None
-    joined: str
-
-
-class LockedQueue(NamedTuple):
-    """The open segment, and the one queue that this transaction has locked."""
-
-    segment_id: int | None
-    joined: str
-    locked_queues: str
-
 
 JOIN_AND_LOCK = Statement(__file__, "join_and_lock", LockedQueues)
 JOIN_AND_LOCK_ONE = Statement(__file__, "join_and_lock_one", LockedQueue)

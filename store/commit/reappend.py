@@ -1,20 +1,11 @@
 """Reappend: a message that is still needed is stored again in the open segment, before its own segment is dropped."""
 
 from collections.abc import Collection
-from typing import NamedTuple
 
 from store.commit.batch import Batch
 from store.db.statements import Statement
+from store.rows import Reappended
 from store.segments.log import LogPosition
-
-
-class Reappended(NamedTuple):
-    """The old and the new log offset of a message that was appended again."""
-
-    log_segment: int
-    log_offset: int
-    new_offset: int
-
 
 APPEND_AGAIN = Statement(__file__, "append_again")
 FIND_AGAIN = Statement(__file__, "find_again", Reappended)

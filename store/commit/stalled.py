@@ -8,7 +8,6 @@ SILENT_SECONDS, so that the waiting batch continues within a second.
 import asyncio
 import select
 import time
-from typing import NamedTuple
 
 import psycopg
 import structlog
@@ -19,6 +18,7 @@ from store.db.pipeline import TRANSACTION_SECONDS
 from store.db.statements import Statement
 from store.errors import SystemBusy
 from store.process import runtime
+from store.rows import StalledWriter
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -29,13 +29,6 @@ MAX_SESSIONS = 100
 SILENT_SECONDS = 0.4
 LOOK_SECONDS = 0.1
 WATCH_SECONDS = 1.0
-
-
-class StalledWriter(NamedTuple):
-    """The session of a stalled writer, and whether the server could end it."""
-
-    pid: int
-    is_ended: bool
 
 
 class Ended(Exception):

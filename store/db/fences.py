@@ -6,8 +6,6 @@ during which nothing may be written (`HOLD_FENCE`). Both update the one row of `
 """
 
 from collections.abc import Iterable
-from datetime import datetime
-from typing import NamedTuple
 
 import structlog
 from psycopg.sql import SQL, Composed, Identifier, Literal
@@ -18,36 +16,9 @@ from store.db.statements import Statement
 from store.process import runtime
 from store.process.departed import Departed
 from store.process.runtime import Runtime
+from store.rows import CellIdentity, Fenced, Ousted
 
 logger = structlog.stdlib.get_logger(__name__)
-
-
-class CellIdentity(NamedTuple):
-    """Which cell a database is, its epoch and fence, and the topics and queues that have left it.
-
-    `is_over`: the cell is fenced, and the time limit of the fence is over.
-    """
-
-    cell_id: int
-    epoch: int
-    is_fenced: bool
-    is_over: bool
-    departed: list[int]
-    departed_queues: list[int]
-
-
-class Fenced(NamedTuple):
-    """The epoch of a new fence, and when it was made, by the database's clock."""
-
-    epoch: int
-    fenced_at: datetime
-
-
-class Ousted(NamedTuple):
-    """A session that still exists, and whether the server was asked to end it."""
-
-    pid: int
-    is_asked: bool
 
 
 IDENTIFY_CELL = Statement(__file__, "identify_cell", CellIdentity)

@@ -12,21 +12,7 @@ from store.db.patience import PatientConnection
 from store.db.session import PLAIN
 from store.db.statements import Statement
 from store.process import runtime
-
-
-class ServerState(NamedTuple):
-    """The server behind a session, and the session's own settings."""
-
-    fsync: str
-    full_page_writes: str
-    synchronous_commit: str
-    enable_seqscan: str
-    plain: list[str]
-    read_only: str
-    pid: int
-    server: str
-    citus: bool
-
+from store.rows import ServerState
 
 LOOK_AT_SERVER = Statement(__file__, "look_at_server", ServerState)
 

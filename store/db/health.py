@@ -1,66 +1,14 @@
 """The health of the database: pinned snapshots, connections, dead rows of hot tables, size of segments on disk."""
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import NamedTuple
 
 from store.db import sync
 from store.db.statements import Statement
+from store.rows import Connections, Followers, HotTable, SegmentSize, Snapshot
 
 # The tables whose rows are deleted soon after they are written: their dead rows slow the message path down.
 HOT_TABLES = ("half_message", "receipt", "timer", "recall", "endpoint", "subscription", "queue_floor", "waiting")
 MAX_ROWS = 50
-
-
-class Snapshot(NamedTuple):
-    """What pins a snapshot, and for how many transactions and seconds. `seconds` is None for a replication slot."""
-
-    kind: str
-    name: str
-    state: str | None
-    transactions: int
-    seconds: float | None
-
-
-class Connections(NamedTuple):
-    """The number of connections of an application in one state, and the server's limit for all connections."""
-
-    application: str
-    state: str
-    connections: int
-    max_connections: int
-
-
-class HotTable(NamedTuple):
-    """A small table whose rows are deleted soon after they are written, with its live and dead rows."""
-
-    name: str
-    live: int
-    dead: int
-    vacuumed_at: datetime | None
-    bytes: int
-
-
-class SegmentSize(NamedTuple):
-    """The size of a segment on disk, and the part of its commit log."""
-
-    id: int
-    state: str
-    opened_at: datetime | None
-    closed_at: datetime | None
-    bytes: int
-    log_bytes: int
-
-
-class Followers(NamedTuple):
-    """The number of standbys, the WAL that the slowest has still to replay in bytes, and the last message's number.
-
-    `lag_bytes` is None without a standby, or if the role may not read it.
-    """
-
-    standbys: int
-    lag_bytes: int | None
-    last_number: int
 
 
 OLDEST_SNAPSHOTS = Statement(__file__, "oldest_snapshots", Snapshot)

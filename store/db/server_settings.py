@@ -7,6 +7,7 @@ from django.conf import settings
 
 from store.db import pooling, sync
 from store.db.statements import Statement
+from store.rows import ServerSetting
 
 # The connections of a web or worker process: for reads, for writers, for notices, for the control plane.
 OTHER_CONNECTIONS = 12
@@ -17,15 +18,6 @@ class Needed(NamedTuple):
 
     value: str
     without: str
-
-
-class ServerSetting(NamedTuple):
-    """A setting of the server. `source`: where it was set; `context`: when a change takes effect."""
-
-    name: str
-    value: str
-    source: str
-    context: str
 
 
 class Wrong(NamedTuple):

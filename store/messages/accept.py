@@ -2,9 +2,8 @@
 
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from datetime import datetime
 from functools import partial
-from typing import NamedTuple, Self
+from typing import Self
 
 import msgspec
 from msgspec.structs import replace
@@ -19,22 +18,7 @@ from store.messages.properties import tags_code_of
 from store.naming import topics
 from store.naming.topics import TopicFacts
 from store.process.configuration import setting
-
-
-class StoredBefore(NamedTuple):
-    """A stored message with this id, and its first entry, whose columns are NULL while there is none."""
-
-    segment_id: int
-    log_offset: int
-    message_id: uuid.UUID
-    topic_id: int
-    queue_id: int
-    transaction_id: uuid.UUID | None
-    stored_at: datetime
-    body: bytes
-    entry_queue_id: int | None
-    queue_offset: int | None
-
+from store.rows import StoredBefore
 
 FIND_MESSAGES = Statement(__file__, "find_messages", StoredBefore)
 

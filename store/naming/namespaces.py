@@ -9,7 +9,7 @@ answer.
 import re
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from django.db.models import Q
 
@@ -20,6 +20,7 @@ from store.db.ttl_cache import CONFIGURATION_SECONDS, TtlCache
 from store.errors import NoPermission, RateLimited
 from store.naming import documents, names
 from store.process import runtime
+from store.rows import NamespaceRow
 
 SEPARATOR = "%"
 MAX_CHARACTERS = 40
@@ -114,17 +115,6 @@ class Namespace:
     def show_text(self, text: str) -> str:
         """The sentence of a refusal with bare names; it may contain names of the request."""
         return text.replace(f"{self.name}{SEPARATOR}25", "").replace(f"{self.name}{SEPARATOR}", "")
-
-
-class NamespaceRow(NamedTuple):
-    """A registered namespace with its limits; None means no limit."""
-
-    id: int
-    name: str
-    max_topics: int | None
-    messages_per_second: int | None
-    bytes_per_second: int | None
-    max_undecided: int | None
 
 
 FIND_NAMESPACE = Statement(__file__, "find_namespace", NamespaceRow)

@@ -4,8 +4,6 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import NamedTuple
-from uuid import UUID
 
 from store.db import connections
 from store.db.statements import Statement
@@ -17,19 +15,9 @@ from store.process.answer_budget import Hold
 from store.process.budget import SMALL_BYTES
 from store.reading import holders
 from store.reading.holders import FIND_COPIES
-from store.rows import Copy
+from store.rows import Copy, FirstEntry
 from store.segments import log
 from store.segments.log import LogPosition
-
-
-class FirstEntry(NamedTuple):
-    """The first entry of a message in a topic."""
-
-    message_id: UUID
-    queue_id: int
-    queue_offset: int
-    reconsume_times: int
-
 
 FIND_FIRST_ENTRIES = Statement(__file__, "find_first_entries", FirstEntry)
 FIND_VISIBLE_ENTRY = Statement(__file__, "find_visible_entry", one=int)

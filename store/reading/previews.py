@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from store.cells import cells
@@ -14,43 +13,8 @@ from store.process import runtime
 from store.reading import merging
 from store.reading.merging import Part
 from store.reading.search import BEYOND, MAX_OF_KEY
-from store.rows import Preview
+from store.rows import KeyHead, KeysOfMessage, NewestEntry, Preview
 from store.segments import log
-
-
-class NewestEntry(NamedTuple):
-    """An entry with the head of its message; fields from `message_id` on are None if the message was dropped."""
-
-    queue_offset: int
-    counted: int
-    entered_at: datetime
-    message_id: UUID | None
-    transaction_id: UUID | None
-    tags: str | None
-    keys: list[str] | None
-    stored_at: datetime | None
-
-
-class KeysOfMessage(NamedTuple):
-    """The keys of a message, by its log offset."""
-
-    log_offset: int
-    keys: list[str]
-
-
-class KeyHead(NamedTuple):
-    """A message with a key, without its body; all fields but `looked_at` are NULL if there is no message."""
-
-    looked_at: int
-    message_id: UUID | None
-    topic_id: int | None
-    topic: str | None
-    transaction_id: UUID | None
-    stored_at: datetime | None
-    tags: str | None
-    keys: list[str] | None
-    size: int | None
-
 
 Named = TypeVar("Named", KeyHead, Preview)
 

@@ -1,22 +1,13 @@
 """Progress: the next offset of each reader in each queue, the locks for moving it, and the lag."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from store.commit.batch import Batch
 from store.db import connections, sync
 from store.db.statements import Statement
 from store.queues import Queue
-from store.rows import Head, Lag, PositionRow
+from store.rows import Head, Lag, PositionRow, TriedLock
 from store.segments import log
-
-
-class TriedLock(NamedTuple):
-    """An advisory lock, and whether it was free."""
-
-    key: int
-    taken: bool
-
 
 DELETE_PROGRESS = Statement(__file__, "delete_progress", one=int)
 FIND_LAGS = Statement(__file__, "find_lags", Lag)

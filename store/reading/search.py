@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, NamedTuple
-from uuid import UUID
 
 from msgspec import Meta
 
@@ -18,40 +17,7 @@ from store.naming.topics import FIND_TOPIC, TopicFacts
 from store.process.answer_budget import Hold
 from store.reading import lookup
 from store.reading.lookup import Found
-
-
-class WalkedKeyMatch(NamedTuple):
-    """A message with the key, and where the walk continues: NULL at the end. Other fields are NULL without a match."""
-
-    go_on_below: int | None
-    segment_id: int | None
-    log_offset: int | None
-    message_id: UUID | None
-    size: int | None
-
-
-class ListedEntry(NamedTuple):
-    """An entry in a list by time, with the log position and size of its message."""
-
-    queue_id: int
-    queue_offset: int
-    reconsume_times: int
-    entered_at: datetime
-    segment_id: int
-    log_offset: int
-    message_id: UUID
-    size: int
-
-
-class KeyMatch(NamedTuple):
-    """A message with the key. Without a match there is one row with NULLs and `looked_at`."""
-
-    looked_at: int
-    segment_id: int | None
-    log_offset: int | None
-    message_id: UUID | None
-    size: int | None
-
+from store.rows import KeyMatch, ListedEntry, WalkedKeyMatch
 
 FIND_BY_KEY = Statement(__file__, "find_by_key", KeyMatch)
 LIST_ENTRIES = Statement(__file__, "list_entries", ListedEntry)

@@ -15,7 +15,7 @@ from django.conf import settings
 from store.db import connections, sync
 from store.db.connections import Connection
 from store.db.statements import Statement
-from store.segments.rows import ExpiringSegment
+from store.rows import ExpiringSegment, ExportWait
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -39,14 +39,6 @@ class Exported(NamedTuple):
     def transactions(self) -> int:
         """The number of transactions in the export, ended or not."""
         return self.rows["transactions"] + self.rows["transactions_open"]
-
-
-class ExportWait(NamedTuple):
-    """The number of closed segments in no export, and of segments that were dropped before an export."""
-
-    waiting: int
-    dropped: int
-    last_dropped_at: datetime | None
 
 
 # Used by the export on its own connection.

@@ -6,7 +6,6 @@ it: while no next segment is ready, the open segment stays open.
 """
 
 from collections.abc import Awaitable
-from typing import NamedTuple
 
 import psycopg
 import structlog
@@ -15,25 +14,8 @@ from django.conf import settings
 from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
+from store.rows import Maintenance, OpenSegmentState
 from store.segments import exports, log, partitions, retention
-
-
-class OpenSegmentState(NamedTuple):
-    """The age and size of the open segment, and the next segment if it is ready."""
-
-    id: int
-    open_hours: float
-    messages: int
-    ready_id: int | None
-
-
-class Maintenance(NamedTuple):
-    """Whether this session holds the lock of maintenance, and the time limits that were set."""
-
-    taken: bool
-    lock_timeout: str
-    statement_timeout: str
-
 
 logger = structlog.stdlib.get_logger(__name__)
 

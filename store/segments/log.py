@@ -3,38 +3,16 @@
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import NamedTuple
-from uuid import UUID
 
 from store import messages
 from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
 from store.messages import MessageRow, Record
+from store.rows import Appended, HeldLog, OpenSegment
 
 # The log position of a message: its segment and its log offset.
 LogPosition = tuple[int, int]
-
-
-class OpenSegment(NamedTuple):
-    """The open segment, and the database's time in this transaction."""
-
-    id: int
-    now: datetime
-
-
-class HeldLog(NamedTuple):
-    """The row of a statement that holds the lock of the log alone, with the transaction's lock time-out."""
-
-    lock_timeout: str
-    held: None
-
-
-class Appended(NamedTuple):
-    """A message that was appended to the commit log, with its log offset."""
-
-    log_offset: int
-    message_id: UUID
 
 
 APPEND_MESSAGES = Statement(__file__, "append_messages", Appended)

@@ -14,8 +14,8 @@ from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
 from store.naming import topics
+from store.rows import ExpiringSegment
 from store.segments import exports, log, partitions
-from store.segments.rows import ExpiringSegment
 
 logger = structlog.stdlib.get_logger(__name__)
 

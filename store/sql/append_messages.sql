@@ -1,6 +1,7 @@
 -- Append messages to the open segment of the commit log, in the order given. The caller has joined the writers, so the
 -- segment stays open until it commits. If the segment already holds one of the ids, the whole statement fails: the
 -- caller looked for the ids before, so another process has stored one in between, and the batch is repeated.
+-- Row: A message that was appended to the commit log, with its log offset.
 INSERT INTO commit_log (
     segment_id, log_offset, stored_at, born_at, topic_id, queue_id, message_id, transaction_id, producer_group_id,
     tags, keys, sharding_key, traceparent, properties, body, body_form

@@ -3,6 +3,7 @@
 -- without its sync cannot be committed: nothing was stored, and a process that continues finds its connection closed. A
 -- session that works does not wait for its client, and a session between two transactions has no xact_start. Each
 -- message of the client sets state_change.
+-- Row: The session of a stalled writer, and whether the server could end it.
 SELECT a.pid, pg_terminate_backend(a.pid) AS is_ended
 FROM pg_stat_activity AS a
 WHERE

@@ -2,6 +2,7 @@
 -- caller holds the locks of these queues and this statement's snapshot is newer than the locks: no other session can
 -- read the same highest offset. A queue without an entry in this segment is left out, and none of its entries is
 -- returned.
+-- Row: An entry that was added to a queue, with its queue offset.
 INSERT INTO consume_queue (
     segment_id, topic_id, queue_id, queue_offset, log_segment, log_offset, tags_code, reconsume_times, entered_at,
     real_topic_id, real_queue_id, real_tags_code, due_at

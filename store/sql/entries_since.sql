@@ -2,6 +2,7 @@
 -- so a count is a difference of offsets. Queues whose newest entry is older than the window cost one probe; in the others
 -- halving the range finds where the window begins. What waits in the schedule topic is not visible yet: left out. Topics that
 -- have left this cell are counted where they lie. Only topics are counted whose names begin with one of `starts`.
+-- Row: The entries of all queues: kept, and added within the last `seconds`; both also for the discarded topic.
 WITH RECURSIVE queues AS (
     SELECT
         t.id AS topic_id, t.name AS topic, s.queue_id, last.entered_at AS newest_at,

@@ -3,6 +3,8 @@
 -- of thousands. If that many were read, `looked_at` equals the limit and no message is returned. A message that was
 -- appended again is found once, at its newest log position; in a topic of the broker's own it is found by its entry
 -- there.
+-- Row: A message with the key. Without a match there is one row with NULLs and `looked_at`.
+-- Null: segment_id, log_offset, message_id, size.
 WITH found AS MATERIALIZED (
     SELECT m.segment_id, m.log_offset, m.message_id, m.topic_id, m.stored_at, octet_length(m.body) AS size
     FROM commit_log AS m

@@ -3,6 +3,8 @@
 -- `max_looked_at` are read, in no order, so that a key of millions of messages costs no more than a key of thousands.
 -- If that many were read, `looked_at` equals the limit and no message is returned. A message that was appended again is
 -- found once, at its newest log position. Without a match there is one row with NULLs.
+-- Row: A message with a key, without its body; all fields but `looked_at` are NULL if there is no message.
+-- Null: message_id, topic_id, topic, transaction_id, stored_at, tags, keys, size.
 WITH found AS MATERIALIZED (
     SELECT
         m.log_offset, m.message_id, m.topic_id, m.transaction_id, m.stored_at, m.tags, m.keys,

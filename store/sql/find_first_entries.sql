@@ -1,5 +1,6 @@
 -- Find the first entry of each of these messages in a topic, to whichever log position of the message it points. A
 -- message without an entry is not visible there.
+-- Row: The first entry of a message in a topic.
 SELECT DISTINCT ON (m.message_id) m.message_id, e.queue_id, e.queue_offset, e.reconsume_times
 FROM commit_log AS m
 CROSS JOIN LATERAL (

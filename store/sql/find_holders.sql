@@ -1,5 +1,6 @@
 -- Find the sessions that hold the locks for which a session waits. If these wait for other sessions, the last ones of
 -- the line are found. Only reads.
+-- Row: A session that holds a lock, and its `application_name`.
 WITH RECURSIVE line (pid) AS (
     SELECT unnest(pg_blocking_pids(%(pid)s::integer))
     UNION

@@ -2,6 +2,8 @@
 -- visible. A loose index scan goes from topic to topic along the key of progress. Each queue takes one probe for the
 -- newest move, one for each bound and one for the next entry. A queue without a move was added later, and is read from
 -- its first entry.
+-- Row: A reader's next offset in a queue, the queue's bounds, and the lag, the number of entries between.
+-- Null: moved_at, next_entered_at.
 WITH RECURSIVE topics_read AS (
     SELECT
         g.reader_id,

@@ -2,6 +2,8 @@
 -- to a repeated send. Each id is probed by index in each partition before the rows are sorted; otherwise a plan that
 -- was made while a partition was empty would read the whole log in that order. A message that was appended again is
 -- found at each log position, the first position last, which is the one for the answer.
+-- Row: A stored message with this id, and its first entry, whose columns are NULL while there is none.
+-- Null: transaction_id, entry_queue_id, queue_offset.
 WITH found AS MATERIALIZED (
     SELECT
         m.segment_id, m.log_offset, m.message_id, m.topic_id, m.queue_id, m.transaction_id, m.stored_at, m.body

@@ -1,5 +1,7 @@
 -- Read the live and dead rows of the small tables whose rows are soon deleted, by PostgreSQL's statistics, and when the
 -- tables were last vacuumed.
+-- Row: A small table whose rows are deleted soon after they are written, with its live and dead rows.
+-- Null: vacuumed_at.
 SELECT
     t.relname::text AS name, t.n_live_tup AS live, t.n_dead_tup AS dead,
     greatest(t.last_vacuum, t.last_autovacuum) AS vacuumed_at, pg_total_relation_size(t.relid) AS bytes

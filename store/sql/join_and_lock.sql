@@ -5,6 +5,8 @@
 -- log. With `only_free` a queue that another session has locked is skipped and not waited for. The register `mq.queues`
 -- passes on which queues were locked, each as one number (`topic << 32 | queue`); no other queue is extended. The
 -- segment was the open one before the lock of the log, so later statements compare it once more.
+-- Row: The open segment, and the queues that this transaction has locked.
+-- Null: segment_id.
 SELECT
     (SELECT s.id FROM segment AS s WHERE s.state = 'open') AS segment_id,
     set_config(

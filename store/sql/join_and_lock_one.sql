@@ -1,5 +1,7 @@
 -- Join the writers of the log and lock the only queue that this transaction extends; as `join_and_lock`, whose plan
 -- takes 9 us more. The log is locked before the queue, because columns are computed in their order.
+-- Row: The open segment, and the one queue that this transaction has locked.
+-- Null: segment_id.
 SELECT
     (SELECT s.id FROM segment AS s WHERE s.state = 'open') AS segment_id,
     pg_advisory_xact_lock_shared(%(log_lock)b::bigint)::text AS joined,

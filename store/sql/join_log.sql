@@ -1,5 +1,7 @@
 -- Join the writers of the log, for a batch that extends no queue; as `join_and_lock`, whose plan takes 9 us more. The
 -- segment was the open one before the lock of the log, so later statements compare it once more.
+-- Row: The open segment, for a batch that locks no queue.
+-- Null: segment_id.
 SELECT
     (SELECT s.id FROM segment AS s WHERE s.state = 'open') AS segment_id,
     pg_advisory_xact_lock_shared(%(log_lock)b::bigint)::text AS joined

@@ -2,6 +2,7 @@
 -- range of offsets, which have no hole, finds where the time begins and ends in each queue, with some twenty index
 -- probes for a million entries; an entry that retention has just dropped counts as earlier. Then the last entries
 -- before the end are read backwards by their key.
+-- Row: An entry in a list by time, with the log position and size of its message.
 WITH RECURSIVE search AS (
     SELECT q.queue_id, edge.is_end, edge.at_time, q.low, q.high
     FROM unnest(%(queue_id)s::integer [], %(low)s::bigint [], %(high)s::bigint []) AS q (queue_id, low, high)

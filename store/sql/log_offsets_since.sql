@@ -2,6 +2,7 @@
 -- except where transactions overlap for a moment, so halving the range finds the offset with some thirty index probes;
 -- an index on the time would cost every write. In a cell that was split off, copies of the parent's messages do not
 -- count.
+-- Row: The log offsets of the last `seconds`: from `since_offset` to `next_offset`, excluding `next_offset`.
 WITH RECURSIVE windows AS (
     SELECT
         w.seconds, now() - make_interval(secs => w.seconds) AS since,

@@ -1,5 +1,7 @@
 -- Read the open segment: how long it has been open by the database's clock, how many messages it holds at most (from
 -- the first and last offset of its log, two index probes) and which next segment is ready.
+-- Row: The age and size of the open segment, and the next segment if it is ready.
+-- Null: ready_id.
 SELECT
     s.id,
     extract(EPOCH FROM clock_timestamp() - s.opened_at)::double precision / 3600 AS open_hours,

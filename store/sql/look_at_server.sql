@@ -2,6 +2,7 @@
 -- whether it may write. Also the settings with the given names, on which the form of a result depends; the server
 -- process of the session, which is the same for two sessions if a pooler shares it between them; and whether Citus is
 -- in the database.
+-- Row: The server behind a session, and the session's own settings.
 SELECT
     current_setting('fsync') AS fsync,
     current_setting('full_page_writes') AS full_page_writes,

@@ -1,5 +1,7 @@
 -- Find the newest entries of a queue below an offset, the newest first, by two index probes each: one for the entry,
 -- one for the head of its message, which is null if retention has dropped the segment of the message.
+-- Row: An entry with the head of its message; fields from `message_id` on are None if the message was dropped.
+-- Null: message_id, transaction_id, tags, keys, stored_at.
 SELECT
     c.queue_offset, c.reconsume_times AS counted, c.entered_at, m.message_id, m.transaction_id, m.tags, m.keys, m.stored_at
 FROM (

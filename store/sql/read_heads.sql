@@ -3,6 +3,8 @@
 -- its own, as in read_entries. Queues come in the given order, and their entries until the entries before have
 -- `max_bytes` of properties. Of further entries only the length of the properties is read, which does not fetch large
 -- values.
+-- Row: An entry for a filter: the message without its body. `origin_topic_id`: the topic it was sent to.
+-- Null: sharding_key, tags, properties.
 SELECT
     h.entry_topic_id, h.entry_queue_id, h.queue_offset, h.tags_code, h.reconsume_times,
     h.segment_id, h.log_offset, h.origin_topic_id, h.sharding_key, h.tags, h.properties, h.body_bytes

@@ -1,4 +1,6 @@
 -- Read the bytes that each segment takes on disk: the sum of its partitions, with indexes and large values.
+-- Row: The size of a segment on disk, and the part of its commit log.
+-- Null: opened_at, closed_at.
 SELECT
     s.id, s.state, s.opened_at, s.closed_at, sum(pg_total_relation_size(part.oid))::bigint AS bytes,
     max(pg_total_relation_size(part.oid)) FILTER (WHERE parent.relname = 'commit_log')::bigint AS log_bytes

@@ -12,6 +12,9 @@
 -- on which messages with a timer are stored: `number:log_offset,…`. A column without any value is an empty array, of
 -- which each row is NULL: for instance the delay and the message's own queue if no message is delayed, and the number
 -- of the request if no message is repeatable.
+-- Row: When messages were stored, and packed for each stored message: its number, log offset and queue offset. The
+--    queue offset of a message that waits for its timer is -1.
+-- Null: offsets, timers.
 WITH tail AS MATERIALIZED (
     SELECT array_agg(coalesce(newest.queue_offset, -1) ORDER BY q.number) AS offsets
     FROM unnest(%(entry_topic_id)b::integer [], %(entry_queue_id)b::integer []) WITH ORDINALITY

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from analytics.files import noted
 from analytics.files.place import Local
+from store.rows import ExportWait
 from store.segments import exports
 from tests.analytics.exports import listed, messages, problems, write
 from tests.store.keeper import Keeper
@@ -71,7 +72,7 @@ def test_nothing_is_lost_while_there_is_room_and_what_was_dropped_above_it_is_na
     assert bodies(second)[-2:] == [b"order 5", b"order 6"]
 
 
-async def waiting() -> list[exports.ExportWait]:
+async def waiting() -> list[ExportWait]:
     """What waits for an export, and what was dropped without one."""
     from store.db import connections
 

@@ -9,9 +9,8 @@ import psycopg
 from analytics.nightly import watching
 from analytics.nightly.runs import Nights
 from console.monitoring.system import Database, Disk, Exports, System
-from store.db.health import Connections, HotTable, Snapshot
 from store.notices.heartbeats import Alive
-from store.segments.exports import ExportWait
+from store.rows import Connections, ExportWait, HotTable, Snapshot
 from tests.broker.polling import eventually
 from tests.console.operators import Operator, Page
 from tests.console.rows import Broker

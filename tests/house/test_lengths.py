@@ -16,7 +16,7 @@ FUNCTION_LINES = 40
 @pytest.mark.parametrize(
     ("parts", "limit", "excepted"),
     [
-        (figures.files(*PRODUCT), FILE_LINES, long_ones.FILES),
+        (figures.written(*PRODUCT), FILE_LINES, long_ones.FILES),
         (figures.classes(*PRODUCT), CLASS_LINES, long_ones.CLASSES),
         (figures.functions(*PRODUCT), FUNCTION_LINES, long_ones.FUNCTIONS),
     ],

@@ -9,8 +9,8 @@ from structlog.testing import capture_logs
 from analytics.files import noted
 from analytics.files.manifest import Manifest, Reached
 from store.db import connections
+from store.rows import ExportWait
 from store.segments import exports, lifecycle
-from store.segments.exports import ExportWait
 from tests.broker import characters
 from tests.store.keeper import Keeper
 

@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import psycopg
@@ -10,26 +11,11 @@ from django.apps import apps
 
 from store.db.statements import NoRow, Statement
 from tests.broker import databases
-from tests.house.sources import labels, modules
-from tests.store.test_plans import PARAMETER
+from tests.house.sources import ROOT, labels, modules
+from tools.generate import rows
+from tools.generate.rows import described
 
 APPS = ("store", "scheduling", "transactions", "delivery", "mqbroker")
-PYTHON_TYPES = {
-    "bool": "bool",
-    "bytea": "bytes",
-    "float8": "float",
-    "int2": "int",
-    "int4": "int",
-    "int8": "int",
-    "json": "Any",
-    "jsonb": "Any",
-    "name": "str",
-    "numeric": "Decimal",
-    "text": "str",
-    "timestamptz": "datetime",
-    "uuid": "UUID",
-    "void": "NoneType",
-}
 # A plan has one column, whose name no field can have.
 EXPLAINS = "EXPLAIN"
 
@@ -86,6 +72,24 @@ def test_the_checker_catches_another_name_and_another_type(reader: psycopg.Conne
     assert list(breaches(reader, good, NoRow)) != []
 
 
+def test_the_generated_types_are_the_rows_that_postgresql_describes(reader: psycopg.Connection[Any]) -> None:
+    found = rows.generated(reader)
+
+    differing = [path for path, text in found.items() if (ROOT / path).read_text(encoding="utf-8") != text]
+
+    assert Path("store/rows.py") in found
+    assert differing == [], "run python -m tools.generate.rows"
+
+
+def test_a_generated_type_follows_the_type_of_a_column(reader: psycopg.Connection[Any]) -> None:
+    with reader.transaction(force_rollback=True):
+        reader.execute("ALTER TABLE namespace ALTER COLUMN max_topics TYPE text")
+        changed = rows.generated(reader)[Path("store/rows.py")]
+
+    assert "    max_topics: str | None\n" in changed
+    assert changed.replace("max_topics: str", "max_topics: int") == (ROOT / "store/rows.py").read_text(encoding="utf-8")
+
+
 def breaches_of(reader: psycopg.Connection[Any], statement: Statement[Any]) -> Iterator[str]:
     """Where the columns of a statement differ from the row, or the value, that it declares."""
     if statement.one is None:
@@ -99,7 +103,7 @@ def breaches_of(reader: psycopg.Connection[Any], statement: Statement[Any]) -> I
 def breaches(reader: psycopg.Connection[Any], text: str, row: type[Any]) -> Iterator[str]:
     """Where the columns of a statement differ from the fields of its row."""
     fields = {name: accepted(hint) for name, hint in get_type_hints(row).items()}
-    columns = [column for column in described(reader, text) if row is not NoRow or column[1] != "NoneType"]
+    columns = [column for column in described(reader, text) if row is not NoRow or column[1] != "None"]
     if [name for name, _ in columns] != list(fields):
         yield f"{row.__name__} has {list(fields)}, its statement {[name for name, _ in columns]}"
         return
@@ -112,7 +116,7 @@ def breaches(reader: psycopg.Connection[Any], text: str, row: type[Any]) -> Iter
 def accepted(hint: Any) -> set[str]:
     """The names of the types that a field takes, without None beside another."""
     names = {_named(part) for part in (get_args(hint) if _is_union(hint) else (hint,))}
-    return names - {"NoneType"} or names
+    return names - {"None"} or names
 
 
 def _is_union(hint: Any) -> bool:
@@ -120,28 +124,11 @@ def _is_union(hint: Any) -> bool:
 
 
 def _named(hint: Any) -> str:
+    if hint is type(None):
+        return "None"
     if get_origin(hint) is Literal:
         return type(get_args(hint)[0]).__name__
     if get_origin(hint) is list:
         [element] = accepted(get_args(hint)[0])
         return f"list[{element}]"
     return getattr(hint, "__name__", str(hint))
-
-
-def described(reader: psycopg.Connection[Any], text: str) -> list[tuple[str, str]]:
-    """The columns of a statement, each with the Python type of its values."""
-    names = list(dict.fromkeys(PARAMETER.findall(text)))
-    numbered = PARAMETER.sub(lambda found: f"${names.index(found[1]) + 1}", text).replace("%%", "%")
-    prepared = reader.pgconn.prepare(b"described", numbered.encode())
-    assert prepared.status == psycopg.pq.ExecStatus.COMMAND_OK, prepared.error_message.decode()
-    found = reader.pgconn.describe_prepared(b"described")
-    columns = [(found.fname(number), found.ftype(number)) for number in range(found.nfields)]
-    reader.execute("DEALLOCATE described")
-    return [((name or b"").decode(), _python_type(reader, oid)) for name, oid in columns]
-
-
-def _python_type(reader: psycopg.Connection[Any], oid: int) -> str:
-    row = reader.execute("SELECT typname FROM pg_type WHERE oid = %s", (oid,)).fetchone()
-    assert row is not None
-    name = str(row[0])
-    return f"list[{PYTHON_TYPES[name[1:]]}]" if name.startswith("_") else PYTHON_TYPES[name]

@@ -8,8 +8,9 @@ from typing import NamedTuple
 from store.commit.batch import Batch
 from store.errors import MessageIdReused, Refusal
 from store.messages import accept
-from store.messages.accept import Accepted, StoredBefore
+from store.messages.accept import Accepted
 from store.process import runtime
+from store.rows import StoredBefore
 from transactions.reads.states import FIND_TRANSACTIONS
 from transactions.results import Begun
 from transactions.rows import State, TransactionRow

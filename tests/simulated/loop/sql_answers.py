@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from store import queues
+from store import queues, rows
 from store.cells import cells
 from store.commit import locked, moved, pipelined, stalled
 from store.db import fences, routing
@@ -23,7 +23,7 @@ def _join_writers(backend: Backend, text: str) -> Rows:
     if found := SILENCE.search(text):
         backend.silence_seconds = int(found[1]) / 1000
     backend.lock_seconds = 0.25
-    return [log.OpenSegment(backend.database.segment, NOW)]
+    return [rows.OpenSegment(backend.database.segment, NOW)]
 
 
 def _join(backend: Backend, given: Mapping[str, Any]) -> Rows:
@@ -60,7 +60,7 @@ def _ints(packed: Any) -> list[int]:
 
 def _append_messages(backend: Backend, given: Mapping[str, Any]) -> Rows:
     places = zip(given["message_id"], given["topic_id"], given["queue_id"], strict=True)
-    return [log.Appended(backend.append(id_.bytes, (topic, queue)), id_) for id_, topic, queue in places]
+    return [rows.Appended(backend.append(id_.bytes, (topic, queue)), id_) for id_, topic, queue in places]
 
 
 def _lock_queues(backend: Backend, given: Mapping[str, Any]) -> Rows:
@@ -78,14 +78,14 @@ def _enqueue(backend: Backend, given: Mapping[str, Any], *, is_first: bool) -> R
         queue = (topic_id, queue_id)
         if is_first or queue in begun:
             offset = backend.enter(queue, by_offset[log_offset])
-            found.append(queues.Enqueued(topic_id, queue_id, offset, log_offset))
+            found.append(rows.Enqueued(topic_id, queue_id, offset, log_offset))
     return found
 
 
 def _identify(backend: Backend, _: Mapping[str, Any]) -> Rows:
     here = backend.database
     is_fenced = here.fence_until is not None
-    return [fences.CellIdentity(here.cell, here.epoch, is_fenced, False, list(here.departed), [])]
+    return [rows.CellIdentity(here.cell, here.epoch, is_fenced, False, list(here.departed), [])]
 
 
 def _find_guard(backend: Backend, _: Mapping[str, Any]) -> Rows:
@@ -99,7 +99,7 @@ def _notify(backend: Backend, given: Mapping[str, Any]) -> Rows:
 
 def _find_holders(backend: Backend, _: Mapping[str, Any]) -> Rows:
     holders = {holder.pid: holder.application for holder in backend.database.locks.values()}
-    return [locked.Holder(pid, name) for pid, name in sorted(holders.items())[: locked.MAX_HOLDERS]]
+    return [rows.Holder(pid, name) for pid, name in sorted(holders.items())[: locked.MAX_HOLDERS]]
 
 
 STATEMENTS: dict[Any, Callable[[Backend, Mapping[str, Any]], Rows]] = {
