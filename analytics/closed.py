@@ -11,41 +11,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 
 import psycopg
 
 from analytics.connections import Connection, bind, connect, read
 from analytics.errors import LogBusy
+from analytics.rows import EntryBounds, SegmentBounds, SegmentState
 from store.db.statements import Statement
 from store.segments import log
-
-
-class SegmentState(NamedTuple):
-    """A segment that is open or closed, and the time of the snapshot."""
-
-    id: int
-    state: str
-    taken_at: datetime
-
-
-class SegmentBounds(NamedTuple):
-    """The first and last offset of a segment's messages and of its operations; None where it holds none."""
-
-    first_log_offset: int | None
-    last_log_offset: int | None
-    first_operation_id: int | None
-    last_operation_id: int | None
-
-
-class EntryBounds(NamedTuple):
-    """The first and last offset of a queue in one segment."""
-
-    topic_id: int
-    queue_id: int
-    first_offset: int
-    last_offset: int
-
 
 EXPORT_SNAPSHOT = Statement(__file__, "export_snapshot", one=str)
 TAKE_SNAPSHOT = Statement(__file__, "take_snapshot")

@@ -4,23 +4,15 @@ import asyncio
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from scheduling import delays
+from scheduling.rows import LatenessRow
 from store.cells import cells
 from store.db import connections, sync
 from store.db.arrays import literal
 from store.db.statements import Statement
 from store.messages.ids import new_id
 from store.process import runtime
-
-
-class LatenessRow(NamedTuple):
-    """The number of recent releases of one level's queue, or of timers, per bucket of lateness."""
-
-    queue_id: int
-    counts: list[int]
-
 
 INSERT_LATENESS = Statement(__file__, "insert_lateness")
 SUM_LATENESS = Statement(__file__, "sum_lateness", LatenessRow)

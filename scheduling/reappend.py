@@ -2,31 +2,15 @@
 
 import uuid
 from collections.abc import Sequence
-from typing import NamedTuple, Self
-from uuid import UUID
+from typing import Self
 
+from scheduling.rows import LockedTimer, ScanStep
 from store.commit import reappend, writer
 from store.commit.batch import Batch
 from store.commit.operation import Operation
 from store.db import connections
 from store.db.statements import Statement
 from store.segments import retention
-
-
-class ScanStep(NamedTuple):
-    """A step of the scan for timers in the leaving segment: the last id read (None: the end), and the ids found."""
-
-    last_id: UUID | None
-    old: list[UUID]
-
-
-class LockedTimer(NamedTuple):
-    """A locked timer whose message lies in the leaving segment."""
-
-    id: UUID
-    log_segment: int
-    log_offset: int
-
 
 FIND_OLD_TIMERS = Statement(__file__, "find_old_timers", ScanStep)
 LOCK_OLD_TIMERS = Statement(__file__, "lock_old_timers", LockedTimer)

@@ -4,7 +4,7 @@ import base64
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Literal, NamedTuple, Protocol, Self
+from typing import Annotated, Literal, Protocol, Self
 from uuid import UUID
 
 import msgspec
@@ -12,7 +12,7 @@ from msgspec import Meta, UnsetType
 
 from scheduling.errors import AlreadyDelivered
 from scheduling.publish import Publication
-from scheduling.rows import Standing
+from scheduling.rows import Fate, Standing
 from store.commit import writer
 from store.commit.batch import Batch
 from store.commit.operation import Note, Operation
@@ -22,15 +22,6 @@ from store.errors import MessageIllegal, Refusal
 from store.messages.times import exact
 from store.naming import topics
 from store.reading import holders, lookup, progress
-
-
-class Fate(NamedTuple):
-    """Whether a message is visible, and whether its segment is kept, so that an entry of the message would be found."""
-
-    message_id: UUID
-    visible: bool
-    kept: bool
-
 
 DELETE_TIMER = Statement(__file__, "delete_timer", one=UUID)
 FIND_FATE = Statement(__file__, "find_fate", Fate)

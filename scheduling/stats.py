@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -13,6 +12,7 @@ from django.conf import settings
 from scheduling import delays
 from scheduling.models import Timer
 from scheduling.release import DELAY_LEVEL_HEADS, QUEUES_OF_LEVELS
+from scheduling.rows import LevelBacklog, LevelForecast, TimerEnds, TimerForecast
 from store.cells import cells
 from store.db import sync
 from store.db.statements import Statement
@@ -20,41 +20,6 @@ from store.models import Topic
 from store.naming import topic_names
 from store.reading import merging
 from store.reading.merging import Part
-
-
-class TimerForecast(NamedTuple):
-    """The timers that become due in one of the coming minutes, and the timers counted in all minutes together."""
-
-    minute: int
-    deliveries: int
-    counted: Decimal
-
-
-class TimerEnds(NamedTuple):
-    """The due time of the next timer, the store time of the oldest, each None without timers; the database's time."""
-
-    next_due_at: datetime | None
-    oldest_at: datetime | None
-    now: datetime
-
-
-class LevelForecast(NamedTuple):
-    """The entries of a level's queue that become due in one of the coming minutes."""
-
-    queue_id: int
-    minute: int
-    deliveries: int
-
-
-class LevelBacklog(NamedTuple):
-    """A level's queue: the next offset of the release, `low`, and the offset after the last entry, `high`."""
-
-    topic_id: int
-    queue_id: int
-    low: int
-    high: int
-    backlog: int
-
 
 DELAY_BACKLOGS = Statement(__file__, "delay_backlogs", LevelBacklog)
 ESTIMATE_TIMERS = Statement(__file__, "estimate_timers", one=list[Any])

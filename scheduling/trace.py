@@ -3,42 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 
 from scheduling import delays
+from scheduling.rows import EntryOfMessage, TimerOfMessage
 from store.db import connections
 from store.db.statements import Statement
 from store.messages.times import exact
 from store.reading import progress
-
-
-class TimerOfMessage(NamedTuple):
-    """A timer that a message, or a retry of it, waits in."""
-
-    due_at: datetime
-    topic_id: int
-    queue_id: int
-    reconsume_times: int
-
-
-class EntryOfMessage(NamedTuple):
-    """An entry of a message. An entry of a delay level's queue has a real topic and queue, and waits until its release.
-
-    `due_at` is the due time of the timer whose release made the entry.
-    """
-
-    topic_id: int
-    queue_id: int
-    queue_offset: int
-    reconsume_times: int
-    entered_at: datetime
-    real_topic_id: int | None
-    real_queue_id: int | None
-    due_ms: int
-    due_at: datetime | None
-    waits: bool
-    recalled: bool
-
 
 FIND_ENTRIES_OF_MESSAGE = Statement(__file__, "find_entries_of_message", EntryOfMessage)
 FIND_TIMERS_OF_MESSAGE = Statement(__file__, "find_timers_of_message", TimerOfMessage)

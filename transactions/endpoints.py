@@ -1,8 +1,8 @@
 """Endpoints: the URLs at which producer groups are asked, their registration, and which may be called now."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from datetime import timedelta
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
@@ -14,26 +14,9 @@ from store.errors import GroupNotExist, MessageIllegal, SystemBusy
 from transactions.errors import EndpointNotExist
 from transactions.models import Endpoint, ProducerGroup
 from transactions.reads import health as endpoint_health
-from transactions.rows import ProducerGroupRow
+from transactions.rows import EndpointRow, ProducerGroupRow
 from webhooks import registration, signing
 from webhooks.callees import ROTATION_HOURS, Callee, Health
-
-
-class EndpointRow(NamedTuple):
-    """An endpoint that may be called at the database's time `now`; `previous_secret` only while it still signs."""
-
-    id: int
-    url: str
-    max_batch: int
-    timeout_seconds: float
-    concurrency: int
-    secret: str
-    previous_secret: str | None
-    state: str
-    failures: int
-    open_until: datetime | None
-    now: datetime
-
 
 CLAIM_PROBE = Statement(__file__, "claim_probe", one=int)
 FIND_CALLABLE_ENDPOINTS = Statement(__file__, "find_callable_endpoints", EndpointRow)

@@ -1,7 +1,6 @@
 """Producer groups by name, cached for seconds by each process."""
 
 import fnmatch
-from typing import NamedTuple
 
 from django.conf import settings
 
@@ -15,15 +14,7 @@ from store.process import runtime
 from store.process.configuration import setting
 from transactions.errors import TransactionsRejected
 from transactions.models import ProducerGroup
-from transactions.rows import ProducerGroupRow
-
-
-class NamedGroup(NamedTuple):
-    """A producer group's id and its name."""
-
-    id: int
-    name: str
-
+from transactions.rows import NamedGroup, ProducerGroupRow
 
 CREATE_PRODUCER_GROUP = Statement(__file__, "create_producer_group")
 FIND_PRODUCER_GROUP = Statement(__file__, "find_producer_group", ProducerGroupRow)

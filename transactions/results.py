@@ -9,7 +9,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from store.messages import Time
-from transactions.rows import CheckAnswer, Decider, Decision, State, TransactionRow
+from transactions import CheckAnswer, Decider, Decision, State
+from transactions.rows import TransactionRow
 
 # The events of a transaction. The trace of a message uses the same names.
 TransactionEventName = Literal["prepared", "check", "end", "discard", "resume"]

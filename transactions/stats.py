@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 
 from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
@@ -14,33 +13,15 @@ from store.db.statements import Statement
 from store.messages.ids import first_id_of
 from store.naming import namespaces
 from transactions.models import Endpoint, HalfMessage
-from transactions.rows import AllUndecided, HalfMessagesOfTopic, PendingOfGroup, WaitingHalves
-
-
-class OperationsSince(NamedTuple):
-    """The operations of a window: ids from `since_id` on, below `next_id`. `lowest` is the first id that is kept."""
-
-    seconds: int
-    since: datetime
-    lowest: int
-    since_id: int
-    next_id: int
-
-
-class OperationCounts(NamedTuple):
-    """The decisions in a range of operations, and how many of the transactions were begun in the same time."""
-
-    commits: int
-    rollbacks: int
-    begun: int
-
-
-class OutcomeCount(NamedTuple):
-    """The number of checks with one outcome."""
-
-    outcome: str
-    checks: int
-
+from transactions.rows import (
+    AllUndecided,
+    HalfMessagesOfTopic,
+    OperationCounts,
+    OperationsSince,
+    OutcomeCount,
+    PendingOfGroup,
+    WaitingHalves,
+)
 
 CHECK_OUTCOMES = Statement(__file__, "check_outcomes", OutcomeCount)
 COUNT_BEGUN = Statement(__file__, "count_begun", one=int)

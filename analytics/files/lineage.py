@@ -1,8 +1,6 @@
 """Whether an export is of this database and of its past: after a restored back-up its offsets are assigned again."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
-from uuid import UUID
 
 import pyarrow
 
@@ -12,15 +10,8 @@ from analytics.errors import ExportDamaged, FolderRefused
 from analytics.files import increments, parts
 from analytics.files.manifest import Manifest, Part
 from analytics.files.place import Place
+from analytics.rows import StoredMessage
 from store.db.statements import Statement
-
-
-class StoredMessage(NamedTuple):
-    """The message at a log offset, if it is there, and whether its segment holds any."""
-
-    message_id: UUID | None
-    is_kept: bool
-
 
 FIND_MESSAGE = Statement(__file__, "find_message", StoredMessage)
 

@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -16,17 +15,9 @@ from analytics.connections import Connection, read
 from analytics.files import manifest
 from analytics.files.manifest import Manifest
 from analytics.files.place import Place
+from analytics.rows import NotedList
 from store.db.statements import Statement
 from store.segments import exports
-
-
-class NotedList(NamedTuple):
-    """The list of an export's files, as it was written to a folder: its moment, and its SHA-256."""
-
-    target: str
-    taken_at: datetime
-    checksum: str
-
 
 FIND_NOTED_LISTS = Statement(__file__, "find_noted_lists", NotedList)
 CHANGED = f"{manifest.NAME} was changed: its checksum is not the one that the broker noted when it was written."

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy
 import pyarrow
@@ -13,16 +13,8 @@ from analytics.connections import Connection, read
 from analytics.files import increments, lineage, manifest, parts
 from analytics.files.manifest import Hole, Manifest, Part
 from analytics.files.place import Place
+from analytics.rows import OutcomeCount
 from store.db.statements import Statement
-
-
-class OutcomeCount(NamedTuple):
-    """The transactions of a segment that were ended in one way."""
-
-    segment: int
-    state: str
-    transactions: int
-
 
 COUNT_STATES = Statement(__file__, "count_states", OutcomeCount)
 # Of one table: a file with a million wrong rows is one damage.

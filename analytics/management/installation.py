@@ -25,6 +25,7 @@ from analytics.files.place import Local, Place
 from analytics.readers import address, opening
 from analytics.readers.failures import failures_as_ours
 from analytics.readers.opening import Target, Wishes
+from analytics.rows import Identity
 from store.cells.cells import LIST_CELLS
 from store.db import sealing
 from store.db.server_url import database
@@ -33,13 +34,6 @@ from store.process.runtime import CONTROL
 
 # Announces the tables of a cell, by its name; the one cell of an installation has none.
 AnnounceOf = Callable[[str], Announce]
-
-
-class Identity(NamedTuple):
-    """Which cell of which installation a database is."""
-
-    cell_id: int
-    installation: str
 
 
 class Database(NamedTuple):

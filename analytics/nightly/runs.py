@@ -1,34 +1,10 @@
 """The nights' runs as PostgreSQL keeps them: one per day, claimed by one worker, run by one process."""
 
-from datetime import date, datetime
-from typing import NamedTuple
-
 from django.conf import settings
 
+from analytics.rows import Claimed, Nights
 from store.db import sync
 from store.db.statements import Statement
-
-
-class Claimed(NamedTuple):
-    """A night's run that this process is to start, and which try of it this is."""
-
-    day: date
-    tries: int
-
-
-class Nights(NamedTuple):
-    """The latest run, None before the first one; the night that was due last, and for how many seconds it is due."""
-
-    due_day: date
-    since: float
-    day: date | None
-    started_at: datetime | None
-    ended_at: datetime | None
-    tries: int | None
-    failure: str | None
-    succeeded: int
-    failed: int
-
 
 CLAIM_NIGHTLY = Statement(__file__, "claim_nightly", Claimed)
 END_NIGHTLY = Statement(__file__, "end_nightly")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from analytics.nightly import runs
-from analytics.nightly.runs import Nights
+from analytics.rows import Nights
 from console.monitoring.scrape import ReadOnce, Sample, Shared
 from console.monitoring.system import Beside
 

@@ -5,21 +5,12 @@ row is refused: when it was found, it had its first and its last row at least.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from analytics.closed import ClosedRange, Span
 from analytics.connections import Connection, read
 from analytics.errors import SegmentDropped
-from analytics.rows import Undecided
+from analytics.rows import Count, Undecided
 from store.db.statements import Statement
-
-
-class Count(NamedTuple):
-    """The rows of a closed range that are there, and how many of them an export must hold."""
-
-    there: int
-    counted: int
-
 
 COUNT_MESSAGES = Statement(__file__, "count_messages", Count)
 COUNT_ENTRIES = Statement(__file__, "count_entries", Count)

@@ -1,4 +1,6 @@
 -- Find the message at a log offset, and whether its segment is kept: an export has the message that was there.
+-- Row: The message at a log offset, if it is there, and whether its segment holds any.
+-- Null: message_id.
 SELECT
     (
         SELECT l.message_id

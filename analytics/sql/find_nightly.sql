@@ -1,4 +1,6 @@
 -- Find the latest night's run, the night that is due now or was due last, and how many runs went well and failed.
+-- Row: The latest run, None before the first one; the night that was due last, and for how many seconds it is due.
+-- Null: day, started_at, ended_at, tries, failure.
 SELECT
     due.day AS due_day, due.since, latest.day, latest.started_at, latest.ended_at, latest.tries, latest.failure,
     (SELECT count(*) FROM nightly_run AS r WHERE r.ended_at IS NOT NULL AND r.failure IS NULL) AS succeeded,

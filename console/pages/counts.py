@@ -7,7 +7,8 @@ from typing import Generic, TypeVar
 from console.monitoring.counts import GROUP_LIMIT
 from console.pages import readings
 from transactions.reads import summary
-from transactions.reads.summary import Pending, ReasonOfHalves
+from transactions.reads.summary import Pending
+from transactions.rows import ReasonOfHalves
 
 Row = TypeVar("Row")
 

@@ -29,10 +29,9 @@ from scheduling.sending.send import Send
 from store.errors import MessageIdReused, MessageTooLarge
 from store.naming import topics
 from store.process.configuration import setting
-from transactions import groups
+from transactions import GivenState, groups
 from transactions.operations.begin import Begin
 from transactions.operations.end import End, EndTransaction
-from transactions.rows import GivenState
 
 STATES: dict[int, GivenState] = {0: "UNKNOWN", 1: "COMMIT", 2: "ROLLBACK"}
 

@@ -10,7 +10,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import structlog
@@ -18,6 +18,7 @@ import structlog
 from access import key_limits
 from access.callers import Caller
 from scheduling.cron import registry, times
+from scheduling.cron.rows import Due, Taken
 from scheduling.sending.send import Send
 from store.commit import writer
 from store.db import connections
@@ -25,32 +26,6 @@ from store.db.statements import Statement
 from store.errors import MessageIdReused, OutcomeUnknown, RateLimited, Refusal, SystemBusy
 
 logger = structlog.stdlib.get_logger(__name__)
-
-
-class Due(NamedTuple):
-    """A schedule whose next time has come, or comes soon, and the database's time."""
-
-    id: int
-    name: str
-    seed: uuid.UUID
-    cron: str
-    time_zone: str
-    ends_at: datetime | None
-    missed: str
-    version: int
-    next_at: datetime
-    now: datetime
-
-
-class Taken(NamedTuple):
-    """A firing that this process has taken to send its message."""
-
-    id: uuid.UUID
-    schedule_id: int
-    name: str
-    message: dict[str, Any]
-    fire_at: datetime
-    now: datetime
 
 
 FIND_DUE_SCHEDULES = Statement(__file__, "find_due_schedules", Due)

@@ -1,5 +1,6 @@
 -- Find the backlog of each delay level: the entries of its queue from the offset that the scheduler reads next, `low`,
 -- to before the offset that is written next, `high`. A recalled entry counts until the release passes it.
+-- Row: A level's queue: the next offset of the release, `low`, and the offset after the last entry, `high`.
 SELECT
     w.topic_id, w.queue_id, w.low, w.high, greatest(w.high - w.low, 0) AS backlog
 FROM (

@@ -1,5 +1,6 @@
 -- Find the head of every level's queue: the first entry at or after the scheduler's next offset, by two index probes a
 -- level.
+-- Row: The entry of a level's queue that is released next, and the database's time.
 SELECT q.queue_id, head.queue_offset, head.tags_code AS due_ms, head.entered_at, clock_timestamp() AS now
 FROM topic AS t
 CROSS JOIN LATERAL generate_series(0, t.queues - 1) AS q (queue_id)

@@ -2,6 +2,8 @@
 -- or a level's queue until a due time. One statement has one snapshot, and the release makes an entry visible in the
 -- transaction that ends the wait: so a message that is neither visible nor waiting, while its newest segment is kept,
 -- was recalled.
+-- Row: The standing of a delayed message: visible in a queue, waiting in a timer or level's queue, or neither (None).
+-- Null: visible, timer_id, due_at, queue_id, queue_offset.
 WITH appended AS MATERIALIZED (
     SELECT m.message_id, m.segment_id, m.log_offset, m.topic_id
     FROM commit_log AS m

@@ -1,5 +1,6 @@
 -- Find the timers that a message waits in, at any of its log offsets, the first due first. Materialized: the rows are
 -- found by index before they are sorted.
+-- Row: A timer that a message, or a retry of it, waits in.
 WITH found AS MATERIALIZED (
     SELECT t.due_at, t.topic_id, t.queue_id, t.reconsume_times
     FROM timer AS t

@@ -1,5 +1,6 @@
 -- Forecast the deliveries of the levels in each of the coming minutes. The entries of a level's queue are in the order
 -- of their due times, so a binary search finds each minute's end in the waiting part; no row is counted.
+-- Row: The entries of a level's queue that become due in one of the coming minutes.
 WITH RECURSIVE search AS (
     SELECT
         w.queue_id, w.topic_id, m.minute, w.low AS first, w.low, w.high,

@@ -1,6 +1,7 @@
 -- Delete timers of topics that have left this database for another cell, which releases their copies. Reads max_timers
 -- timers in the order of due time and id, after a given due time and id. A timer that another transaction releases is
 -- skipped: the release drops it. Returns the due time and id of the last timer that was read; no row at the end.
+-- Row: The due time and id of the last timer that was read, and how many timers were deleted.
 WITH looked_at AS MATERIALIZED (
     SELECT t.id, t.due_at, t.topic_id, t.queue_id
     FROM timer AS t

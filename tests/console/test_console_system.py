@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from analytics.nightly import watching
-from analytics.nightly.runs import Nights
+from analytics.rows import Nights
 from console.monitoring.system import Database, Disk, Exports, System
 from store.notices.heartbeats import Alive
 from store.rows import Connections, ExportWait, HotTable, Snapshot

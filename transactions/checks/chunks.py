@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from transactions.checks import questions
 from transactions.checks.questions import Question
-from transactions.checks.rows import ClaimedHalf
+from transactions.rows import ClaimedHalf
 from webhooks.callees import Callee
 
 # The most bytes of encoded transactions in one call. A larger transaction gets a call of its own.

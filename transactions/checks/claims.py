@@ -8,20 +8,11 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Collection, Sequence
 from datetime import datetime
-from typing import NamedTuple
 
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import Refusal
-from transactions.checks.rows import ClaimedHalf
-
-
-class GroupWithDueHalves(NamedTuple):
-    """A producer group with due checks and an endpoint that may be called."""
-
-    group_id: int
-    name: str
-
+from transactions.rows import ClaimedHalf, GroupWithDueHalves
 
 RENEW_CLAIMS = Statement(__file__, "renew_claims", one=datetime)
 CLAIM_HALVES = Statement(__file__, "claim_halves", ClaimedHalf)

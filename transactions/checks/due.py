@@ -2,20 +2,12 @@
 
 import contextlib
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import SystemBusy
 from store.process import runtime
-
-
-class GroupToAsk(NamedTuple):
-    """A producer group, and whether it has due checks."""
-
-    name: str
-    is_due: bool
-
+from transactions.rows import GroupToAsk
 
 FIND_DUE_GROUPS = Statement(__file__, "find_due_groups", GroupToAsk)
 

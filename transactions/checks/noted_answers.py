@@ -12,7 +12,7 @@ from store.db import connections
 from store.db.statements import Statement
 from transactions.checks import questions
 from transactions.checks.questions import Result
-from transactions.checks.rows import ClaimedHalf
+from transactions.rows import ClaimedHalf
 from webhooks.endpoint_answers import Answer
 
 NOTE_ANSWERS = Statement(__file__, "note_answers", one=int)

@@ -11,11 +11,10 @@ from store.commit.operation import Operation
 from store.db.statements import Statement
 from store.errors import Refusal
 from store.messages.ids import new_id
-from transactions import schedule
+from transactions import STATE_OF, CheckAnswer, schedule
 from transactions.checks import questions
-from transactions.checks.rows import ClaimedHalf
 from transactions.operations.end import INSERT_CHECK_ATTEMPTS, End
-from transactions.rows import STATE_OF, CheckAnswer
+from transactions.rows import ClaimedHalf
 from webhooks.callees import Callee
 from webhooks.endpoint_answers import Answer, sentence
 

@@ -7,7 +7,7 @@ import random
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import msgspec
 from django.conf import settings
@@ -28,15 +28,7 @@ from transactions.checks import outcomes, questions
 from transactions.checks.claims import CLAIM_HALVES, seconds_to_next
 from transactions.checks.outcomes import Attempt, Return
 from transactions.checks.questions import Document
-from transactions.checks.rows import ClaimedHalf
-
-
-class TopicName(NamedTuple):
-    """The name of a topic, to be compared with the scopes of a key."""
-
-    id: int
-    name: str
-
+from transactions.rows import ClaimedHalf, TopicName
 
 LIST_TOPIC_NAMES = Statement(__file__, "list_topic_names", TopicName)
 

@@ -12,8 +12,8 @@ from store.messages.texts import legible
 from store.messages.times import encode
 from store.naming import topic_names
 from store.segments import log
-from transactions.checks.rows import ClaimedHalf
-from transactions.rows import STATE_OF, GivenState
+from transactions import STATE_OF, GivenState
+from transactions.rows import ClaimedHalf
 from webhooks.endpoint_answers import Answer
 from webhooks.results import NoResults, results_of
 

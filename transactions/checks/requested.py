@@ -2,8 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
-from datetime import datetime
-from typing import NamedTuple, Self
+from typing import Self
 
 from store.commit import writer
 from store.commit.batch import Batch
@@ -14,14 +13,7 @@ from transactions.operations.located import OfTransaction
 from transactions.reads import states
 from transactions.reads.states import FIND_TRANSACTIONS
 from transactions.results import Awaited
-
-
-class NextCheck(NamedTuple):
-    """When a pending half message is checked next, and how many checks it has had."""
-
-    next_check_at: datetime
-    check_times: int
-
+from transactions.rows import NextCheck
 
 CHECK_NOW = Statement(__file__, "check_now", NextCheck)
 

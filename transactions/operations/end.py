@@ -20,15 +20,15 @@ from store.messages.texts import legible
 from store.naming import topics
 from store.notices import notifier
 from store.process import runtime
-from transactions import groups
+from transactions import STATE_OF, GivenState, groups
 from transactions.errors import ProducerGroupWrong
 from transactions.operations import judging, packed
 from transactions.operations.half_queues import HalfQueues
-from transactions.operations.judging import INSERT_OPERATIONS, STATE_AFTER, DeletedHalf
+from transactions.operations.judging import INSERT_OPERATIONS, STATE_AFTER
 from transactions.operations.located import UNKNOWN_VERSION, OfTransaction
 from transactions.reads import history, states
 from transactions.results import Ended, EndedMessage
-from transactions.rows import STATE_OF, GivenState
+from transactions.rows import DeletedHalf
 
 END_HALVES = Statement(__file__, "end_halves", DeletedHalf)
 INSERT_CHECK_ATTEMPTS = Statement(__file__, "insert_check_attempts")

@@ -2,9 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Any, NamedTuple, Protocol
-from uuid import UUID
+from typing import Protocol
 
 import msgspec
 
@@ -15,33 +13,17 @@ from store.commit.batch import Batch, Overtaken
 from store.db.arrays import literal
 from store.db.statements import Statement
 from store.errors import Refusal
+from transactions import State
 from transactions.errors import CommitLogOffsetWrong, ProducerGroupWrong, TransactionEnded
 from transactions.reads import states
 from transactions.reads.states import FIND_TRANSACTIONS
 from transactions.results import Ended, EndedMessage
-from transactions.rows import DiscardedHalf, ResumedHalf, State, TransactionRow
+from transactions.rows import DeletedHalf, DiscardedHalf, ResumedHalf, TransactionRow
 
 INSERT_OPERATIONS = Statement(__file__, "insert_operations")
 
 STATE_AFTER: dict[str, State] = {"COMMIT": "COMMITTED", "ROLLBACK": "ROLLED_BACK"}
 ON_THE_WAY = "If its half message is still on the way, repeat the end after its answer."
-
-
-class DeletedHalf(NamedTuple):
-    """A half message that an end has deleted, which is the decision. `delays` is null if no message is delayed."""
-
-    transaction_id: UUID
-    producer_group_id: int
-    stored_at: datetime
-    check_times: int
-    log_segment: int
-    log_offsets: list[int]
-    message_ids: list[UUID]
-    topic_ids: list[int]
-    queue_ids: list[int]
-    tags_codes: list[int]
-    delays: Any | None
-    was_discarded: bool
 
 
 class Decision(Protocol):

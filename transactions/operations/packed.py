@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from store.db import arrays
 from store.db.pipeline import Call, Results
@@ -13,21 +13,7 @@ from store.messages.accept import Accepted
 from store.queues import ENTER_NUMBERED
 from store.segments.log import APPEND_NUMBERED, APPEND_NUMBERED_OF_ONE
 from transactions import schedule
-
-
-class HalfOffsets(NamedTuple):
-    """When half messages were stored, and the text of an array of their log offsets, NULL for one that was left out."""
-
-    stored_at: datetime
-    appended: str
-
-
-class EntriesOfEnds(NamedTuple):
-    """For each message of a decided transaction, packed: the turn of its end, id, topic, queue and queue offset."""
-
-    ended: bytes | None
-    entries: str
-
+from transactions.rows import EntriesOfEnds, HalfOffsets
 
 BEGIN_HALVES = Statement(__file__, "begin_halves", HalfOffsets)
 BEGIN_HALVES_OF_ONE = Statement(__file__, "begin_halves_of_one", HalfOffsets)

@@ -11,9 +11,10 @@ from store.messages import accept
 from store.messages.accept import Accepted
 from store.process import runtime
 from store.rows import StoredBefore
+from transactions import State
 from transactions.reads.states import FIND_TRANSACTIONS
 from transactions.results import Begun
-from transactions.rows import State, TransactionRow
+from transactions.rows import TransactionRow
 
 
 class Repeat(NamedTuple):

@@ -5,12 +5,12 @@ dropped. A reader of the totals adds operations that the task has not counted ye
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
 
 from store.cells import cells
 from store.db import connections, sync
 from store.db.statements import Statement
 from store.naming import namespaces
+from transactions.rows import TotalOf
 
 # The most operations of one statement; counting 100,000 takes some 100 ms.
 MAX_OPERATIONS = 100_000
@@ -19,16 +19,6 @@ MAX_STEPS = 50
 # The most pairs of a topic and a producer group that are read.
 MAX_ROWS = 2000
 ENDS = ("committed", "rolled_back", "discarded")
-
-
-class TotalOf(NamedTuple):
-    """The ends of transactions of a producer group with messages of a topic. Each discard of a transaction counts."""
-
-    topic: str
-    producer_group: str
-    committed: int
-    rolled_back: int
-    discarded: int
 
 
 COUNT_TOTALS = Statement(__file__, "count_totals", one=bool)

@@ -11,13 +11,13 @@ from store.cells import cells
 from store.db import connections, databases, sync
 from store.db.statements import Statement
 from store.naming import topic_names
-from transactions import groups, results
+from transactions import Decision, groups, results
 from transactions.models import Endpoint, HalfMessage, ProducerGroup
 from transactions.reads import states
 from transactions.reads.listing import UNDECIDED
 from transactions.reads.states import FIND_TRANSACTIONS
 from transactions.results import TransactionEvent, TransactionHistory
-from transactions.rows import CheckAttemptRow, Decision, OperationRow, TransactionRow
+from transactions.rows import CheckAttemptRow, OperationRow, TransactionRow
 
 FIND_CHECK_ATTEMPTS = Statement(__file__, "find_check_attempts", CheckAttemptRow)
 FIND_OPERATIONS = Statement(__file__, "find_operations", OperationRow)

@@ -8,7 +8,6 @@ its operation.
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
-from uuid import UUID
 
 from msgspec import UNSET
 
@@ -25,7 +24,7 @@ from store.process.answer_budget import Hold
 from store.process.runtime import CONTROL
 from store.reading import holders, lookup
 from transactions import groups
-from transactions.rows import Decision
+from transactions.rows import Bounds, EndFound, HalfFound
 
 HALF = names.HALF_MESSAGES
 OP = names.ENDS
@@ -35,40 +34,6 @@ MAX_MESSAGES = 1000
 MAX_LOOKED_AT = 20_000
 # RocketMQ's tag of an end, which means that the half message is to be removed.
 REMOVED = "d"
-
-
-class HalfFound(NamedTuple):
-    """A half message by its log position; `check_times` is None once its transaction is decided.
-
-    `go_on_at`: where the next request continues. A reading without a half message has one row, with None in all other
-    fields.
-    """
-
-    go_on_at: int | None
-    segment_id: int | None
-    log_offset: int | None
-    size: int | None
-    check_times: int | None
-
-
-class EndFound(NamedTuple):
-    """The decision of a transaction. `go_on_at` and None as in HalfFound."""
-
-    go_on_at: int | None
-    operation_id: int | None
-    transaction_id: UUID
-    producer_group_id: int
-    decision: Decision
-    decided_at: datetime
-    check_times: int
-    log_offsets: list[int]
-
-
-class Bounds(NamedTuple):
-    """The lowest offset that is kept, and the next offset."""
-
-    min_offset: int
-    max_offset: int
 
 
 class Placed(NamedTuple):

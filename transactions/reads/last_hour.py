@@ -2,24 +2,15 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from store.cells import cells
 from store.db import sync
 from store.db.statements import Statement
 from store.naming import namespaces
+from transactions.rows import MinuteOfEnds
 from transactions.stats import MAX_COUNTED_OPERATIONS, OPERATIONS_SINCE
 
 SECONDS_PER_HOUR = 3600
-
-
-class MinuteOfEnds(NamedTuple):
-    """The commits and rollbacks of one minute, and the time of its first operation."""
-
-    minute: datetime
-    first_at: datetime
-    commits: int
-    rollbacks: int
 
 
 ENDS_BY_MINUTE = Statement(__file__, "ends_by_minute", MinuteOfEnds)

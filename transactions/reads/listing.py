@@ -19,38 +19,11 @@ from transactions import groups, results
 from transactions.models import ProducerGroup
 from transactions.reads.states import FIND_TRANSACTIONS
 from transactions.results import TransactionSummary
-from transactions.rows import Decider, State, TransactionRow
+from transactions.rows import ListedEnd, TransactionRow
 
 Row = TypeVar("Row")
 # The fields of a cursor.
 P = TypeVar("P")
-
-
-class ListedEnd(NamedTuple):
-    """A decided transaction of a list: the columns of TransactionRow after the cursor of the next page.
-
-    `go_on_below` is null if there is no older operation. A list without a match has one row, with null from
-    `operation_id` on.
-    """
-
-    go_on_below: int | None
-    operation_id: int | None
-    transaction_id: UUID
-    producer_group_id: int
-    endpoint_id: int | None
-    state: State
-    check_times: int
-    next_check_at: datetime | None
-    stored_at: datetime
-    log_segment: int
-    log_offsets: list[int]
-    message_ids: list[UUID]
-    topic_ids: list[int]
-    queue_ids: list[int]
-    queue_offsets: list[int | None] | None
-    decided_by: Decider | None
-    decided_at: datetime | None
-    last_failure: str | None
 
 
 LIST_ENDED = Statement(__file__, "list_ended", ListedEnd)

@@ -7,16 +7,8 @@ from typing import NamedTuple
 from store.db import sync
 from store.db.statements import Statement
 from store.naming import namespaces
+from transactions.rows import Decided
 from transactions.stats import COUNT_BEGUN, LONG_AGO, MAX_COUNTED, MAX_COUNTED_OPERATIONS, OPERATIONS_SINCE
-
-
-class Decided(NamedTuple):
-    """The decisions of some producer groups in a range of operations; `begun` are those begun in the same time, too."""
-
-    commits: int
-    rollbacks: int
-    discarded: int
-    begun: int
 
 
 class Decisions(NamedTuple):

@@ -10,8 +10,9 @@ from store.db import connections, sync
 from store.db.statements import Statement
 from store.errors import Refusal
 from store.reading import holders
+from transactions import State
 from transactions.errors import NotDiscarded, TransactionDiscarded, TransactionEnded, TransactionNotFound
-from transactions.rows import State, TransactionRow
+from transactions.rows import TransactionRow
 
 FIND_TRANSACTIONS = Statement(__file__, "find_transactions", TransactionRow)
 

@@ -4,32 +4,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 
 from store.cells import cells
 from store.db import sync
 from store.db.statements import Statement
 from transactions.reads import health
 from transactions.reads.health import Checking
-
-
-class PendingGroup(NamedTuple):
-    """A producer group with pending transactions: their number, up to a limit, and when the oldest was stored."""
-
-    group_id: int
-    producer_group: str
-    checks_paused: bool
-    pending: int
-    oldest_pending_at: datetime
-
-
-class ReasonOfHalves(NamedTuple):
-    """The number of undecided transactions of a producer group whose last check failed for the same reason."""
-
-    producer_group: str
-    last_failure: str | None
-    halves: int
-
+from transactions.rows import PendingGroup, ReasonOfHalves
 
 COUNT_PENDING = Statement(__file__, "count_pending", PendingGroup)
 SUM_DISCARDED = Statement(__file__, "sum_discarded", ReasonOfHalves)

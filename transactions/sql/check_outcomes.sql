@@ -1,5 +1,6 @@
 -- Count the latest checks since a time by outcome, up to a limit. Their ids are UUIDv7, so the order of the key is the
 -- order of time.
+-- Row: The number of checks with one outcome.
 SELECT latest.outcome, count(*) AS checks
 FROM (
     SELECT

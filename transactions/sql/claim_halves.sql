@@ -4,6 +4,8 @@
 -- now has asked about none. The ids are probed as an array, so that no plan can scan all half messages. With
 -- `topic_ids` only half messages whose messages all have one of these topics are claimed. The length of a body is read
 -- from its head, so no body is read.
+-- Row: A half message that only this process asks about until the claim ends. `claimed_bytes`: of the whole claim.
+-- Null: endpoint_id, last_failure.
 WITH first AS MATERIALIZED (
     SELECT in_line.*
     FROM (VALUES (1), (6)) AS l (line)

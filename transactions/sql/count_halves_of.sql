@@ -1,4 +1,6 @@
 -- Count the half messages of some topics, and how many also have messages of other topics. Only reads.
+-- Row: The number of half messages of some topics; `torn` of them, as `example`, have messages of other topics too.
+-- Null: example.
 SELECT
     count(*) AS halves,
     count(*) FILTER (WHERE NOT coalesce(h.topic_ids, ARRAY[h.topic_id]) <@ %(topics)s::integer []) AS torn,

@@ -1,6 +1,7 @@
 -- Count the decisions of a short range of operations that are of producer groups whose names begin with one of `starts`: the
 -- commits, the rollbacks, the messages of discarded transactions, and the decided transactions that were begun in the
 -- same time. No WHERE names the decision: PostgreSQL would then walk the index of all decisions.
+-- Row: The decisions of some producer groups in a range of operations; `begun` are those begun in the same time, too.
 SELECT
     count(*) FILTER (WHERE o.decision = 'COMMIT') AS commits,
     count(*) FILTER (WHERE o.decision = 'ROLLBACK') AS rollbacks,

@@ -1,5 +1,6 @@
 -- Count the pending transactions of each producer group that has some, up to a limit, with the time of the oldest, by
 -- the index of a group's half messages. A group without pending transactions takes one probe for each line.
+-- Row: A producer group with pending transactions: their number, up to a limit, and when the oldest was stored.
 SELECT g.id AS group_id, g.name AS producer_group, g.checks_paused, counted.pending, oldest.stored_at AS oldest_pending_at
 FROM producer_group AS g
 CROSS JOIN LATERAL (

@@ -2,6 +2,8 @@
 -- since it was found is gone and not returned. A half that was resumed since then, or is to be checked now, has checks left:
 -- it is discarded only if it is older than the retention. The ids are probed as an array, and `discarded_at` stands in a CASE:
 -- no plan can then go through all halves, nor through the partial index of due checks.
+-- Row: A discarded half message, with the reason why its last check decided nothing.
+-- Null: last_failure.
 WITH locked AS (
     SELECT h.transaction_id
     FROM half_message AS h

@@ -12,6 +12,8 @@
 -- delete waits, up to the lock time-out of a batch, then reads the row again, and ends the transaction only if it is
 -- still pending. The queue offsets are computed under the locks of the queues, which are older than this snapshot. The
 -- register `mq.entries` passes them on to the statement that enters the messages, six numbers for each.
+-- Row: For each message of a decided transaction, packed: the turn of its end, id, topic, queue and queue offset.
+-- Null: ended.
 WITH tail AS MATERIALIZED (
     SELECT
         l.queues,

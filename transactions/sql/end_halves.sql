@@ -3,6 +3,7 @@
 -- batches with the same transactions cannot deadlock. If another batch is just ending a row, this statement waits for
 -- that batch, and then the row is gone. The ids are also probed as an array, so that no plan can scan all half
 -- messages, even if it was made while there were few.
+-- Row: A half message that an end has deleted, which is the decision. `delays` is null if no message is delayed.
 WITH asked AS (
     SELECT *
     FROM unnest(

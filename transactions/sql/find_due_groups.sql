@@ -1,5 +1,6 @@
 -- Find producer groups by name, and whether each has half messages due for a check and is not paused: one index probe
 -- for each line of a group.
+-- Row: A producer group, and whether it has due checks.
 SELECT
     g.name,
     coalesce(NOT g.checks_paused AND first.next_check_at <= now(), false) AS is_due

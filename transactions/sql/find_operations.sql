@@ -1,6 +1,9 @@
 -- Find the operations of a transaction, the oldest first: the decision by the index of decisions, the others by their
 -- own index, sorted afterwards. Each condition is the condition of its partial index, so that no plan can scan all
 -- operations.
+-- Row: An operation of a transaction (COMMIT, ROLLBACK, UNKNOWN, DISCARD or RESUME), and by whom.
+-- Null: remark.
+-- Types: decision Decision, decided_by Decider.
 WITH found AS MATERIALIZED (
     SELECT o.operation_id, o.decision, o.decided_by, o.decided_at, o.check_times, o.remark
     FROM operation AS o

@@ -2,6 +2,9 @@
 -- the log are read, because most may be other messages. Each returned row has the offset after the last row that was
 -- read (`go_on_at`); without a half message there is one row with only this offset. `check_times` is null for a decided
 -- transaction.
+-- Row: A half message by its log position; `check_times` is None once its transaction is decided. `go_on_at`: where the
+--    next request continues. A reading without a half message has one row, with None in all other fields.
+-- Null: go_on_at, segment_id, log_offset, size, check_times.
 WITH looked_at AS (
     SELECT l.segment_id, l.log_offset, l.transaction_id, octet_length(l.body) AS size
     FROM commit_log AS l

@@ -1,4 +1,5 @@
 -- Find the lowest log offset that is kept, 0 while no segment was dropped, and the next log offset.
+-- Row: The lowest offset that is kept, and the next offset.
 SELECT
     CASE WHEN kept.has_dropped THEN coalesce(kept.lowest, next.log_offset) ELSE 0 END AS min_offset, next.log_offset AS max_offset
 FROM (

@@ -1,5 +1,7 @@
 -- Count the pending transactions of several producer groups, each up to a limit, with the time of each group's oldest,
 -- by the index of a group's half messages.
+-- Row: The pending transactions of a producer group: their number, up to a limit, and when the oldest was stored.
+-- Null: oldest_pending_at.
 SELECT g.group_id, counted.pending, oldest.stored_at AS oldest_pending_at
 FROM unnest(%(group_ids)s::integer []) AS g (group_id)
 CROSS JOIN LATERAL (

@@ -1,5 +1,6 @@
 -- Resume a discarded half message: it is pending again, with 0 checks. A half message that is not returned is not
 -- discarded, or is older than the retention and would be discarded again at once.
+-- Row: A discarded half message that is pending again, with the time of its first check.
 UPDATE half_message AS h
 SET discarded_at = NULL, line = 0, exhausted = false, check_times = 0, next_check_at = now(), last_failure = NULL
 WHERE

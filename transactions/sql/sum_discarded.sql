@@ -1,5 +1,7 @@
 -- Count the latest `max_halves` discarded transactions by producer group and by the last failure of their checks, by
 -- the index of discarded half messages.
+-- Row: The number of undecided transactions of a producer group whose last check failed for the same reason.
+-- Null: last_failure.
 SELECT g.name AS producer_group, h.last_failure, count(*) AS halves
 FROM (
     SELECT d.producer_group_id, d.last_failure

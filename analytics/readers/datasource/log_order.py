@@ -2,22 +2,14 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import NamedTuple
 
 from analytics.closed import ClosedRange, Span
 from analytics.connections import Connection, read
 from analytics.errors import HoleFound, LogBehind, OptionRefused
 from analytics.readers import slices
 from analytics.readers.datasource.positions import Position, behind, both, dropped
+from analytics.rows import Since
 from store.db.statements import Statement
-
-
-class Since(NamedTuple):
-    """The first log offset and the first operation from a time on."""
-
-    log_offset: int | None
-    operation_id: int | None
-
 
 LOG_OFFSET_SINCE = Statement(__file__, "log_offset_since", Since)
 

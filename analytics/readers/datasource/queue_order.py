@@ -3,30 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
 
 from analytics.closed import ClosedRange, ClosedSegment, QueueSpan, Span
 from analytics.connections import Connection, read
 from analytics.errors import HoleFound, LogBehind, OptionRefused
 from analytics.readers import slices
 from analytics.readers.datasource.positions import Position, behind, both, dropped
+from analytics.rows import QueueSince, TopicId
 from store.db.statements import Statement
-
-
-class QueueSince(NamedTuple):
-    """The first offset of a queue from a time on."""
-
-    topic_id: int
-    queue_id: int
-    queue_offset: int
-
-
-class TopicId(NamedTuple):
-    """A topic's name and id."""
-
-    name: str
-    id: int
-
 
 QUEUE_OFFSETS_SINCE = Statement(__file__, "queue_offsets_since", QueueSince)
 FIND_TOPIC_IDS = Statement(__file__, "find_topic_ids", TopicId)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import pyarrow
 from pyspark.sql.datasource import InputPartition
@@ -13,16 +12,8 @@ from analytics import connections
 from analytics.connections import read
 from analytics.errors import SegmentDropped
 from analytics.readers import arrow
+from analytics.rows import SegmentRows
 from store.db.statements import Statement
-
-
-class SegmentRows(NamedTuple):
-    """Whether a segment holds any row of each table."""
-
-    messages: bool
-    entries: bool
-    operations: bool
-
 
 FIND_SEGMENT_ROWS = Statement(__file__, "find_segment_rows", SegmentRows)
 

@@ -6,21 +6,10 @@ from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
 from console.monitoring.requests import BOUNDS
+from console.monitoring.rows import Step
 from store.db import sync
 from store.db.statements import Statement
 from transactions.stats import OUTCOMES
-
-
-class Step(NamedTuple):
-    """A figure within one step of time, counted back from the latest, 0."""
-
-    figure: str
-    name: str
-    step: int
-    minutes: int
-    total: float
-    highest: float
-
 
 READ_HISTORY = Statement(__file__, "read_history", Step)
 NAMES_IN_HISTORY = Statement(__file__, "names_in_history", one=str)

@@ -8,8 +8,6 @@ import asyncio
 import json
 import time
 from collections.abc import Sequence
-from datetime import datetime
-from typing import NamedTuple
 
 from django.conf import settings
 from django.db import connection
@@ -17,22 +15,12 @@ from django.db import connection
 from console.monitoring import requests
 from console.monitoring.history import figures
 from console.monitoring.history.figures import Counters
+from console.monitoring.rows import Latest
 from store.cells import cells
 from store.db import patience, sync
 from store.db.statements import Statement
 from store.process import runtime
 from store.process.runtime import CONTROL
-
-
-class Latest(NamedTuple):
-    """The counters of the latest minute that was recorded, as JSON; `is_due` when a later one has begun."""
-
-    read_at: datetime
-    recorded_at: datetime | None
-    counters: str | None
-    seconds: float | None
-    is_due: bool
-
 
 READ_COUNTERS = Statement(__file__, "read_counters", Latest)
 RECORD_FIGURES = Statement(__file__, "record_figures")

@@ -1,5 +1,7 @@
 -- Find schedules whose next time has come, or comes within due_seconds, the earliest first; without schedules of which
 -- max_waiting firings wait to be sent.
+-- Row: A schedule whose next time has come, or comes soon, and the database's time.
+-- Null: ends_at.
 SELECT
     s.id, s.name, s.seed, s.cron, s.time_zone, s.ends_at, s.missed, s.version, s.next_at, clock_timestamp() AS now
 FROM schedule AS s
