@@ -8,7 +8,7 @@ import signal
 import sys
 
 from mqbroker.environment.framework import DOORS
-from store import doors
+from store.process import doors
 
 
 def main(words: list[str]) -> None:

@@ -12,8 +12,8 @@ from typing import Protocol
 
 from django.contrib.auth.models import Group, User
 
-from store import doors
 from store.errors import NoPermission
+from store.process import doors
 
 ROLES = VIEWER, OPERATOR, ADMIN = ("viewer", "operator", "admin")
 # The group of viewers that read message bodies, too.

@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
-from store import doors
-from store.doors import To
+from store.process import doors
+from store.process.doors import To
 
 TICKS = (doors.Tick("analytics.nightly", 30.0, needs="EXPORT_NIGHTLY_TO"),)
 LINKS = (doors.Link("cells", "Reports", "bar_chart", "reports"),)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.functional import lazy
 
-from store import doors
+from store.process import doors
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

@@ -26,7 +26,7 @@ from mqbroker.api.control import (
 from mqbroker.api.control.resource import Resource
 from mqbroker.api.routes import routes
 from mqbroker.errors import answer_status
-from store import doors
+from store.process import doors
 
 # Django and Unfold leave it to the addresses: see `console.apps`.
 admin.autodiscover()

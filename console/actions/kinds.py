@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from console.actions import configuration, messages, shown_once, transactions
 from console.actions.errors import KindNotExist, TargetsOnly
 from console.actions.shapes import Kind, Matching, Stepwise
-from store import doors
+from store.process import doors
 
 KINDS: Mapping[str, Stepwise] = {
     kind.name: kind

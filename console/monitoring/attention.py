@@ -16,8 +16,8 @@ from delivery.push import health as subscription_health
 from delivery.stats import GroupStats
 from scheduling import stats as scheduling_stats
 from scheduling.stats import Outermost
-from store import doors
 from store import stats as store_stats
+from store.process import doors
 from transactions import stats as transaction_stats
 from transactions.models import Endpoint
 from transactions.reads import health, summary

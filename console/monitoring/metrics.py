@@ -14,8 +14,8 @@ from console.monitoring import around, consumers, producers, requests, stats
 from console.monitoring.scrape import TIMER, Metric, ReadOnce, Sample, Scrape, Shared
 from delivery.push import registry as subscription_registry
 from scheduling import stats as scheduling_stats
-from store import doors
 from store import stats as store_stats
+from store.process import doors
 from transactions import stats as transaction_stats
 
 QUANTILES = {"0.5": "p50_ms", "0.99": "p99_ms"}

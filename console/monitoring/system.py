@@ -9,13 +9,12 @@ from typing import Literal, NamedTuple
 from django.conf import settings
 
 from console.monitoring import health
-from store import doors
 from store import stats as store_stats
 from store.cells import cells
 from store.db import health as database_health
 from store.notices import heartbeats
 from store.notices.heartbeats import Alive
-from store.process import runtime
+from store.process import doors, runtime
 from store.rows import Connections, ExportWait, HotTable, SegmentSize, Snapshot
 from store.segments import exports
 from store.segments.exports import Exported

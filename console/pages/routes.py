@@ -21,7 +21,7 @@ from console.pages import (
     topics,
     transactions,
 )
-from store import doors
+from store.process import doors
 
 # Names may hold any of `%|a-zA-Z0-9_-`, so `str` matches them all.
 ROUTES: tuple[tuple[str, Callable[..., HttpResponse], str], ...] = (

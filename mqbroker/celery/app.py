@@ -20,7 +20,7 @@ os.environ.setdefault("CELERY_SKIP_CHECKS", "true")
 
 from django.conf import settings
 
-from store import doors
+from store.process import doors
 
 logger = structlog.stdlib.get_logger(__name__)
 

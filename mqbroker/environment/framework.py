@@ -3,8 +3,8 @@
 from importlib.util import find_spec
 
 APART = ("analytics", "transactions.outboxes", "scheduling.cron")
-# The apps that an installation can do without (`store.doors`), as far as their folders are there. A folder that holds
-# compiled modules only has no origin.
+# The apps that an installation can do without (`store.process.doors`), as far as their folders are there. A folder that
+# holds compiled modules only has no origin.
 DOORS = [name for name in APART if (found := find_spec(name)) and found.origin]
 INSTALLED_APPS = [
     # Before Unfold: the console's header replaces Unfold's.

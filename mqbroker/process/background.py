@@ -21,7 +21,6 @@ from delivery.retries import expiry
 from mqbroker.errors import refusal_of
 from scheduling import lateness, release
 from scheduling.alarms import Alarms
-from store import doors
 from store.cells import cells
 from store.commit import stalled
 from store.commit.stalled import Watch
@@ -32,7 +31,7 @@ from store.db.statements import Statement
 from store.notices import heartbeats, notifier
 from store.notices.notifier import Wakeups
 from store.notices.presence import Present
-from store.process import runtime
+from store.process import doors, runtime
 from store.process.runtime import CONTROL, Runtime
 from store.segments import lifecycle
 from transactions import discards, groups

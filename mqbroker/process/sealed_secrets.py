@@ -10,11 +10,11 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from delivery.models import Subscription
-from store import doors
 from store.cells import copies
 from store.db import patience, sealing
 from store.db.guards import Unfit
 from store.models import Cell
+from store.process import doors
 from transactions.models import Endpoint
 from webhooks.signing import make_secret
 

@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
-from store import doors
-from store.doors import To
+from store.process import doors
+from store.process.doors import To
 
 TICKS = (doors.Tick("schedules.fire", 2.0),)
 LINKS = (doors.Link("subscriptions", "Schedules", "schedule", "schedules"),)

@@ -52,8 +52,8 @@ async def looking(
         yield
         return
     look = asyncio.create_task(_look(pending, connection.pgconn.backend_pid), name="look for the holder of a lock")
+    looks.difference_update([earlier for earlier in looks if earlier.done()])
     looks.add(look)
-    look.add_done_callback(looks.discard)
     try:
         yield
     finally:

@@ -56,8 +56,7 @@ class StepwiseWriter:
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._write_forever(), name="stepwise writer")
         result: Result = await pending.future
-        if not operation.IS_READ:
-            patience.current().has_committed = True
+        patience.current().has_committed |= not operation.IS_READ
         return result
 
     async def close(self) -> None:
@@ -68,8 +67,7 @@ class StepwiseWriter:
         self._wake.set()
         if self._task is not None:
             await self._task
-        if self._looks:
-            await asyncio.wait(self._looks)
+        await asyncio.gather(*self._looks, return_exceptions=True)
         await self._disconnect()
 
     async def _write_forever(self) -> None:
@@ -134,8 +132,7 @@ class StepwiseWriter:
             middle = len(pending) // 2
             for part in (pending[:middle], pending[middle:]):
                 # While the first half was written, the time of the second may have ended.
-                left = locked.refuse_late(part) if isinstance(problem, pg.LockNotAvailable) else part
-                if left:
+                if left := locked.refuse_late(part) if isinstance(problem, pg.LockNotAvailable) else part:
                     await self._write(left)
         else:
             resolve(pending, answer(pending[0], problem))

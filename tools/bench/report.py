@@ -109,7 +109,7 @@ class Keeping:
         last = self._reports[-1]
         (RESULTS / f"{last.name}-{self._stamp}.json").write_text(json.dumps(last.content(), indent=1))
         if self._file is not None:
-            # Whoever reads the file meanwhile finds it whole.
+            # A reader that opens the file meanwhile finds a complete file.
             draft = self._file.with_name(f"{self._file.name}.draft")
             draft.write_text(json.dumps([report.content() for report in self._reports], indent=1))
             draft.replace(self._file)
