@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
+import psycopg
 import pytest
 from mqbroker_client import Broker, Consumer, Producer
 
@@ -18,8 +19,6 @@ from tests.broker.running import API_KEY, QUICK, RunningBroker
 BODY = b"x" * (3 * MEBIBYTE)
 SENT = 6
 CALLERS = 200 if burdens.IS_STRICT else 40
-# For so long the callers read nothing.
-STALLED_SECONDS = 4.0
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +48,8 @@ def key_of(web: RunningBroker, *scopes: str) -> str:
 
 def read_nothing(web: RunningBroker, request: bytes, meanwhile: Callable[[], object] = lambda: None) -> None:
     with stalled.stalled(web.url, request, CALLERS):
-        end = time.monotonic() + STALLED_SECONDS
+        burdens.wait_for_rest(web)
         meanwhile()
-        time.sleep(max(0.0, end - time.monotonic()))
 
 
 def post(path: str, document: bytes, key: str) -> bytes:
@@ -93,7 +91,12 @@ def checks(web: RunningBroker, heavy: str) -> bytes:
     producer = Producer(web.client(), characters.name("order-service"))
     for _ in range(SENT):
         producer.begin(heavy, BODY)
-    time.sleep(1.5)
+    due = (
+        "UPDATE half_message AS h SET next_check_at = now() FROM producer_group AS g"
+        " WHERE g.id = h.producer_group_id AND g.name = %s"
+    )
+    with psycopg.connect(web.database_of(heavy), autocommit=True) as connection:
+        assert connection.execute(due, [producer.group]).rowcount == SENT
     return post(f"/v1/producer-groups/{producer.group}/checks/receive", b'{"max_transactions": 100}', API_KEY)
 
 
@@ -140,7 +143,6 @@ def test_small_messages_are_read_while_two_keys_hold_all_that_answers_may_have(w
     pulled: list[int] = []
 
     def read() -> None:
-        time.sleep(1)
         for number in range(10):
             producer.send(small, b"%d" % number, queue_id=0)
             [delivery] = consumer.receive(small, wait_seconds=5)
@@ -164,7 +166,7 @@ def test_a_message_that_is_too_large_for_the_reserve_is_refused_in_time_and_rece
 
     held = [stalled.stalled(web.url, stalled.get(path, key_of(web, "read:*")), CALLERS) for _ in range(2)]
     with held[0], held[1]:
-        time.sleep(1)
+        burdens.wait_for_rest(web)
         refused = wire.call("POST", f"/v1/consumer-groups/{group}/receive", receive)
     received = Consumer(web.client(), group).receive(heavy, max_messages=1, wait_seconds=5)
 
