@@ -37,10 +37,10 @@ class Connection:
         self.sent = 0
 
     async def run(self, until: float) -> None:
-        """Sends and reads to a moment of time.monotonic(), or the connection's end."""
+        """Sends and reads to a moment of time.monotonic(), the end of all calls, or the connection's end."""
         reading = asyncio.create_task(self._read())
         with suppress(OSError):
-            while time.monotonic() < until and not reading.done():
+            while time.monotonic() < until and not reading.done() and self.ended != self.left.keys():
                 if not self._send():
                     await asyncio.sleep(0.01)
                 await self._writer.drain()
@@ -93,7 +93,8 @@ async def _open(address: str, caller: Mapping[str, str], calls: int, size: int, 
 async def sends(
     address: str, caller: Mapping[str, str], *, connections: int, calls: int, size: int, seconds: float
 ) -> list[Connection]:
-    """Sends requests of `size` bytes without their last byte, for some seconds: `calls` over each of `connections`."""
+    """Sends requests of `size` bytes without their last byte, `calls` over each of `connections`, until each call has
+    ended, and for some seconds at most."""
     opened = [await _open(address, caller, calls, size, 1) for _ in range(connections)]
     until = time.monotonic() + seconds
     await asyncio.gather(*(connection.run(until) for connection in opened))
