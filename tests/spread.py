@@ -4,6 +4,7 @@
 """
 
 import gc
+import itertools
 import json
 import os
 from collections import Counter
@@ -31,10 +32,6 @@ SHARING = {
         "tests/rocketmq/test_gateway_killed.py",
         "tests/rocketmq/test_official_clients.py",
     ),
-    "a MariaDB": (
-        "tests/barrier/",
-        "tests/client/test_exactly_once.py",
-    ),
     "a console with every address": (
         "tests/console/test_console_hostile.py",
         "tests/console/test_console_matrix.py",
@@ -43,7 +40,10 @@ SHARING = {
     "a broker without checks": ("tests/control/",),
     "a broker that knows who may": ("tests/access/",),
     "the users of a broker's console": ("tests/actions/",),
+    "the targets of relays": ("tests/relay/",),
 }
+# The same by a word in the name of a test or in its parameters, whatever its file.
+SHARING_BY_WORD = {"mariadb": "a MariaDB"}
 # What takes longest, by the CPU of all its processes or by what it waits for: begun before its like, so that none of it
 # is what all others are waited for at the end.
 LONGEST = (
@@ -70,6 +70,11 @@ LONGEST = (
     "tests/lookup/test_traces.py",
     "tests/scheduling/test_delay_stats.py",
     "tests/push/test_push_health.py",
+    "tests/moves/test_standing.py",
+    "tests/scheduling/test_beat_table.py",
+    "tests/chaos/test_worker_killed.py",
+    "tests/barrier/test_kept_outage.py",
+    "tests/barrier/test_barrier_accidents.py",
     # These compute again.
     "tests/cli/test_bench.py",
     "tests/chaos/test_transfers.py",
@@ -120,13 +125,14 @@ def pytest_unconfigure() -> None:
 
 
 def group_of(item: pytest.Item) -> tuple[str, str]:
-    """What a test shares with others, which is its file or what several files share, and the lane of the test.
+    """What a test shares with others: its file, or what tests of several files share; and the lane of the test.
 
     The other tests of a console do not wait in the lane of the tests that open this console in a browser.
     """
-    file = item.nodeid.partition("::")[0]
-    shared = next((shared for shared, places in SHARING.items() if file.startswith(places)), file)
-    return shared, own_lane_of(item)
+    file, _, test = item.nodeid.partition("::")
+    by_file = (shared for shared, places in SHARING.items() if file.startswith(places))
+    by_word = (shared for word, shared in SHARING_BY_WORD.items() if word in test)
+    return next(itertools.chain(by_word, by_file), file), own_lane_of(item)
 
 
 def turn(group: tuple[str, str]) -> int:
