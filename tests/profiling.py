@@ -1,5 +1,8 @@
 """A plugin that notes where a run of the tests spends its time: `./mq test --profile FILE` names it and the file.
 
+The file has a table by test file, by fixture and by lane: what one process runs alone takes at least the wall seconds
+of its lane.
+
 A thread of each process of the tests looks at the processes below it, and at those of its fork server, and adds what
 has come since its last look to the test file, and to the fixture, that is at work. What a process does between the
 last look and its end is found in its parent, which has waited for it.
@@ -18,6 +21,7 @@ from typing import Any, SupportsIndex
 import pytest
 
 from tests.broker import forks
+from tests.lanes import own_lane_of
 
 LOOK_SECONDS, LEAST_SECONDS = 0.4, 0.1
 TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
@@ -89,7 +93,9 @@ class Profile:
         self._roots = {os.getpid(), *servers()}
         self._place = ("(set-up)", "")
         self._seen: dict[tuple[int, int], float] = {}
-        self._spent: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        self._spent: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
+        # Of the test that is at work.
+        self.lane = ""
         self._at = time.monotonic()
         self._lock = threading.Lock()
         self.waited = 0.0
@@ -117,7 +123,7 @@ class Profile:
     def look(self) -> None:
         """Adds what has come since the last look to the place that is at work."""
         with self._lock:
-            spent = self._spent[self._place]
+            spent = self._spent[*self._place, self.lane]
             now = time.monotonic()
             spent["wall_seconds"] += now - self._at  # type: ignore[assignment]  # a counter of seconds
             spent["waited_seconds"] += self.waited  # type: ignore[assignment]  # the same
@@ -190,6 +196,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     for server in forks._servers.values():
         profile.add_root(server.pid)
     profile.at(file)
+    profile.lane = own_lane_of(item) or "any"
     result = yield
     profile.write()
     return result
@@ -212,15 +219,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     target = Path(os.environ[FILE_VARIABLE])
     files: dict[str, Counter[str]] = defaultdict(Counter)
     fixtures: dict[str, Counter[str]] = defaultdict(Counter)
+    lanes: dict[str, Counter[str]] = defaultdict(Counter)
     for part in target.parent.glob(f"{target.name}.*.part"):
-        for file, fixture, spent in json.loads(part.read_text()):
-            if not fixture:
-                files[file].update(spent)
-            else:
+        for file, fixture, lane, spent in json.loads(part.read_text()):
+            files[file].update(spent)
+            lanes[lane].update(spent)
+            if fixture:
                 fixtures[fixture].update(spent)
-                files[file].update(spent)
         part.unlink()
-    target.write_text("\n".join([*table("file", files), "", *table("fixture", fixtures), ""]))
+    tables = [*table("file", files), "", *table("fixture", fixtures), "", *table("lane", lanes), ""]
+    target.write_text("\n".join(tables))
     terminalreporter.write_line(f"Where the time went is in {target}.")
 
 
