@@ -3,17 +3,19 @@
 So do the comparison of models with migrations, the links of the console and the beat table.
 """
 
+import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-
-import pytest
+from typing import Any
 
 from mqbroker.environment.framework import DOORS as APPS
+from tests.house import importing
 from tests.house.sources import ROOT
 from tools.house import budgets
 
-CONTRIB = "client/mqbroker_client/contrib"
+CONTRIB = f"{importing.CLIENT}/contrib"
 # A contribution that builds on others.
 ABOVE = {
     f"{CONTRIB}/relay": (f"{CONTRIB}/celery",),
@@ -25,73 +27,59 @@ ABOVE = {
 }
 OF_BROKER = ["mqbroker/rocketmq", *(name.replace(".", "/") for name in APPS)]
 DOORS = [*OF_BROKER, *sorted(str(path.relative_to(ROOT)) for path in (ROOT / CONTRIB).glob("[a-z]*"))]
-
-LEFT_OUT = {"migrations", "protocol", "programs", "__main__", "management"}
-# Imports each module of some folders by its name, where the folder of the door is gone.
-IMPORTS = """
-import importlib, pathlib, sys
-import django
-from django.conf import settings
-sys.path.insert(0, "client")
-folders, left_out = sys.argv[1].split(), set(sys.argv[2].split())
-if "client/mqbroker_client" in folders:
-    app = "mqbroker_client.contrib.django"
-    is_there = pathlib.Path("client", *app.split("."), "apps.py").exists()
-    options = {"URL": "http://127.0.0.1:1", "API_KEY": "x", "PRODUCER_GROUP": "x"}
-    settings.configure(INSTALLED_APPS=[app] if is_there else [], MQBROKER=options)
-django.setup()
-for path in (path for folder in folders for path in sorted(pathlib.Path(folder).rglob("*.py"))):
-    parts = path.with_suffix("").parts[1 if path.parts[0] == "client" else 0 :]
-    if not left_out.intersection(parts):
-        importlib.import_module(".".join(part for part in parts if part != "__init__"))
-"""
-# Follows what leads from one part of the broker to another, whose door may be gone. The command makes all checks first.
-FOLLOWS = """
-import runpy
-from console import theme
-from mqbroker import urls
-from mqbroker.celery.app import EVERY_SECONDS, app
-assert all(str(line["link"]) for section in theme.navigation(None) for line in section["items"])
-assert "v1/topics" in urls.SERVED
-app.loader.import_default_modules()
-assert EVERY_SECONDS.keys() <= app.tasks.keys(), EVERY_SECONDS.keys() - app.tasks.keys()
-sys.argv = ["manage.py", "makemigrations", "--check", "--dry-run"]
-runpy.run_path("manage.py", run_name="__main__")
-"""
 PRODUCT = ("mqbroker", "console", "transactions", "delivery", "scheduling", "webhooks", "access", "store", "analytics")
 
 
-def copied_without(door: str, to: Path) -> None:
-    """Makes a copy of the product, by links, without the files of one door and of what builds on the door."""
+# A module that needs a door.
+NEEDS_ONE = "from mqbroker_client.contrib import gone\n"
+
+
+def copied_without(door: str, folders: Sequence[str], to: Path) -> None:
+    """Makes a copy of some folders, by links, without the files of one door and of what builds on the door.
+
+    What Python has compiled is linked, too: Python uses it beside a source of the same time and size, never alone.
+    """
     gone = (door, *ABOVE.get(door, ()))
-    for name in (*PRODUCT, "client", "manage.py"):
+    for name in folders:
         for path in (ROOT / name).rglob("*") if (ROOT / name).is_dir() else [ROOT / name]:
             place = path.relative_to(ROOT)
-            if path.is_file() and "__pycache__" not in place.parts and not str(place).startswith(gone):
+            if path.is_file() and not str(place).startswith(gone):
                 (to / place).parent.mkdir(parents=True, exist_ok=True)
                 (to / place).symlink_to(path)
 
 
-def run(folder: Path, *words: str) -> str:
-    """What a program said, empty where all is well."""
+def breaches(*copies: dict[str, Any], file: Path) -> list[str]:
+    """How each copy fails, empty where all is well."""
+    file.write_text(json.dumps(copies))
     environment = {
         "PATH": "/usr/bin:/bin",
         "DJANGO_SETTINGS_MODULE": "mqbroker.embedded.cli.without_database",
         "MQBROKER_SECRET_KEY": "x",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    done = subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True)
-    return f"{done.stdout}{done.stderr}" if done.returncode else ""
+    words = [sys.executable, importing.__file__, str(file)]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found: list[str] = json.loads(done.stdout)
+    return found
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_everything_else_is_imported_and_agrees_without_a_door(door: str, tmp_path: Path) -> None:
-    of_client = door.startswith("client/")
-    folders = "client/mqbroker_client" if of_client else " ".join(PRODUCT)
+def test_everything_else_is_imported_without_a_door_and_a_module_that_needs_one_is_found(tmp_path: Path) -> None:
+    copies = []
+    for door in DOORS:
+        folder = tmp_path / door.replace("/", "-")
+        is_client = door.startswith("client/")
+        copied_without(door, ["client"] if is_client else [*PRODUCT, "client", "manage.py"], folder)
+        rooms = [importing.CLIENT] if is_client else PRODUCT
+        copies.append({"folder": str(folder), "rooms": rooms, "followed": not is_client})
+    faulty = tmp_path / "faulty"
+    (faulty / importing.CLIENT).mkdir(parents=True)
+    (faulty / importing.CLIENT / "module.py").write_text(NEEDS_ONE)
 
-    copied_without(door, tmp_path)
+    *found, of_faulty = breaches(*copies, copies[-1] | {"folder": str(faulty)}, file=tmp_path / "copies.json")
 
-    assert run(tmp_path, "-c", IMPORTS if of_client else IMPORTS + FOLLOWS, folders, " ".join(LEFT_OUT)) == ""
+    assert {door: breach for door, breach in zip(DOORS, found, strict=True) if breach} == {}
+    assert of_faulty.splitlines()[-1] == "ModuleNotFoundError: No module named 'mqbroker_client.contrib'"
 
 
 def test_the_budgets_name_the_doors() -> None:
