@@ -1,7 +1,7 @@
 """Imports all modules of copies of the product: `python importing.py FILE`; each copy in a fork.
 
 The file is a list in JSON: `{"folder": copy, "rooms": […], "followed": true}` names what is imported, and whether
-`follow` runs, too. The failures are printed as a list of texts in the same order; the text of a copy that works is empty.
+`follow` runs, too. The failures are printed as a list of texts in the same order; an empty text: the copy works.
 Copies of the same folders follow each other: installed packages that the first one needs are imported once for all.
 """
 
