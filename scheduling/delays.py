@@ -6,12 +6,10 @@ import msgspec
 from django.conf import settings
 
 from store.db import connections
-from store.db.statements import Statement
+from store.db.health import READ_CLOCK
 from store.errors import DelayIllegal
 from store.messages import Message
 from store.naming import topics
-
-READ_CLOCK = Statement(__file__, "read_clock", one=datetime)
 
 # Tolerance for steps of the clock by NTP: a smaller step must not release a message early.
 CLOCK_STEP_SECONDS = 1

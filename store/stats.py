@@ -18,7 +18,7 @@ from store.rows import EntriesSince, LogOffsetsSince, TopicEntries
 
 LOG_OFFSETS_SINCE = Statement(__file__, "log_offsets_since", LogOffsetsSince)
 ENTRIES_SINCE = Statement(__file__, "entries_since", EntriesSince)
-EVER_STORED = Statement(__file__, "ever_stored", one=int)
+EVER_TAKEN = Statement(__file__, "ever_taken", one=int)
 ENTRIES_BY_TOPIC = Statement(__file__, "entries_by_topic", TopicEntries)
 
 # 1,000 queues with entries of the last hour take some 60 ms.
@@ -81,9 +81,14 @@ def entries(windows: Sequence[int], namespace: str | None = None) -> Visible:
     )
 
 
+def ever_taken(sequence: str) -> int:
+    """The numbers that this cell has ever taken from a sequence, including the gaps of failed writes."""
+    return sync.read(EVER_TAKEN, {"sequence": sequence})[0]
+
+
 def ever_stored() -> int:
     """The number of messages ever stored, including the gaps of failed writes."""
-    return sum(cells.ask(lambda: sync.read(EVER_STORED)[0]).values())
+    return sum(cells.ask(lambda: ever_taken("commit_log_offset")).values())
 
 
 def entries_by_topic(namespace: str | None = None) -> dict[str, int]:

@@ -8,16 +8,13 @@ from django.db import OperationalError
 
 from store import registry
 from store.cells import cells, copies
-from store.db import databases, fields, sync
-from store.db.statements import Statement
+from store.db import databases, fields, pooling, sync
 from store.errors import MessageIllegal, SystemBusy
 from store.models import Topic
 from store.naming import namespaces
 from store.notices import caches
 from transactions import groups, stats
 from transactions.models import ProducerGroup
-
-LIMIT_LOCK_WAIT = Statement(__file__, "limit_lock_wait", one=str)
 
 # Longer than a batch of the group commit usually takes.
 LOCK_TIMEOUT = "3s"
@@ -136,7 +133,7 @@ def _lock(group: ProducerGroup) -> bool:
 
     Raises SystemBusy if the row stays in use.
     """
-    sync.read(LIMIT_LOCK_WAIT, {"lock_timeout": LOCK_TIMEOUT})
+    sync.read(pooling.SET_LOCK_TIMEOUT, {"lock_timeout": LOCK_TIMEOUT})
     try:
         return ProducerGroup.objects.using(databases.here()).select_for_update().filter(id=group.id).exists()
     except OperationalError as problem:

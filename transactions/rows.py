@@ -48,15 +48,6 @@ class ClaimedHalf(NamedTuple):
     claimed_bytes: int
 
 
-class Decided(NamedTuple):
-    """The decisions of some producer groups in a range of operations; `begun` are those begun in the same time, too."""
-
-    commits: int
-    rollbacks: int
-    discarded: int
-    begun: int
-
-
 class DeletedHalf(NamedTuple):
     """A half message that an end has deleted, which is the decision. `delays` is null if no message is delayed."""
 
@@ -228,10 +219,14 @@ class NextCheck(NamedTuple):
 
 
 class OperationCounts(NamedTuple):
-    """The decisions in a range of operations, and how many of the transactions were begun in the same time."""
+    """The decisions in a range of operations.
+
+    `discarded` are messages; `begun` are the decided transactions that were begun in the same time.
+    """
 
     commits: int
     rollbacks: int
+    discarded: int
     begun: int
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
+from store import stats as store_stats
 from store.cells import cells
 from store.db import databases, sync
 from store.db.statements import Statement
@@ -27,7 +28,6 @@ CHECK_OUTCOMES = Statement(__file__, "check_outcomes", OutcomeCount)
 COUNT_BEGUN = Statement(__file__, "count_begun", one=int)
 COUNT_CHECKS = Statement(__file__, "count_checks", one=int)
 COUNT_OPERATIONS = Statement(__file__, "count_operations", OperationCounts)
-COUNT_OPERATIONS_EVER = Statement(__file__, "count_operations_ever", one=int)
 COUNT_HALF_MESSAGES = Statement(__file__, "count_half_messages", HalfMessagesOfTopic)
 COUNT_WAITING = Statement(__file__, "count_waiting", WaitingHalves)
 HALF_TO_END = Statement(__file__, "half_to_end", maybe=list[float])
@@ -104,13 +104,13 @@ def _ended(since: datetime, since_id: int, next_id: int) -> tuple[OperationCount
     parameters = {"since": since, "since_id": since_id, "next_id": next_id}
     operations = next_id - since_id
     if operations <= MAX_COUNTED_OPERATIONS:
-        return sync.read(COUNT_OPERATIONS, parameters)[0], False
+        return sync.read(COUNT_OPERATIONS, {**parameters, "starts": None})[0], False
     return sync.read(SAMPLE_OPERATIONS, {**parameters, "every": -(-operations // SAMPLES)})[0], True
 
 
 def operations_ever() -> int:
     """The number of operations ever recorded, including the gaps of failed writes."""
-    return sync.read(COUNT_OPERATIONS_EVER)[0]
+    return store_stats.ever_taken("operation_id")
 
 
 def checks(seconds: int = 3600) -> dict[str, int]:

@@ -14,9 +14,8 @@ from analytics.files import manifest, parts
 from analytics.files.folder import EXPORT
 from analytics.files.hadoop import Hadoop
 from analytics.files.manifest import Manifest
-from store.db.statements import Statement
+from store.db.locks import TRY_LOCK_NAME
 
-TAKE_TARGET = Statement(__file__, "take_target", one=bool)
 # There while the first export to a folder is under way, and after it was killed: the files beside it are of no other.
 BEGUN = "_begun.json"
 
@@ -111,5 +110,5 @@ def _manifest(place: Hadoop) -> bytes | None:
 
 
 def _take(holder: Connection, place: Hadoop) -> bool:
-    [taken] = connections.read(holder, TAKE_TARGET, {"target": str(place)})
+    [taken] = connections.read(holder, TRY_LOCK_NAME, {"name": f"mqbroker export to {place}"})
     return taken

@@ -29,13 +29,12 @@ from console.actions import kinds
 from console.actions.models import Action
 from console.actions.shapes import Call, Filter, Parameters
 from store.db import connections, sync
-from store.db.statements import Statement
+from store.db.locks import TRY_LOCK_NAME
 from store.errors import MessageIllegal, NoPermission, Refusal
 from store.messages.texts import legible
 
 logger = structlog.stdlib.get_logger(__name__)
 
-TAKE_ACTION = Statement(__file__, "take_action", one=bool)
 
 STEP = 1000
 # Named targets of an action, which are stored in the action's row.
@@ -163,7 +162,7 @@ def step(action_id: uuid.UUID, call: Call) -> bool:
 
 def _step(action_id: uuid.UUID, call: Call) -> bool:
     with transaction.atomic():
-        if not sync.read(TAKE_ACTION, {"action_id": str(action_id)})[0]:
+        if not sync.read(TRY_LOCK_NAME, {"name": str(action_id)})[0]:
             return False
         action = find(action_id)
         if action.state != "running" or _is_stopped(action):

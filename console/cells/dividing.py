@@ -42,7 +42,7 @@ def open_source(move: Move, source: Side) -> None:
     """Ends the fence of the source, which the moved topics have left; ends sessions that began behind the fence, since
     they stay read-only. May be repeated."""
     with source.transaction():
-        lifted = source.ask(fences.LIFT_FENCE)
+        lifted = source.ask(fences.LIFT_FENCE, by_its_run=True)
         if lifted:
             purging.of_fence(source, move.topic_ids)
             source.ask(PLACE_TOPICS, cell_id=move.target_id, topics=move.topic_ids)
@@ -61,7 +61,7 @@ def take_back(move: Move, source: Side) -> None:
     """Ends the fence of the source, which keeps its topics. May be repeated."""
     with source.transaction():
         facts = source.look()
-        source.ask(fences.LIFT_FENCE)
+        source.ask(fences.LIFT_FENCE, by_its_run=True)
         if not move.is_whole and {*facts.departed} & {*move.topic_ids}:
             gone = sorted({*facts.departed} - {*move.topic_ids})
             source.depart(gone, plans.queues_of(source, gone))

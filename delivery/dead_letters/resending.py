@@ -13,8 +13,7 @@ from store.commit.batch import Batch
 from store.commit.operation import Operation
 from store.db.statements import Statement
 from store.errors import MessageNotFound, Refusal, TopicNotExist
-from store.naming import topic_names
-from store.naming.topics import TopicFacts
+from store.naming.topics import FIND_TOPICS, TopicFacts
 from store.process import runtime
 from store.reading import progress
 
@@ -96,7 +95,7 @@ async def _send_all(
     """Sends the letters; returns a Letter or a Refusal for each. The letter of a deleted topic stays a dead letter."""
     origins = {letter.topic_id for letter in letters}
     if wanted.to_topic is None:
-        origins = {row.id for row in await batch.read(topic_names.FIND_TOPICS, {"ids": list(origins)})}
+        origins = {row.id for row in await batch.read(FIND_TOPICS, {"names": [], "ids": list(origins)})}
     return {
         letter.message_id: await _send(batch, wanted, letter) if letter.topic_id in origins else _orphaned(letter)
         for letter in letters

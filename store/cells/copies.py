@@ -21,7 +21,7 @@ from django.db.models import Model, Q, UniqueConstraint
 
 from store.cells import cells
 from store.cells.cells import LIST_CELLS
-from store.db import connections, databases, patience, sealing, sync
+from store.db import connections, databases, locks, patience, sealing, sync
 from store.db.statements import NoRow, Statement
 from store.errors import CellAway
 from store.process import runtime
@@ -31,8 +31,6 @@ from store.rows import CellFacts
 Row = TypeVar("Row")
 
 
-SHARE_COPIES = Statement(__file__, "share_copies")
-HOLD_COPIES = Statement(__file__, "hold_copies")
 COPIES_LOCK = 0x6D71_6370_7900
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -62,7 +60,7 @@ def change() -> Iterator[None]:
 def in_others(work: Callable[[], object]) -> None:
     """Calls `work` in each other cell, in a transaction that ends after the `change`. Raises CellAway."""
     # Taken before any lock in a cell, as a repair does.
-    _read_control(SHARE_COPIES, {"key": COPIES_LOCK})
+    _read_control(locks.SHARE_LOCK, {"key": COPIES_LOCK})
     for cell in others():
         _hold(cell)
         with runtime.in_cell(cell.id):
@@ -97,7 +95,7 @@ def write(model: type[Model], keys: Collection[Any], besides: Collection[str] = 
     existing row of a cell keeps the fields that each cell writes itself, except those in `besides`. Raises CellAway;
     then the caller rolls the transaction back.
     """
-    _read_control(SHARE_COPIES, {"key": COPIES_LOCK})
+    _read_control(locks.SHARE_LOCK, {"key": COPIES_LOCK})
     theirs = others()
     if not theirs:
         return
@@ -167,7 +165,7 @@ def alias(cell: CellFacts) -> str:
 
 def hold() -> None:
     """Waits for other changes of the configuration, and keeps new ones waiting until the transaction ends."""
-    _read_control(HOLD_COPIES, {"key": COPIES_LOCK})
+    _read_control(locks.TAKE_LOCKS, {"keys": [COPIES_LOCK]})
 
 
 def configured(model: type[Model]) -> list[str]:

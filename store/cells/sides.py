@@ -15,6 +15,7 @@ from psycopg.sql import SQL, Composed
 
 from store.db import fences
 from store.db.conninfo import conninfo
+from store.db.health import READ_CLOCK
 from store.db.patience import PatientConnection
 from store.db.statements import Statement
 from store.errors import CellAway
@@ -26,7 +27,6 @@ Row = TypeVar("Row")
 TAKE_CELL_ID = Statement(__file__, "take_cell_id", one=int)
 LOOK_AT_SIDE = Statement(__file__, "look_at_side", SideFacts)
 READ_POSITION = Statement(__file__, "read_position", one=str)
-READ_CLOCK = Statement(__file__, "read_clock", one=datetime)
 READ_REPLAY = Statement(__file__, "read_replay", Replay)
 PROMOTE = Statement(__file__, "promote", one=bool)
 SKIP_NUMBERS = Statement(__file__, "skip_numbers", one=int)

@@ -25,7 +25,6 @@ IDENTIFY_CELL = Statement(__file__, "identify_cell", CellIdentity)
 FENCE_CELL = Statement(__file__, "fence_cell", Fenced)
 HOLD_FENCE = Statement(__file__, "hold_fence", one=int)
 LIFT_FENCE = Statement(__file__, "lift_fence", one=int)
-LIFT_OLD_FENCE = Statement(__file__, "lift_old_fence", one=int)
 SET_DEPARTED = Statement(__file__, "set_departed")
 OUST_SESSIONS = Statement(__file__, "oust_sessions", Ousted)
 OUST_MOVERS = Statement(__file__, "oust_movers", Ousted)
@@ -78,7 +77,7 @@ async def _end(session: PatientAsyncConnection, cell: Runtime) -> int | None:
     """
     await session.execute(WRITES)
     async with session.transaction():
-        lifted = await (await session.execute(LIFT_OLD_FENCE.text.encode())).fetchone()
+        lifted = await (await session.execute(LIFT_FENCE.text.encode(), {"by_its_run": False})).fetchone()
         if lifted is not None:
             await session.execute(reopen(session.info.dbname))
             logger.warning("a fence was ended whose time was over", cell=cell.name)

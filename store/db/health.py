@@ -1,6 +1,7 @@
 """The health of the database: pinned snapshots, connections, dead rows of hot tables, size of segments on disk."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from store.db import sync
 from store.db.statements import Statement
@@ -16,6 +17,7 @@ COUNT_CONNECTIONS = Statement(__file__, "count_connections", Connections)
 HOT_TABLES_STATS = Statement(__file__, "hot_tables", HotTable)
 SEGMENT_SIZES = Statement(__file__, "segment_sizes", SegmentSize)
 READ_FOLLOWERS = Statement(__file__, "read_followers", Followers)
+READ_CLOCK = Statement(__file__, "read_clock", one=datetime)
 
 
 def snapshots() -> Sequence[Snapshot]:

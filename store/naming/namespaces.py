@@ -13,8 +13,9 @@ from typing import TypeVar
 
 from django.db.models import Q
 
+from store import models
 from store.cells import cells
-from store.db import connections, sync
+from store.db import connections, databases, sync
 from store.db.statements import Statement
 from store.db.ttl_cache import CONFIGURATION_SECONDS, TtlCache
 from store.errors import NoPermission, RateLimited
@@ -120,7 +121,6 @@ class Namespace:
 FIND_NAMESPACE = Statement(__file__, "find_namespace", NamespaceRow)
 COUNT_TOPICS = Statement(__file__, "count_topics_within", one=int)
 ADD_REFUSALS = Statement(__file__, "add_refusals_of_namespaces")
-LOCK_NAMESPACE = Statement(__file__, "lock_namespace", NamespaceRow)
 
 
 @dataclass
@@ -155,22 +155,28 @@ async def require_room(name: str) -> None:
     """
     row = await of_name(name)
     if row is not None and row.max_topics is not None:
-        _require(row, await connections.read_control(COUNT_TOPICS, {"start": row.name + SEPARATOR}))
+        counted = await connections.read_control(COUNT_TOPICS, {"start": row.name + SEPARATOR})
+        _require(row.name, row.max_topics, counted)
 
 
 def hold_room(name: str) -> None:
-    """As `require_room`, but exact, in the transaction of the control that creates the topic."""
-    rows = sync.read(LOCK_NAMESPACE, {"name": part_of(name)}) if part_of(name) else ()
-    if rows and rows[0].max_topics is not None:
-        _require(rows[0], sync.read(COUNT_TOPICS, {"start": rows[0].name + SEPARATOR}))
+    """As `require_room`, but exact, in the transaction of the control that creates the topic.
+
+    The row of the namespace is locked, so of two transactions that create a topic the second counts the topic of the
+    first.
+    """
+    named = models.Namespace.objects.using(databases.here()).select_for_update().filter(name=part_of(name))
+    row = named.first() if part_of(name) else None
+    if row is not None and row.max_topics is not None:
+        _require(row.name, row.max_topics, sync.read(COUNT_TOPICS, {"start": row.name + SEPARATOR}))
 
 
-def _require(row: NamespaceRow, counted: Sequence[int]) -> None:
-    topics = counted[0]
-    if row.max_topics is not None and topics >= row.max_topics:
+def _require(name: str, max_topics: int, counted: Sequence[int]) -> None:
+    [topics] = counted
+    if topics >= max_topics:
         raise RateLimited(
-            f"The namespace {row.name} has {topics} topics, its limit: take one away, or have its max_topics raised at "
-            f"/v1/namespaces/{row.name}."
+            f"The namespace {name} has {topics} topics, its limit: take one away, or have its max_topics raised at "
+            f"/v1/namespaces/{name}."
         )
 
 

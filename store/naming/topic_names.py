@@ -1,11 +1,8 @@
 """The names of topics by their ids. Each process caches the names that it has looked up."""
 
 from store.db import connections
-from store.db.statements import Statement
-from store.naming.topics import TopicFacts
+from store.naming.topics import FIND_TOPICS
 from store.process import runtime
-
-FIND_TOPICS = Statement(__file__, "find_topics", TopicFacts)
 
 
 class TopicNames(dict[int, str]):
@@ -17,7 +14,7 @@ async def of_ids(ids: set[int]) -> dict[int, str]:
     known = runtime.control(TopicNames)
     missing = ids.difference(known)
     if missing:
-        for row in await connections.read_control(FIND_TOPICS, {"ids": list(missing)}):
+        for row in await connections.read_control(FIND_TOPICS, {"names": [], "ids": list(missing)}):
             known[row.id] = row.name
     return {id_: known.get(id_) or deleted(id_) for id_ in ids}
 

@@ -17,7 +17,7 @@ from store.naming.permissions import require_readable as require_readable
 from store.naming.permissions import require_writable
 from store.process import runtime
 
-FIND_TOPIC = Statement(__file__, "find_topic", TopicFacts)
+FIND_TOPICS = Statement(__file__, "find_topics", TopicFacts)
 CREATE_TOPIC = Statement(__file__, "create_topic")
 
 RETRY_PREFIX = names.RETRY_PREFIX
@@ -197,7 +197,7 @@ def forget(name: str) -> None:
 
 async def _find(name: str) -> TopicFacts | None:
     async def look_up() -> TopicFacts | None:
-        rows = await connections.read_control(FIND_TOPIC, {"name": name})
+        rows = await connections.read_control(FIND_TOPICS, {"names": [name], "ids": []})
         if rows and not runtime.serves(rows[0].cell_id):
             # The cell was added after this process last read the list of cells.
             await cells.learn()

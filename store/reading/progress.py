@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 
 from store.commit.batch import Batch
 from store.db import connections, sync
+from store.db.locks import TAKE_LOCKS
 from store.db.statements import Statement
 from store.queues import Queue
 from store.rows import Head, Lag, PositionRow, TriedLock
-from store.segments import log
 
 DELETE_PROGRESS = Statement(__file__, "delete_progress", one=int)
 FIND_LAGS = Statement(__file__, "find_lags", Lag)
@@ -53,7 +53,7 @@ async def lock(batch: Batch, reader_id: int, queues: Iterable[Queue]) -> None:
 
 async def take(batch: Batch, keys: Iterable[int]) -> None:
     """Takes locks by their keys in the middle of a transaction."""
-    await batch.read(log.TAKE_LOCKS, {"keys": sorted(keys)})
+    await batch.read(TAKE_LOCKS, {"keys": sorted(keys)})
 
 
 async def try_lock(batch: Batch, reader_id: int, queues: Sequence[Queue]) -> list[Queue]:

@@ -13,7 +13,7 @@ from store.errors import MessageIllegal
 from store.messages import Time, counted
 from store.messages.properties import KEY_RULE, is_key
 from store.naming import topics
-from store.naming.topics import FIND_TOPIC, TopicFacts
+from store.naming.topics import FIND_TOPICS, TopicFacts
 from store.process.answer_budget import Hold
 from store.reading import lookup
 from store.reading.lookup import Found
@@ -60,7 +60,7 @@ async def topic_of(name: str) -> TopicFacts:
     Raises TopicIllegal or TopicNotExist.
     """
     topics.validate_name(name)
-    if not (rows := await connections.read_control(FIND_TOPIC, {"name": name})):
+    if not (rows := await connections.read_control(FIND_TOPICS, {"names": [name], "ids": []})):
         raise topics.absent(name)
     return rows[0]
 

@@ -20,9 +20,7 @@ from store.segments import exports, log, partitions, retention
 logger = structlog.stdlib.get_logger(__name__)
 
 ADD_SEGMENT = Statement(__file__, "add_segment")
-CLOSE_SEGMENT = Statement(__file__, "close_segment")
 LOOK_AT_SEGMENTS = Statement(__file__, "look_at_segments", OpenSegmentState)
-START_SEGMENT = Statement(__file__, "start_segment")
 TAKE_MAINTENANCE = Statement(__file__, "take_maintenance", Maintenance)
 
 # Only the session that holds this advisory lock maintains the segments.
@@ -125,8 +123,8 @@ async def roll(connection: Connection, max_hours: float, max_messages: int) -> i
                 return None
             if not await _has_partitions(connection, ready_id):
                 return None
-            await connections.execute(connection, CLOSE_SEGMENT, {"segment_id": seen.id})
-            await connections.execute(connection, START_SEGMENT, {"segment_id": ready_id})
+            await log.turn(connection, seen.id, "open", "closed")
+            await log.turn(connection, ready_id, "ready", "open")
     logger.info("a segment is closed", segment=seen.id, messages=seen.messages, next_segment=ready_id)
     return ready_id
 

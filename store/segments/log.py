@@ -7,6 +7,7 @@ from datetime import datetime
 from store import messages
 from store.db import connections
 from store.db.connections import Connection
+from store.db.locks import SHARE_LOCK, TAKE_LOCKS
 from store.db.statements import Statement
 from store.messages import MessageRow, Record
 from store.rows import Appended, HeldLog, OpenSegment
@@ -19,11 +20,10 @@ APPEND_MESSAGES = Statement(__file__, "append_messages", Appended)
 APPEND_NUMBERED = Statement(__file__, "append_numbered")
 APPEND_NUMBERED_OF_ONE = Statement(__file__, "append_numbered_of_one")
 HOLD_LOG = Statement(__file__, "hold_log", HeldLog)
-JOIN_WRITERS = Statement(__file__, "join_writers")
 OPEN_SEGMENT = Statement(__file__, "open_segment", OpenSegment)
 READ_HANDED = Statement(__file__, "read_handed", MessageRow)
 READ_MESSAGES = Statement(__file__, "read_messages", MessageRow)
-TAKE_LOCKS = Statement(__file__, "take_locks")
+TURN_SEGMENT = Statement(__file__, "turn_segment")
 
 # Writers of the log share this advisory lock. While a session holds it alone, no append is under way.
 APPENDERS_LOCK = 0x6D71_6C6F_6700
@@ -42,7 +42,7 @@ EXCLUSIVE = {"lock_timeout": "500 ms", "key": APPENDERS_LOCK}
 # holds the log for half a second at most.
 JOIN = (
     "BEGIN; SET LOCAL idle_in_transaction_session_timeout = %(silence_ms)s; SET LOCAL lock_timeout = '1s'; "
-    f"{JOIN_WRITERS.text}; SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"
+    f"{SHARE_LOCK.text}; SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"
 )
 
 
@@ -89,3 +89,9 @@ async def exclusive(connection: Connection) -> AsyncIterator[None]:
     async with connection.transaction():
         await connections.execute(connection, HOLD_LOG, EXCLUSIVE)
         yield
+
+
+async def turn(connection: Connection, segment_id: int, before: str, state: str) -> None:
+    """Turns a segment from the state `before` to the next `state`; nothing if the segment has another state."""
+    turned = {"segment_id": segment_id, "before": before, "state": state}
+    await connections.execute(connection, TURN_SEGMENT, turned)

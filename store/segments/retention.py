@@ -23,7 +23,6 @@ CARRY_POSITIONS = Statement(__file__, "carry_positions")
 FIND_EXPIRING_SEGMENTS = Statement(__file__, "find_expiring_segments", ExpiringSegment)
 FIND_LEAVING_SEGMENT = Statement(__file__, "find_leaving_segment", maybe=int)
 FIND_UNRELEASED = Statement(__file__, "find_unreleased", one=int)
-MARK_DROPPED = Statement(__file__, "mark_dropped")
 RAISE_FLOORS = Statement(__file__, "raise_floors")
 
 LOG = "commit_log"
@@ -107,6 +106,6 @@ async def _drop_log(connection: Connection, segment_id: int) -> bool:
     for partition in await partitions.of_segment(connection, segment_id):
         if partition.state != "missing":
             await partitions.drop(connection, partition)
-    await connections.execute(connection, MARK_DROPPED, {"segment_id": segment_id})
+    await log.turn(connection, segment_id, "closed", "dropped")
     logger.info("a segment is dropped", segment=segment_id)
     return True

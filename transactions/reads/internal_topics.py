@@ -53,10 +53,9 @@ class View(NamedTuple):
 HALF_TOPIC_AHEAD = Statement(__file__, "half_topic_ahead", HalfFound)
 HALF_TOPIC_BACK = Statement(__file__, "half_topic_back", HalfFound)
 HALF_TOPIC_BY_KEY = Statement(__file__, "half_topic_by_key", HalfFound)
-HALF_TOPIC_BOUNDS = Statement(__file__, "half_topic_bounds", Bounds)
+INTERNAL_TOPIC_BOUNDS = Statement(__file__, "internal_topic_bounds", Bounds)
 OP_TOPIC_AHEAD = Statement(__file__, "op_topic_ahead", EndFound)
 OP_TOPIC_BACK = Statement(__file__, "op_topic_back", EndFound)
-OP_TOPIC_BOUNDS = Statement(__file__, "op_topic_bounds", Bounds)
 
 
 def cell_of(name: str, named: str | None) -> int:
@@ -66,7 +65,7 @@ def cell_of(name: str, named: str | None) -> int:
 
 async def bounds(name: str) -> Bounds:
     """The bounds of a view's queue, in the cell that the work has entered."""
-    [found] = await connections.read(HALF_TOPIC_BOUNDS if name == HALF else OP_TOPIC_BOUNDS, {})
+    [found] = await connections.read(INTERNAL_TOPIC_BOUNDS, {"of_halves": name == HALF})
     return found
 
 

@@ -5,10 +5,15 @@ from datetime import datetime
 from typing import NamedTuple
 
 from store.db import sync
-from store.db.statements import Statement
 from store.naming import namespaces
-from transactions.rows import Decided
-from transactions.stats import COUNT_BEGUN, LONG_AGO, MAX_COUNTED, MAX_COUNTED_OPERATIONS, OPERATIONS_SINCE
+from transactions.stats import (
+    COUNT_BEGUN,
+    COUNT_OPERATIONS,
+    LONG_AGO,
+    MAX_COUNTED,
+    MAX_COUNTED_OPERATIONS,
+    OPERATIONS_SINCE,
+)
 
 
 class Decisions(NamedTuple):
@@ -18,9 +23,6 @@ class Decisions(NamedTuple):
     commits: int
     rollbacks: int
     discarded: int
-
-
-COUNT_OPERATIONS_WITHIN = Statement(__file__, "count_operations_within", Decided)
 
 
 def decisions(namespace: str, windows: Sequence[int]) -> list[Decisions | None]:
@@ -40,6 +42,6 @@ def _decisions(starts: Sequence[str], since: datetime, since_id: int, next_id: i
     if next_id - since_id > MAX_COUNTED_OPERATIONS:
         return None
     of_range = {"starts": starts, "since": since, "since_id": since_id, "next_id": next_id}
-    [ended] = sync.read(COUNT_OPERATIONS_WITHIN, of_range)
+    [ended] = sync.read(COUNT_OPERATIONS, of_range)
     [begun] = sync.read(COUNT_BEGUN, {"starts": starts, "since": since, "max_count": MAX_COUNTED})
     return Decisions(ended.begun + begun, ended.commits, ended.rollbacks, ended.discarded)

@@ -1,8 +1,20 @@
--- Count the decisions in a short range of operations, and the decisions whose transaction was begun in the same time.
--- Row: The decisions in a range of operations, and how many of the transactions were begun in the same time.
+-- Count the decisions in a short range of operations: the commits, the rollbacks, the messages of discarded
+-- transactions, and the decided transactions that were begun in the same time. Of all producer groups, deleted ones
+-- among them, or of those whose names begin with one of `starts`. No WHERE names the decision: PostgreSQL would then
+-- walk the index of all decisions.
+-- Row: The decisions in a range of operations. `discarded` are messages; `begun` are the decided transactions that were
+--    begun in the same time.
 SELECT
     count(*) FILTER (WHERE o.decision = 'COMMIT') AS commits,
     count(*) FILTER (WHERE o.decision = 'ROLLBACK') AS rollbacks,
+    coalesce(
+        sum(coalesce(cardinality(o.topic_ids), 1)) FILTER (WHERE o.decision = 'DISCARD'), 0
+    )::bigint AS discarded,
     count(*) FILTER (WHERE o.decision IN ('COMMIT', 'ROLLBACK') AND o.stored_at >= %(since)s) AS begun
 FROM operation AS o
-WHERE o.operation_id >= %(since_id)s AND o.operation_id < %(next_id)s
+WHERE
+    o.operation_id >= %(since_id)s AND o.operation_id < %(next_id)s
+    AND (
+        %(starts)s::text [] IS NULL
+        OR o.producer_group_id IN (SELECT g.id FROM producer_group AS g WHERE g.name ^@ any(%(starts)s::text []))
+    )

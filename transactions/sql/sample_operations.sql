@@ -3,6 +3,7 @@
 SELECT
     count(*) FILTER (WHERE probe.decision = 'COMMIT') * %(every)s AS commits,
     count(*) FILTER (WHERE probe.decision = 'ROLLBACK') * %(every)s AS rollbacks,
+    (coalesce(sum(probe.messages) FILTER (WHERE probe.decision = 'DISCARD'), 0) * %(every)s)::bigint AS discarded,
     count(*) FILTER (WHERE probe.decision IN ('COMMIT', 'ROLLBACK') AND probe.stored_at >= %(since)s)
     * %(every)s AS begun
 FROM (
@@ -10,7 +11,7 @@ FROM (
     FROM generate_series(%(since_id)s::bigint, %(next_id)s::bigint - 1, %(every)s::bigint) AS stretch (begins)
 ) AS sampled
 CROSS JOIN LATERAL (
-    SELECT o.decision, o.stored_at
+    SELECT o.decision, o.stored_at, coalesce(cardinality(o.topic_ids), 1) AS messages
     FROM operation AS o
     WHERE o.operation_id >= sampled.operation_id
     ORDER BY o.operation_id

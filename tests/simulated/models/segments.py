@@ -2,8 +2,8 @@
 
 The steps, and what they stand for:
 - roll: `store.segments.lifecycle.roll`, `store.segments.log.exclusive`, `store/sql/hold_log.sql`,
-  `store/sql/close_segment.sql`, `store/sql/start_segment.sql`
-- a batch joins the log: `store.segments.log.join`, `store/sql/join_writers.sql`, `store/sql/open_segment.sql`
+  `store/sql/turn_segment.sql`
+- a batch joins the log: `store.segments.log.join`, `store/sql/share_lock.sql`, `store/sql/open_segment.sql`
 - publish: `scheduling.publish.publish_all`, `store.commit.reappend.near`, `store/sql/append_again.sql`,
   `store/sql/find_again.sql`; what is taken for it: `scheduling/sql/take_timers.sql`, `scheduling.release._level`
 - reappend: `scheduling.reappend.TimerReappend._move`, `scheduling/sql/lock_old_timers.sql`,

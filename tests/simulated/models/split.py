@@ -3,7 +3,7 @@
 The steps, and what they stand for:
 - fence: `console.cells.moving.Run._fence`, `store/sql/fence_cell.sql`, `store.db.fences.close`
 - the sessions of before are ended: `store.cells.sides.Side.oust`, `store/sql/oust_sessions.sql`
-- a fence whose time is over is ended: `store.db.fences.heed`, `store/sql/lift_old_fence.sql`
+- a fence whose time is over is ended: `store.db.fences.heed`, `store/sql/lift_fence.sql`
 - replay, hold, depart: `console.cells.moving.Run._replay`, `store/sql/hold_fence.sql`, `store.cells.sides.Side.depart`
 - promote, divide, open: `console.cells.moving.Run._promote`, `console.cells.moving.Run._divide`,
   `console.cells.moving.Run._open`,

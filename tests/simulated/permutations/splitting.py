@@ -79,7 +79,7 @@ class Splitting(Scenario):
         self._copied = await (await connection.execute(LOOK.encode(), {"id": self.id})).fetchone()
         assert await connections.execute(connection, fences.HOLD_FENCE, {"epoch": fence.epoch})
         async with connection.transaction():
-            await connections.execute(connection, fences.LIFT_FENCE)
+            await connections.execute(connection, fences.LIFT_FENCE, {"by_its_run": True})
             await connections.execute(connection, PURGE_HALVES, {"topics": [self._topic]})
             await connection.execute(fences.reopen(database))
         return "moved"

@@ -1,2 +1,0 @@
--- The database's time. One row, of no table.
-SELECT clock_timestamp() AS now

@@ -1,5 +1,0 @@
--- Find a topic by its name, with the version of the map from topics to cells, from the same snapshot.
-SELECT t.id, t.name, t.queues, t.permission, t.cell_id, m.version, t.sends_from
-FROM topic AS t
-CROSS JOIN cell_map AS m
-WHERE t.name = %(name)s
