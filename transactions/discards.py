@@ -21,7 +21,7 @@ from store.segments import retention
 from transactions import results, schedule
 from transactions.errors import TransactionDiscarded, TransactionEnded, TransactionNotFound
 from transactions.operations.end import End
-from transactions.operations.judging import INSERT_OPERATIONS, operation
+from transactions.operations.judging import INSERT_OPERATIONS, kept, operation
 from transactions.operations.located import OfTransaction
 from transactions.reads import history, states
 from transactions.reads.states import FIND_TRANSACTIONS
@@ -83,8 +83,7 @@ class Discard(Operation[int]):
             halves = await batch.read(DISCARD_HALVES, parameters)
             for half in halves:
                 remark = f"{one.reason}; {half.last_failure}" if half.last_failure else one.reason
-                end = End(half.transaction_id, "DISCARD", "limit", remark=remark)
-                batch.insert(INSERT_OPERATIONS, operation(end, half, None))
+                batch.insert(INSERT_OPERATIONS, operation(half, "DISCARD", "limit", kept(remark)))
                 for publication in _publications(half, topic.id):
                     await publish(batch, publication)
             one.result = len(halves)
@@ -138,8 +137,7 @@ class Resume(OfTransaction[Awaited]):
                 one.refusal = await _refusal(batch, transaction_id)
                 continue
             [half] = halves
-            end = End(transaction_id, "RESUME", "operator", remark=reason)
-            batch.insert(INSERT_OPERATIONS, operation(end, half, None))
+            batch.insert(INSERT_OPERATIONS, operation(half, "RESUME", "operator", kept(reason)))
             one.before = {"state": "DISCARDED"}
             one.result = results.awaited(transaction_id, half.check_times, half.next_check_at)
 

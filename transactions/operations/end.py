@@ -16,7 +16,6 @@ from store.db.pipeline import Call, Results
 from store.db.statements import Statement
 from store.errors import Refusal
 from store.messages.ids import of_int
-from store.messages.texts import legible
 from store.naming import topics
 from store.notices import notifier
 from store.process import runtime
@@ -33,7 +32,6 @@ from transactions.rows import DeletedHalf
 END_HALVES = Statement(__file__, "end_halves", DeletedHalf)
 INSERT_CHECK_ATTEMPTS = Statement(__file__, "insert_check_attempts")
 
-MAX_REMARK = 1000
 NAMED_TOPIC = "That of one of its messages. Over several cells, its cell alone is asked for the transaction then."
 UNKNOWN_GROUP = -1  # no group has this id, so an end with this id finds no half message
 
@@ -88,14 +86,15 @@ class End(OfTransaction[Ended]):
         self.decision = decision
         self.decided_by = decided_by
         self.log_offset = log_offset
-        self.remark = None if remark is None else legible(remark)[:MAX_REMARK]
+        self.remark = None if remark is None else judging.kept(remark)
         # Which transactions this end may decide: True only discarded ones, False only pending ones, None both.
         self.discarded = discarded
         # The check whose answer is this decision, as parameters of INSERT_CHECK_ATTEMPTS.
         self.attempt = attempt
         # Whether it is a decision about a pending transaction, as almost all are.
         self.is_plain = decision in STATE_AFTER and discarded is False and attempt is None
-        self.queue = runtime.control(HalfQueues).take(self.key)
+        # The queue of its half message, set by `ready` if this process has begun the transaction.
+        self.queue: tuple[int, int] | None = None
         self.group_id: int | None = None
         self.group_name: str | None = None
         self.caller: Caller | None = None
@@ -112,6 +111,7 @@ class End(OfTransaction[Ended]):
 
     def ready(self) -> bool:
         """Whether this process knows the group and that the caller may end its transactions."""
+        self.queue = runtime.control(HalfQueues).take(self.key)
         if not runtime.placement.choose(self):
             return False
         if self.group_name is None:
@@ -221,7 +221,7 @@ class End(OfTransaction[Ended]):
         yield
         for one, half in ended.items():
             offsets = [publication.queue_offset for publication in published[one]] or None
-            batch.insert(INSERT_OPERATIONS, judging.operation(one, half, offsets))
+            batch.insert(INSERT_OPERATIONS, judging.of_end(one, half, offsets))
             one.result = judging.standing(STATE_AFTER[one.decision], half, offsets)
             for message, publication in zip(one.result.messages, published[one], strict=False):
                 if publication.deliver_at is not None:

@@ -13,6 +13,7 @@ from store.commit.batch import Batch, Overtaken
 from store.db.arrays import literal
 from store.db.statements import Statement
 from store.errors import Refusal
+from store.messages.texts import legible
 from transactions import State
 from transactions.errors import CommitLogOffsetWrong, ProducerGroupWrong, TransactionEnded
 from transactions.reads import states
@@ -23,6 +24,7 @@ from transactions.rows import DeletedHalf, DiscardedHalf, ResumedHalf, Transacti
 INSERT_OPERATIONS = Statement(__file__, "insert_operations")
 
 STATE_AFTER: dict[str, State] = {"COMMIT": "COMMITTED", "ROLLBACK": "ROLLED_BACK"}
+MAX_REMARK = 1000
 ON_THE_WAY = "If its half message is still on the way, repeat the end after its answer."
 
 
@@ -39,6 +41,11 @@ class Decision(Protocol):
     remark: str | None
     result: Ended | None
     refusal: Refusal | None
+
+
+def kept(remark: str | None) -> str | None:
+    """A remark as it is stored: legible, and at most MAX_REMARK characters long."""
+    return None if remark is None else legible(remark)[:MAX_REMARK]
 
 
 async def answer(batch: Batch, left: Sequence[Decision]) -> None:
@@ -58,7 +65,7 @@ async def answer(batch: Batch, left: Sequence[Decision]) -> None:
             continue
         one.result = outcome
         if transaction is not None and one.decision == "UNKNOWN":
-            batch.insert(INSERT_OPERATIONS, operation(one, transaction, None))
+            batch.insert(INSERT_OPERATIONS, of_end(one, transaction))
     await _add_standings(batch, [one.result for one in left if one.result is not None])
 
 
@@ -110,17 +117,21 @@ def publications(half: DeletedHalf) -> list[Publication]:
 
 
 def operation(
-    end: Decision,
     transaction: TransactionRow | DeletedHalf | DiscardedHalf | ResumedHalf,
-    queue_offsets: list[int | None] | None,
+    decision: str,
+    decided_by: str,
+    remark: str | None,
+    *,
+    counts: bool = False,
+    queue_offsets: list[int | None] | None = None,
 ) -> dict[str, object]:
-    """The row of an operation, as parameters of INSERT_OPERATIONS."""
+    """The row of an operation, as parameters of INSERT_OPERATIONS. `counts`: a check has decided it, which counts."""
     return {
-        "transaction_id": end.transaction_id,
+        "transaction_id": transaction.transaction_id,
         "producer_group_id": transaction.producer_group_id,
-        "decision": end.decision,
-        "decided_by": end.decided_by,
-        "check_times": transaction.check_times + (end.attempt is not None),
+        "decision": decision,
+        "decided_by": decided_by,
+        "check_times": transaction.check_times + counts,
         "stored_at": transaction.stored_at,
         "log_segment": transaction.log_segment,
         "log_offsets": literal(transaction.log_offsets),
@@ -128,8 +139,16 @@ def operation(
         "topic_ids": literal(transaction.topic_ids),
         "queue_ids": literal(transaction.queue_ids),
         "queue_offsets": None if queue_offsets is None else literal(queue_offsets),
-        "remark": end.remark,
+        "remark": remark,
     }
+
+
+def of_end(
+    end: Decision, transaction: TransactionRow | DeletedHalf, queue_offsets: list[int | None] | None = None
+) -> dict[str, object]:
+    """As `operation`, for an end."""
+    counts = end.attempt is not None
+    return operation(transaction, end.decision, end.decided_by, end.remark, counts=counts, queue_offsets=queue_offsets)
 
 
 async def _add_standings(batch: Batch, answers: list[Ended]) -> None:
