@@ -10,12 +10,11 @@ from mqbroker_client.core import limits
 from mqbroker_client.core.calls import producer as calls
 from mqbroker_client.core.errors import SystemBusy
 from mqbroker_client.core.ids import uuid7
-from mqbroker_client.core.reserved import FIELD_INSTEAD, RESERVED_PROPERTIES, SYSTEM_PREFIXES, SYSTEM_TOPICS
+from mqbroker_client.core.rules import RESERVED_PROPERTIES, SYSTEM_PREFIXES, SYSTEM_TOPICS
 
-from store.messages import properties
-from store.naming import topics
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
+from tools.generate import client_rules
 
 GROUP = "limits"
 # Few letters, and each that a rule names alone beside a whole one.
@@ -110,10 +109,10 @@ def test_both_refuse_fields_of_another_type(broker: RunningBroker) -> None:
         assert by_client(one)[:2] == by_broker(broker, one)[:2] == (422, "message_illegal"), fields
 
 
-def test_both_keep_the_same_names_for_the_broker() -> None:
-    assert (RESERVED_PROPERTIES, FIELD_INSTEAD) == (properties.RESERVED_PROPERTIES, properties.FIELDS)
-    assert SYSTEM_TOPICS == topics.SYSTEM
-    assert SYSTEM_PREFIXES == (topics.RETRY_PREFIX, topics.DEAD_LETTER_PREFIX)
+def test_the_numbers_and_names_of_the_client_are_those_of_the_broker() -> None:
+    assert client_rules.PLACE.read_text(encoding="utf-8") == client_rules.text(), (
+        "run python -m tools.generate.client_rules"
+    )
 
 
 def by_client(given_messages: list[Message], group: str = GROUP) -> tuple[Any, ...]:

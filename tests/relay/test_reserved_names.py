@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from mqbroker_client import Message
 from mqbroker_client.contrib.relay.reserved import FIELDS, PREFIX, TABLES
-from mqbroker_client.core.reserved import RESERVED_PROPERTIES
+from mqbroker_client.core.rules import RESERVED_PROPERTIES
 from nats.js.api import Header
 
 from tests.broker.polling import eventually

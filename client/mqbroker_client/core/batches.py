@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from mqbroker_client.core.errors import BrokerError
-from mqbroker_client.core.limits import BATCH_MESSAGES, DEFAULTS
+from mqbroker_client.core.limits import DEFAULTS
 from mqbroker_client.core.messages import Message
 from mqbroker_client.core.results import Sent
+from mqbroker_client.core.rules import BATCH_MESSAGES
 
 
 class SentList(list[Sent]):

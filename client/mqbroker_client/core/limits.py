@@ -1,6 +1,7 @@
 """What the broker refuses whatever it holds: its rules of a message and of a transaction, before a message is kept.
 
-They are the rules of the broker's `store/messages/fields.py`, in its order and its words.
+They are the rules of the broker's `store/messages/fields.py`, in its order and its words, with the numbers and names of
+the generated `rules`.
 `tests/client/test_limits_before_keeping.py` sends generated transactions to a broker and compares its answers with
 what is raised here.
 """
@@ -10,22 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from mqbroker_client.core import errors
+from mqbroker_client.core import errors, rules
 from mqbroker_client.core.messages import Message
-from mqbroker_client.core.reserved import FIELD_INSTEAD, IMMUNITY, RESERVED_PROPERTIES, SYSTEM_PREFIXES, SYSTEM_TOPICS
-
-#: Messages of one transaction.
-TRANSACTION_MESSAGES = 128
-#: Messages of one batch.
-BATCH_MESSAGES = 1_000
-#: Characters of the name of a topic or a group, and of a sharding key.
-NAME_CHARACTERS = 127
-SHARDING_KEY_CHARACTERS = 64
-BORN_HOST_CHARACTERS = 255
-RECONSUME_TIMES = 1_000
-#: Of one message: its properties, and the bytes of its properties, tags and keys together.
-PROPERTIES = 128
-PROPERTIES_BYTES = 16 * 1024
 
 NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
 BLANK = re.compile(r"\s")
@@ -74,9 +61,9 @@ def validate(group: str, messages: Sequence[Message], limits: Limits = DEFAULTS)
     _validate_group(group)
     if not messages:
         raise _error(errors.BatchIllegal, "messages is empty: give at least one message.")
-    if len(messages) > TRANSACTION_MESSAGES:
+    if len(messages) > rules.TRANSACTION_MESSAGES:
         raise _error(
-            errors.BatchIllegal, f"messages has {len(messages)} messages, the limit is {TRANSACTION_MESSAGES}."
+            errors.BatchIllegal, f"messages has {len(messages)} messages, the limit is {rules.TRANSACTION_MESSAGES}."
         )
     for message in messages:
         _validate_kinds(message)
@@ -114,7 +101,7 @@ def _is_of(kinds: tuple[type, ...], value: object) -> bool:
 def _validate_topic(topic: str) -> None:
     if not _is_name(topic):
         raise _error(errors.TopicIllegal, f"topic {topic[:140]!r} is no topic name: {_NAME_RULE}.")
-    if topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_PREFIXES):
+    if topic in rules.SYSTEM_TOPICS or topic.startswith(rules.SYSTEM_PREFIXES):
         raise _error(errors.TopicForbidden, f"The topic {topic} is the broker's own: send to a topic of yours.")
 
 
@@ -126,17 +113,17 @@ def _validate_message(message: Message, limits: Limits) -> None:
             errors.MessageTooLarge, f"The body has {len(message.body)} bytes, the limit is {limits.message_bytes}."
         )
     size = _size_of_tags(message.tags) + sum(map(_size_of_key, message.keys)) + _size_of_properties(message.properties)
-    if size > PROPERTIES_BYTES:
+    if size > rules.PROPERTIES_BYTES:
         raise _error(
             errors.PropertiesTooLarge,
-            f"Properties, tags and keys have {size} bytes together, the limit is {PROPERTIES_BYTES}.",
+            f"Properties, tags and keys have {size} bytes together, the limit is {rules.PROPERTIES_BYTES}.",
         )
-    _validate_text("sharding_key", message.sharding_key, SHARDING_KEY_CHARACTERS)
+    _validate_text("sharding_key", message.sharding_key, rules.SHARDING_KEY_CHARACTERS)
     _validate_born_at(message.born_at)
-    _validate_text("born_host", message.born_host, BORN_HOST_CHARACTERS)
+    _validate_text("born_host", message.born_host, rules.BORN_HOST_CHARACTERS)
     times = message.max_reconsume_times
-    if times is not None and not 0 <= times <= RECONSUME_TIMES:
-        raise _illegal(f"max_reconsume_times {times} is not between 0 and {RECONSUME_TIMES}.")
+    if times is not None and not 0 <= times <= rules.RECONSUME_TIMES:
+        raise _illegal(f"max_reconsume_times {times} is not between 0 and {rules.RECONSUME_TIMES}.")
     _validate_delay(message)
 
 
@@ -156,12 +143,14 @@ def _size_of_key(key: str) -> int:
 
 def _size_of_properties(given: Mapping[str, str]) -> int:
     # The immunity of a transaction may come as RocketMQ's property; the broker takes it off.
-    properties = {name: value for name, value in given.items() if name != IMMUNITY}
-    if len(properties) > PROPERTIES:
-        raise _error(errors.PropertiesTooLarge, f"There are {len(properties)} properties, the limit is {PROPERTIES}.")
-    if reserved := RESERVED_PROPERTIES.intersection(properties):
+    properties = {name: value for name, value in given.items() if name != rules.IMMUNITY}
+    if len(properties) > rules.PROPERTIES:
+        raise _error(
+            errors.PropertiesTooLarge, f"There are {len(properties)} properties, the limit is {rules.PROPERTIES}."
+        )
+    if reserved := rules.RESERVED_PROPERTIES.intersection(properties):
         name = min(reserved)
-        way_out = f"use the field {FIELD_INSTEAD[name]}" if name in FIELD_INSTEAD else "use another name"
+        way_out = f"use the field {rules.FIELD_INSTEAD[name]}" if name in rules.FIELD_INSTEAD else "use another name"
         raise _error(errors.MessageIllegal, f"The property {name} is reserved by the broker: {way_out}.")
     if "" in properties:
         raise _error(errors.MessageIllegal, "A property has an empty name: give it one.")
@@ -236,11 +225,11 @@ def _validate_longest_delay(message: Message, limits: Limits) -> None:
         )
 
 
-_NAME_RULE = f"1 to {NAME_CHARACTERS} letters, digits and % | _ -"
+_NAME_RULE = f"1 to {rules.NAME_CHARACTERS} letters, digits and % | _ -"
 
 
 def _is_name(text: str) -> bool:
-    return len(text) <= NAME_CHARACTERS and NAME.fullmatch(text) is not None
+    return len(text) <= rules.NAME_CHARACTERS and NAME.fullmatch(text) is not None
 
 
 def _illegal(detail: str) -> errors.BrokerError:
