@@ -136,7 +136,8 @@ def memory_of(broker: RunningBroker) -> Memory:
 
 def wait_for_rest(broker: RunningBroker) -> None:
     """Returns when a load that is under way has got all the memory that it gets: that of no web process grows."""
-    before, now = {}, memory_of(broker)
+    before: Memory = {}
+    now = memory_of(broker)
     while any(size > before.get(pid, 0) + REST_BYTES for pid, size in now.items()):
         time.sleep(at_this_load(REST_SECONDS))
         before, now = now, memory_of(broker)
