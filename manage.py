@@ -13,7 +13,7 @@ from store.process import doors
 
 def main(words: list[str]) -> None:
     """Runs one command."""
-    # Not at the top: a command that gives way to others does so before it imports most of Django.
+    # Not at the top: a command that gives way to others does so before it imports Django.
     from django.core.management import execute_from_command_line
 
     from store.process import runtime

@@ -96,7 +96,9 @@ app.conf.update(
         if name not in NOT_HERE
     },
 )
-app.autodiscover_tasks(["store", "scheduling", "transactions", "delivery", "console.actions", *settings.DOORS])
+app.autodiscover_tasks(
+    ["store", "scheduling", "transactions", "delivery", "console.actions", *(tick.package for tick in OF_DOORS)]
+)
 
 
 @signals.celeryd_init.connect

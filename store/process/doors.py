@@ -1,24 +1,21 @@
 """Doors: Django apps that an installation can do without. The core asks here what they add, and imports none of them.
 
-A door is one folder. Its `apps.py` has a Door, and `mqbroker.environment.framework` lists its name. Without the folder
-the list leaves the door out, and everything else runs.
+A door is one folder. Its module `door` says what it adds, and `mqbroker.environment.framework` lists its name. Without
+the folder the list leaves the door out, and everything else runs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from importlib import import_module
-from typing import Any, ClassVar, NamedTuple
-
-from django.apps import AppConfig
-from django.conf import settings
+from typing import Any, NamedTuple
 
 
 class To(Enum):
     """A part of the core to which a door adds. Each comment says what one addition is, and which module asks for it."""
 
-    # A function of the words of the command line, called before most of Django is imported: manage.py.
+    # A function of the words of the command line, called before Django is imported: manage.py.
     COMMAND_LINE = "command line"
-    # A Tick, whose task is in the door's module `tasks`: mqbroker.celery.app.
+    # A Tick: mqbroker.celery.app.
     BEAT = "beat"
     # A name, and a coroutine function that does what has been due for the given seconds: mqbroker.process.background.
     FALLBACK = "fallback"
@@ -45,10 +42,14 @@ class To(Enum):
 
 
 class Tick(NamedTuple):
-    """A task that beat starts, and the seconds between two ticks. With `needs` it ticks where this setting is given."""
+    """A task that beat starts, the seconds between two ticks, and the package whose module `tasks` has the task.
+
+    With `needs` it ticks where this setting is given.
+    """
 
     task: str
     every_seconds: float
+    package: str
     needs: str = ""
 
 
@@ -61,29 +62,25 @@ class Link(NamedTuple):
     page: str
 
 
-class Door(AppConfig):
-    """A door: `adds` has a place in the door for each part of the core to which it adds, such as `page.PAGES`.
-
-    The module of a place is imported when the part of the core asks, so that no process imports what it does not use.
-    """
-
-    adds: ClassVar[Mapping[To, str]] = {}
-
-    def added(self, to: To) -> Sequence[Any]:
-        """What this door adds to a part of the core."""
-        if to not in self.adds:
-            return ()
-        module, _, attribute = self.adds[to].rpartition(".")
-        found: Sequence[Any] = getattr(import_module(f"{self.name}.{module}"), attribute)
-        return found
+# What a door adds to each part of the core: the additions, or a place in the door with the additions, such as
+# `page.PAGES`. The module of a place is imported when the part asks, so that no process imports what it does not use.
+Adds = Mapping[To, str | Sequence[Any]]
 
 
 def added(to: To, names: Sequence[str] | None = None) -> Iterator[Any]:
     """What the doors add to a part of the core, door by door; also before Django's apps are ready.
 
-    `names` are the doors; None: those of the settings.
+    `names` are the doors; None: the doors of the settings.
     """
-    for name in settings.DOORS if names is None else names:
-        door = AppConfig.create(name)
-        assert isinstance(door, Door), f"{name}.apps has no Door"
-        yield from door.added(to)
+    if names is None:
+        # Not at the top: manage.py asks before anything of Django is imported.
+        from django.conf import settings
+
+        names = settings.DOORS
+    for name in names:
+        adds: Adds = import_module(f"{name}.door").ADDS
+        found = adds.get(to, ())
+        if isinstance(found, str):
+            module, _, attribute = found.rpartition(".")
+            found = getattr(import_module(f"{name}.{module}"), attribute)
+        yield from found

@@ -34,7 +34,7 @@ import sys
 sys.modules["pyspark"] = None
 import django
 django.setup()
-from analytics import tasks
+from analytics.nightly import tasks
 from store.process import runtime
 with runtime.installed(runtime.Runtime()):
     tasks.nightly()

@@ -29,7 +29,16 @@ OF_BROKER = ["mqbroker/rocketmq", *(name.replace(".", "/") for name in APPS)]
 DOORS = [*OF_BROKER, *sorted(str(path.relative_to(ROOT)) for path in (ROOT / CONTRIB).glob("[a-z]*"))]
 PRODUCT = ("mqbroker", "console", "transactions", "delivery", "scheduling", "webhooks", "access", "store", "analytics")
 
-
+# What manage.py does first, as far as the words `version` need it.
+BEGINS = """
+import sys
+from mqbroker.environment.framework import DOORS
+from store.process import doors
+begins = list(doors.added(doors.To.COMMAND_LINE, DOORS))
+for begin in begins:
+    begin(["version"])
+print(len(begins), "django" in sys.modules)
+"""
 # A module that needs a door.
 NEEDS_ONE = "from mqbroker_client.contrib import gone\n"
 
@@ -80,6 +89,12 @@ def test_everything_else_is_imported_without_a_door_and_a_module_that_needs_one_
 
     assert {door: breach for door, breach in zip(DOORS, found, strict=True) if breach} == {}
     assert of_faulty.splitlines()[-1] == "ModuleNotFoundError: No module named 'mqbroker_client.contrib'"
+
+
+def test_a_command_gives_way_before_anything_of_django_is_imported() -> None:
+    done = subprocess.run([sys.executable, "-c", BEGINS], cwd=ROOT, capture_output=True, text=True)
+
+    assert (done.stdout, done.stderr) == ("1 False\n", "")
 
 
 def test_the_budgets_name_the_doors() -> None:
