@@ -21,5 +21,5 @@ def test_a_statement_of_the_export_returns_the_row_that_it_is_typed_by(database:
     with psycopg.connect(database, autocommit=True) as reader:
         wrong = [breach for statement in typed for breach in breaches_of(reader, statement)]
 
-    assert len(typed) == 13
+    assert len(typed) == 14
     assert wrong == []
