@@ -25,7 +25,7 @@ from mqbroker.embedded import commands
 from mqbroker.embedded.servers.postgres import Server
 from tools.bench import broker, load, machine, throughput
 from tools.bench.broker import KEY, Broker
-from tools.bench.figures import Figures
+from tools.bench.figures import Figures, ratio
 from tools.bench.load import Connection
 from tools.bench.machine import Database, Used
 from tools.bench.report import Report
@@ -130,9 +130,9 @@ def _round(report: Report, cells: Cells, name: str, counts: Sequence[int]) -> No
         for count in counts
     }
     for count, figures in sorted(found.items()):
-        figures.of_other = _ratio(figures.per_second, found[1].per_second)
-        figures.cpu_of_other = _ratio(_cpu_us(found[1]), _cpu_us(figures))
-        figures.postgres_of_other = _ratio(figures.postgres_cpu_us, found[1].postgres_cpu_us)
+        figures.of_other = ratio(figures.per_second, found[1].per_second)
+        figures.cpu_of_other = ratio(found[1].server_cpu_us, figures.server_cpu_us)
+        figures.postgres_of_other = ratio(figures.postgres_cpu_us, found[1].postgres_cpu_us)
         report.measured(_case(name), f"{count} cell{'s' if count > 1 else ''}", figures)
 
 
@@ -192,14 +192,6 @@ def _held(cells: Cells) -> Iterator[str]:
 
 def _cpu_seconds(used: Sequence[Used]) -> float:
     return sum(each.cpu_seconds for each in used)
-
-
-def _cpu_us(figures: Figures) -> float:
-    return (figures.web_cpu_us or 0.0) + (figures.postgres_cpu_us or 0.0)
-
-
-def _ratio(one: float | None, other: float | None) -> float | None:
-    return one / other if one and other else None
 
 
 def _name(number: int) -> str:

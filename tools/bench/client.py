@@ -14,7 +14,7 @@ from mqbroker.embedded import commands
 from tools.bench import broker
 from tools.bench.broker import KEY, Broker
 from tools.bench.checkout import OURS, Checkout
-from tools.bench.figures import Figures
+from tools.bench.figures import Figures, ratio
 from tools.bench.report import Report
 
 CALLERS = (1, 32)
@@ -65,8 +65,8 @@ def _round(report: Report, brokers: Brokers, callers: int, sides: list[Side]) ->
     ours = found[COALESCED]
     for side, figures in found.items():
         if side != COALESCED:
-            figures.of_other = _ratio(ours.per_second, figures.per_second)
-            figures.cpu_of_other = _ratio(figures.load_cpu_us, ours.load_cpu_us)
+            figures.of_other = ratio(ours.per_second, figures.per_second)
+            figures.cpu_of_other = ratio(figures.load_cpu_us, ours.load_cpu_us)
         report.measured(name, side.name, figures)
 
 
@@ -84,7 +84,3 @@ def _measured(running: Broker, callers: int, seconds: float, side: Side) -> Figu
         check=True,
     )
     return Figures(**json.loads(done.stdout))
-
-
-def _ratio(one: float | None, other: float | None) -> float | None:
-    return one / other if one and other else None

@@ -1,8 +1,10 @@
 """Consumers: the latency to a waiting consumer, and the rate at which one process drains a backlog."""
 
 import asyncio
+import contextlib
 import time
 import uuid
+from collections.abc import AsyncIterator
 
 from tools.bench import broker, load
 from tools.bench.broker import Broker
@@ -13,49 +15,69 @@ PER_SECOND = 500
 SECONDS = 15
 BACKLOG = 200_000
 PER_BULK = 500
-CONNECTIONS = 8
+CONNECTIONS, CONSUMERS = 8, 4
 
 
-async def end_to_end(port: int, seconds: float) -> list[float]:
-    """Seconds from the beginning of each send to its arrival at one of the waiting consumers."""
-    run, sent = uuid.uuid4().hex, dict[str, float]()
-    latencies: list[float] = []
-    stop = asyncio.Event()
+class Arrivals:
+    """The messages of one run by their bodies, and the seconds from the beginning of each to its arrival."""
 
-    async def consumer() -> None:
-        connection = await Connection.open(port)
-        while not stop.is_set():
+    def __init__(self) -> None:
+        self._run, self._began = uuid.uuid4().hex, dict[str, float]()
+        self.latencies: list[float] = []
+        self.come = asyncio.Event()
+
+    def begin(self, name: str) -> str:
+        """The body of a message that begins now; begun again, its time is counted from then."""
+        body = f"{self._run}:{name}"
+        self._began[body] = time.perf_counter()
+        return body
+
+    async def consume(self, port: int, group: str, topic: str) -> None:
+        """Receives and acks until it is cancelled."""
+        connection, path = await Connection.open(port), f"/v1/consumer-groups/{group}"
+        while True:
             _, answer = await connection.post(
-                "/v1/consumer-groups/readers/receive", {"topic": "soon", "wait_seconds": 1, "max_messages": 32}
+                f"{path}/receive", {"topic": topic, "wait_seconds": 1, "max_messages": 32}
             )
             arrived = time.perf_counter()
             messages = answer["messages"]
             assert isinstance(messages, list)
             bodies = [entry["message"]["body"] for entry in messages]
             # Messages that an earlier run left unacked come again.
-            latencies.extend(arrived - sent[body] for body in bodies if body in sent)
+            self.latencies.extend(max(0.0, arrived - self._began[body]) for body in bodies if body in self._began)
+            self.come.set()
             if messages:
                 handles = [entry["receipt_handle"] for entry in messages]
-                await connection.post("/v1/consumer-groups/readers/ack", {"receipt_handles": handles})
+                await connection.post(f"{path}/ack", {"receipt_handles": handles})
+
+    @contextlib.asynccontextmanager
+    async def consumed(self, port: int, group: str, topic: str) -> AsyncIterator[None]:
+        """A block during which consumers wait for the messages, and the second behind it."""
+        consumers = [asyncio.ensure_future(self.consume(port, group, topic)) for _ in range(CONSUMERS)]
+        await asyncio.sleep(1)
+        yield
+        await asyncio.sleep(1)
+        for consumer in consumers:
+            consumer.cancel()
+        await asyncio.gather(*consumers, return_exceptions=True)
+
+
+async def end_to_end(port: int, seconds: float) -> list[float]:
+    """Seconds from the beginning of each send to its arrival at one of the waiting consumers."""
+    arrivals = Arrivals()
 
     async def producer(number: int, connection: Connection) -> None:
         began = time.monotonic() + number / PER_SECOND
         for round_ in range(int(PER_SECOND * seconds) // CONNECTIONS):
             await asyncio.sleep(max(0.0, began + round_ * CONNECTIONS / PER_SECOND - time.monotonic()))
-            body = f"{run}:{number}:{round_}"
-            sent[body] = time.perf_counter()
-            await connection.post("/v1/messages", {"topic": "soon", "body": body})
+            await connection.post("/v1/messages", {"topic": "soon", "body": arrivals.begin(f"{number}:{round_}")})
 
     setup = await Connection.open(port)
     await setup.ask("PUT", "/v1/topics/soon", b"{}")
-    consumers = asyncio.gather(*(consumer() for _ in range(4)))
-    await asyncio.sleep(1)
     connections = [await Connection.open(port) for _ in range(CONNECTIONS)]
-    await asyncio.gather(*(producer(number, connection) for number, connection in enumerate(connections)))
-    await asyncio.sleep(1)
-    stop.set()
-    await consumers
-    return latencies
+    async with arrivals.consumed(port, "readers", "soon"):
+        await asyncio.gather(*(producer(number, connection) for number, connection in enumerate(connections)))
+    return arrivals.latencies
 
 
 async def drain(port: int) -> float:

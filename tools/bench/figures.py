@@ -27,9 +27,19 @@ class Figures:
     # Transactions a second in the control's database, reads included.
     control_asked: float | None = None
 
+    @property
+    def server_cpu_us(self) -> float:
+        """The CPU per operation of web process and PostgreSQL."""
+        return (self.web_cpu_us or 0.0) + (self.postgres_cpu_us or 0.0)
+
     def known(self) -> dict[str, float]:
         """The figures that were measured, by name."""
         return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+def ratio(one: float | None, other: float | None) -> float | None:
+    """How many times as large as the other; None without one of the two."""
+    return one / other if one and other else None
 
 
 def medians(rounds: list[Figures]) -> Figures:

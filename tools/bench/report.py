@@ -80,8 +80,7 @@ class Report:
         cells += [[side, *(_shown(name, row.get(name)) for name in used)] for side, row in rows.items()]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         for name, *figures in cells:
-            shown = [figure.rjust(width) for figure, width in zip(figures, widths[1:], strict=True)]
-            print("  ".join([name.ljust(widths[0]), *shown]), flush=True)
+            print("  ".join([name.ljust(widths[0]), *map(str.rjust, figures, widths[1:])]), flush=True)
 
     def content(self) -> dict[str, object]:
         """All figures and their conditions, for JSON: medians and single rounds."""

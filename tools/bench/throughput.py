@@ -9,13 +9,14 @@ import msgspec
 import psycopg
 from mqbroker_client.core.ids import uuid7
 
-from tools.bench import broker, delivery, limit, load
+from tools.bench import broker, delivery, limit, load, outboxes
 from tools.bench.broker import Broker
 from tools.bench.checkout import OURS, Checkout
-from tools.bench.figures import Figures
+from tools.bench.figures import Figures, ratio
 from tools.bench.limit import Limit
 from tools.bench.load import Connection, Measured
 from tools.bench.machine import Database, require_durability
+from tools.bench.outboxes import INSERT, Rows
 from tools.bench.report import Report
 
 BODY = "x" * 1000
@@ -102,7 +103,8 @@ class Arrival:
         return Measured(seconds, load.run(delivery.end_to_end(running.port, seconds)))
 
 
-CASES = (
+AnyCase = Case | Arrival | Rows
+CASES: tuple[AnyCase, ...] = (
     Case("transactions, 64 connections", transact, 64, "transactions"),
     Case("transactions, 128 connections", transact, 128, "transactions"),
     Case("transactions, one caller", transact, 1, "transactions"),
@@ -111,10 +113,11 @@ CASES = (
     Case("transactions by bulk, 100 to a request", transact_in_bulk, 8, "transactions", PER_BULK),
     Case("batches of 16 messages of 128 B", send_batch, 64, "batches", PER_MESSAGE_BATCH),
     Arrival(),
+    *outboxes.CASES,
 )
 
 
-def measure(case: Case | Arrival, running: Broker, database: Database, seconds: float) -> Figures:
+def measure(case: AnyCase, running: Broker, database: Database, seconds: float) -> Figures:
     """One round of a case on one broker, its costs per operation."""
     with database.used() as used:
         web, own = running.cpu_seconds()["web"], os.times()
@@ -149,12 +152,12 @@ def main(report: Report) -> None:
             report.ended(case.name)
 
 
-def chosen(words: Sequence[str]) -> list[Case | Arrival]:
+def chosen(words: Sequence[str]) -> list[AnyCase]:
     """The cases that have one of these words in their names; all of them without words."""
     return [case for case in CASES if not words or any(word in case.name for word in words)]
 
 
-def _case(report: Report, case: Case | Arrival, sides: dict[str, Checkout], database: Database) -> None:
+def _case(report: Report, case: AnyCase, sides: dict[str, Checkout], database: Database) -> None:
     """The rounds of a case on brokers, and a yardstick, of its own.
 
     What an earlier case wrote would take part: autovacuum comes to it a minute later, and afterwards short messages
@@ -170,46 +173,38 @@ def _case(report: Report, case: Case | Arrival, sides: dict[str, Checkout], data
         _rounds(report, case, brokers, database, stack.enter_context(limit.ready()))
 
 
-def _rounds(
-    report: Report, case: Case | Arrival, brokers: dict[str, Broker], database: Database, yardstick: Limit
-) -> None:
+def _rounds(report: Report, case: AnyCase, brokers: dict[str, Broker], database: Database, yardstick: Limit) -> None:
     for running in brokers.values():
         case.over(running, min(WARM_UP_SECONDS, report.options.seconds))
     for number in range(report.options.rounds):
         report.progress(f"{case.name}, round {number + 1} of {report.options.rounds}")
-        best = _limit(report, case, yardstick)
+        best = _limit(report, case, yardstick, brokers["ours"])
         # The side that is measured first differs from round to round, because the machine's speed drifts.
         order = list(brokers) if number % 2 else list(reversed(brokers))
         found = {side: measure(case, brokers[side], database, report.options.seconds) for side in order}
         for figures in found.values():
-            figures.of_limit = _ratio(figures, best)
+            figures.of_limit = ratio(figures.per_second, best.per_second if best else None)
         if OTHER in found:
             found["ours"].of_other = _beside(case, found["ours"], found[OTHER])
-            found["ours"].cpu_of_other = _cpu_us(found[OTHER]) / _cpu_us(found["ours"])
+            found["ours"].cpu_of_other = ratio(found[OTHER].server_cpu_us, found["ours"].server_cpu_us)
         for side in brokers:
             report.measured(case.name, side, found[side])
 
 
-def _limit(report: Report, case: Case | Arrival, yardstick: Limit) -> Figures | None:
+def _limit(report: Report, case: AnyCase, yardstick: Limit, ours: Broker) -> Figures | None:
     if case.kind is None:
         return None
-    figures = yardstick.measure(case.kind, min(2.0, report.options.seconds))
+    seconds = min(2.0, report.options.seconds)
+    if isinstance(case, Rows):
+        figures = Figures(case.over(ours, seconds, INSERT).per_second)
+    else:
+        figures = yardstick.measure(case.kind, seconds)
     report.measured(case.name, "limit", figures)
     return figures
 
 
-def _beside(case: Case | Arrival, ours: Figures, other: Figures) -> float | None:
+def _beside(case: AnyCase, ours: Figures, other: Figures) -> float | None:
     """How many times as good as the other: by rate, or, where the rate is given, by the median latency."""
     if case.kind is not None:
-        return _ratio(ours, other)
-    return other.p50_ms / ours.p50_ms if ours.p50_ms and other.p50_ms else None
-
-
-def _cpu_us(figures: Figures) -> float:
-    return (figures.web_cpu_us or 0.0) + (figures.postgres_cpu_us or 0.0)
-
-
-def _ratio(figures: Figures, to: Figures | None) -> float | None:
-    if to is None or not figures.per_second or not to.per_second:
-        return None
-    return figures.per_second / to.per_second
+        return ratio(ours.per_second, other.per_second)
+    return ratio(other.p50_ms, ours.p50_ms)
