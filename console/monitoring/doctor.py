@@ -105,6 +105,7 @@ def _in_cell(running: int) -> list[Finding]:
     cell = runtime.here()
     named = "" if (name := runtime.placement.label(cell)) is None else f"Cell {name}: "
     settings_of_server = [Finding(True, *one) for one in server_settings.wrong(running)]
+    settings_of_server += [Finding(False, *one) for one in server_settings.small()]
     found = [*_of_server(cell), *settings_of_server, *_clocks()]
     if missing := health.missing_migrations(store_databases.here()):
         found.append(Finding(True, f"Migrations are not applied: {missing}", "it is of an earlier version", PREPARE))

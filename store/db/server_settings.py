@@ -20,6 +20,14 @@ class Needed(NamedTuple):
     without: str
 
 
+class Least(NamedTuple):
+    """The blocks of 8 kB below which a setting costs more than it saves, the value to set, and what happens without."""
+
+    blocks: int
+    value: str
+    without: str
+
+
 class Wrong(NamedTuple):
     """A setting with a wrong value, what happens because of it, and the line that corrects it."""
 
@@ -37,6 +45,16 @@ NEEDED = {
     # Exists in PostgreSQL 17 and later. Older servers refuse the name, so it is not set at the start of a session.
     "transaction_timeout": Needed("0", "it ends migrations, exports and the maintenance of segments"),
 }
+# A quarter of the memory of a server that does nothing else is usual.
+LEAST = {
+    "shared_buffers": Least(
+        32_768,
+        "1GB",
+        "sessions write pages of others to the disk first, to find room for their messages",
+    ),
+    "wal_buffers": Least(2_048, "16MB", "a session that finds the WAL's buffers full writes them to the disk first"),
+}
+BLOCKS_PER_MEGABYTE = 128
 # How a setting is set, so that it takes effect at once or at the next start of the server.
 AT_ONCE = "ALTER SYSTEM SET {} = {}; SELECT pg_reload_conf();"
 FROM_ITS_START = "ALTER SYSTEM SET {} = {}; then restart the server"
@@ -51,6 +69,20 @@ def wrong(processes: int) -> list[Wrong]:
     names = [*NEEDED, CONNECTIONS, *RESERVED]
     found = {row.name: row for row in sync.read(READ_SERVER_SETTINGS, {"names": names})}
     return [*_otherwise(found), *_too_few(found, processes)]
+
+
+def small() -> list[Wrong]:
+    """The settings of the server of this cell that hold up writing, unless its command line has chosen them."""
+    found = sync.read(READ_SERVER_SETTINGS, {"names": [*LEAST]})
+    return [
+        Wrong(
+            f"{each.name} is {int(each.value) // BLOCKS_PER_MEGABYTE}MB on the server",
+            LEAST[each.name].without,
+            line(each, f"'{LEAST[each.name].value}'"),
+        )
+        for each in found
+        if int(each.value) < LEAST[each.name].blocks and each.source != "command line"
+    ]
 
 
 def line(setting: ServerSetting, value: str) -> str:

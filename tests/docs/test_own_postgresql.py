@@ -6,7 +6,7 @@ import yaml
 
 from mqbroker.embedded.commands import ROOT
 from mqbroker.embedded.servers import postgres
-from store.db import conninfo, server_settings, server_url
+from store.db import conninfo, guards, server_settings, server_url
 from transactions.outboxes import source
 
 PAGE = ROOT / "docs" / "deployment.md"
@@ -49,4 +49,4 @@ def test_each_setting_of_a_session_is_on_the_page() -> None:
 def test_each_setting_that_the_doctor_looks_at_is_marked_on_the_page() -> None:
     marked = {name for name, row in SERVER.items() if row[0].endswith("marked")}
 
-    assert marked == {*server_settings.NEEDED, server_settings.CONNECTIONS, "fsync", "full_page_writes"}
+    assert marked == {*server_settings.NEEDED, *server_settings.LEAST, server_settings.CONNECTIONS, *guards.DURABLE}

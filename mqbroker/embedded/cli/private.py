@@ -12,7 +12,7 @@ import psutil
 from mqbroker.embedded import environment
 from mqbroker.embedded.folder import DataFolder
 from mqbroker.embedded.interrupts import Interrupts
-from mqbroker.embedded.servers import plain, postgres
+from mqbroker.embedded.servers import plain, postgres, sized
 from mqbroker.embedded.servers.backing import Servers
 
 # Linux mounts a file system in memory here.
@@ -37,8 +37,8 @@ def folder(place: Path | None = None) -> Iterator[DataFolder]:
 
 @contextlib.contextmanager
 def servers() -> Iterator[dict[str, str]]:
-    """The environment of tests and benchmarks: their servers are never the caller's own."""
-    with several(1) as environments:
+    """The environment of a benchmark: its servers are never the caller's own, and are those of `./mq up`."""
+    with several(1, kind=sized.Sized) as environments:
         yield environments[0]
 
 
@@ -58,13 +58,14 @@ def memory(count: int) -> Path | None:
 
 
 @contextlib.contextmanager
-def several(count: int, place: Path | None = None) -> Iterator[list[dict[str, str]]]:
+def several(
+    count: int, place: Path | None = None, kind: type[postgres.Server] = postgres.Server
+) -> Iterator[list[dict[str, str]]]:
     """As many environments, each with a data folder and servers of its own; with MQ_PLAIN_POSTGRES a PostgreSQL as
-    `initdb` makes it."""
+    `initdb` makes it, in place of one of this kind."""
     with Interrupts() as interrupts, contextlib.ExitStack() as folders:
         made = [folders.enter_context(folder(place)) for _ in range(count)]
-        kind = plain.Plain if plain.is_wished() else postgres.Server
-        started = [Servers(each, {}, kind) for each in made]
+        started = [Servers(each, {}, plain.Plain if plain.is_wished() else kind) for each in made]
         try:
             started[0].prepare()
             for both in started[1:]:

@@ -4,16 +4,14 @@ from collections.abc import Mapping
 
 from mqbroker.embedded.folder import DataFolder
 from mqbroker.embedded.processes.child import Child
-from mqbroker.embedded.servers import postgres, valkey
+from mqbroker.embedded.servers import postgres, sized, valkey
 from mqbroker.embedded.waiting import Say, silence
 
 
 class Servers:
     """PostgreSQL and Valkey of a data folder, except one that `given` names by DATABASE_URL or REDIS_URL."""
 
-    def __init__(
-        self, folder: DataFolder, given: Mapping[str, str], kind: type[postgres.Server] = postgres.Server
-    ) -> None:
+    def __init__(self, folder: DataFolder, given: Mapping[str, str], kind: type[postgres.Server] = sized.Sized) -> None:
         self._given = given
         self.postgres = None if given.get("DATABASE_URL") else kind(folder.path)
         self.valkey = None if given.get("REDIS_URL") else valkey.Server(folder.path)

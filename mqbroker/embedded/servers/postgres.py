@@ -31,7 +31,8 @@ SETTINGS = {
     "unix_socket_directories": "",
     # A web or worker process may hold 16 (docs/deployment.md, Sessions); an idle slot costs next to nothing.
     "max_connections": "200",
-    "shared_buffers": "128MB",
+    "shared_buffers": "128MB",  # of tests; `sized` has more
+    "wal_buffers": "16MB",  # a file of WAL, as PostgreSQL has it for 512 MB of buffers and more
     "huge_pages": "try",
     "fsync": "on",
     "synchronous_commit": "on",
