@@ -26,7 +26,7 @@ class Roles:
 
     def __enter__(self) -> "Roles":
         grants = re.findall(r"^GRANT .* TO mqbroker;$", PAGE.read_text(), re.MULTILINE)
-        assert len(grants) == 3
+        assert len(grants) == 4
         with psycopg.connect(self._url, user="postgres", autocommit=True) as session:
             for role in self.all:
                 made = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}")

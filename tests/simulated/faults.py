@@ -146,9 +146,16 @@ PERMUTATIONS = (
         "Unreleased: the turn is a row lock",
     ),
     _of_statements(
+        "transactions/outboxes/sql/take_small.sql",
+        "w.bytes <= %(max_bytes)s AND EXISTS (SELECT FROM turn)",
+        "w.bytes <= %(max_bytes)s",
+        "small drain × drain",
+        "decision 53: one process drains at a time",
+    ),
+    _of_statements(
         "docs/sql.md",
-        "        PERFORM mqbroker_outbox_lock(NEW.topic, NEW.sharding_key);\n",
-        "        NULL;\n",
+        "    PERFORM mqbroker_outbox_lock(NEW.topic, NEW.sharding_key);\n",
+        "    NULL;\n",
         "insert × insert, of one key",
         "decision 53: rows of a key are numbered in the order of their commits",
     ),

@@ -5,6 +5,8 @@ reason, the rows stay in the table; because of their ids a repetition stores not
 """
 
 import asyncio
+import contextlib
+import time
 
 import psycopg
 import structlog
@@ -17,8 +19,11 @@ from store.process import runtime
 from transactions.outboxes import fitness, places
 from transactions.outboxes.closed import Closed
 from transactions.outboxes.listener import Listener
+from transactions.outboxes.messages import OF_CONTENT
+from transactions.outboxes.pace import Pace
 from transactions.outboxes.progress import IN_VAIN_SECONDS, Progress, Queueing, Size, turn_taken
 from transactions.outboxes.rows import Listed, Turn
+from transactions.outboxes.sessions import SourceUnreadable
 from transactions.outboxes.source import (
     CLEAR_SLOT,
     FALL_ASLEEP,
@@ -27,16 +32,13 @@ from transactions.outboxes.source import (
     LOOK_AT_OUTBOX,
     TURN_SLOT,
     Source,
-    SourceUnreadable,
 )
-from transactions.outboxes.turns import Batch, Taken
+from transactions.outboxes.turns import SMALL_BYTES, Batch, NotSmall, Taken, held, take_small
 
 logger = structlog.stdlib.get_logger(__name__)
 
 LIST_OUTBOXES = Statement(__file__, "list_outboxes", Listed)
 
-# After a step with this many rows the drain continues at once, and producers need not notify it.
-BUSY_ROWS = 50
 # The pause while another process drains the outbox.
 STANDBY_SECONDS = 0.5
 FAILED_SECONDS = 2.0
@@ -45,6 +47,8 @@ STEP_SECONDS = 60.0
 MAX_WAITING = 100_000
 # After this many rows new rows go to the other partition, and the disk of the first partition is given back.
 SLOT_ROWS = 10_000
+# The time between two tries to give back the disk of a partition.
+CLEAR_SECONDS = 0.25
 
 
 class Drain:
@@ -58,6 +62,7 @@ class Drain:
         self._size = Size()
         self._queueing = Queueing()
         self._looks = fitness.Looks()
+        self._pace = Pace()
 
     async def forever(self) -> None:
         """Drains until it is cancelled. Failures are noted, and draining is tried again."""
@@ -85,27 +90,29 @@ class Drain:
             if source.notifies:
                 listening = runtime.current().task(listener.forever(), f"listener of the outbox {opened.name}")
             while True:
-                await listener.wait(await self._timely_step(source, listener.poll_seconds))
+                await listener.wait(await self._timely_step(source, listener))
+                await self._pace.begin()
+                listener.forget()
         finally:
             if listening is not None:
                 listening.cancel()
                 await asyncio.gather(listening, return_exceptions=True)
             await source.close()
 
-    async def _timely_step(self, source: Source, poll_seconds: float) -> float:
+    async def _timely_step(self, source: Source, listener: Listener) -> float:
         try:
             async with asyncio.timeout(STEP_SECONDS):
-                return await self._step(source, poll_seconds)
+                return await self._step(source, listener)
         except TimeoutError:
             raise SourceUnreadable(f"The source has not come to an end of a turn within {STEP_SECONDS:g} s.") from None
 
-    async def _step(self, source: Source, poll_seconds: float) -> float:
+    async def _step(self, source: Source, listener: Listener) -> float:
         """Takes the next rows. Returns how long to wait for a notice before the next step."""
         if self._progress.look_is_due() and self._queueing.counts:
             # Counted without the turn, because it may be that no process gets the turn.
             async with source.transaction():
                 [waits] = await source.read(LOOK_AT_OUTBOX, {"max_count": MAX_WAITING})
-            self._progress.saw(waits.waiting, waits.oldest_at)
+            self._progress.saw(waits)
         turn, taken = await self._turn(source)
         if not turn.is_mine and not turn.is_idle:
             await self._queue(source, turn)
@@ -114,29 +121,58 @@ class Drain:
             await self._looks.idle(source)
         self._queueing.got()
         self._progress.add(taken.rows - taken.refused, taken.refused)
-        await self._progress.note()
         await self._slots.drained(source, taken.rows)
+        await self._progress.note()
         if taken.must_wait:
             # Other outboxes hold all bytes that this process may hold: their rows come first.
             return STANDBY_SECONDS
-        return 0.0 if taken.rows else poll_seconds
+        if taken.are_more:
+            return 0.0
+        return self._pace.wait_seconds(turn, taken.rows, hears=listener.hears, poll_seconds=listener.poll_seconds)
 
     async def _turn(self, source: Source) -> tuple[Turn, Taken]:
         """The first waiting row, and the rows taken if this process has the turn."""
-        taken = Taken()
         try:
-            async with source.turn() as turn:
-                if turn.is_mine:
-                    taken = await Batch(source, self.listed, self._size.rows, self._closed).take(turn)
-                    asleep = taken.rows < BUSY_ROWS
-                    if turn.asleep != asleep:
-                        await source.write(FALL_ASLEEP, {"asleep": asleep})
+            try:
+                turn, taken = await self._small_turn(source)
+            except (NotSmall, *OF_CONTENT):
+                turn, taken = await self._careful_turn(source)
         except BaseException:
             self._size.failed()
             raise
         if turn.is_mine:
             self._size.succeeded()
         return turn, taken
+
+    async def _small_turn(self, source: Source) -> tuple[Turn, Taken]:
+        """A turn in one step, which is enough for small rows that all become messages. Raises NotSmall."""
+        if self._closed.topics:
+            raise NotSmall
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                await stack.enter_async_context(held(SMALL_BYTES))
+            except TimeoutError:
+                return Turn(asleep=True, slot=None, seq=None, is_mine=True), Taken(must_wait=True)
+            rows = await stack.enter_async_context(source.small_turn(self._size.rows, SMALL_BYTES))
+            turn, taken = rows[0].turn, Taken()
+            if turn.is_mine:
+                taken = await take_small(rows, self.listed)
+                await self._fall_asleep(source, turn, taken)
+        return turn, taken
+
+    async def _careful_turn(self, source: Source) -> tuple[Turn, Taken]:
+        """A turn that measures rows before it takes them, and finds those that cannot become messages."""
+        taken = Taken()
+        async with source.turn() as turn:
+            if turn.is_mine:
+                taken = await Batch(source, self.listed, self._size.rows, self._closed).take(turn)
+                await self._fall_asleep(source, turn, taken)
+        return turn, taken
+
+    async def _fall_asleep(self, source: Source, turn: Turn, taken: Taken) -> None:
+        asleep = self._pace.sleeps_after(turn, taken.rows)
+        if turn.asleep != asleep:
+            await source.write(FALL_ASLEEP, {"asleep": asleep})
 
     async def _queue(self, source: Source, turn: Turn) -> None:
         """Notes that another session has the turn. Raises TurnTaken if that session does nothing with the turn."""
@@ -157,12 +193,19 @@ class Slots:
     def __init__(self) -> None:
         self._rows = 0
         self._emptied: int | None = None
+        self._tried_at = -CLEAR_SECONDS
 
     async def drained(self, source: Source, rows: int) -> None:
-        """Counts drained rows. After SLOT_ROWS lets new rows go to the other partition, or truncates the empty one."""
+        """Counts drained rows. After SLOT_ROWS lets new rows go to the other partition, or truncates the empty one.
+
+        Only producers of a table of an earlier docs/sql.md read the partition; others count by themselves.
+        """
         self._rows += rows
         if self._emptied is None and self._rows < SLOT_ROWS:
             return
+        if time.monotonic() - self._tried_at < CLEAR_SECONDS:
+            return
+        self._tried_at = time.monotonic()
         async with source.transaction():
             if not await source.read(HOLD_STATE):
                 return

@@ -9,7 +9,7 @@ import structlog
 from store.errors import Refusal
 from store.notices.hearing import DEAF_SECONDS, Flooded, Hearing
 from transactions.outboxes.rows import Listed
-from transactions.outboxes.source import connect
+from transactions.outboxes.sessions import connect
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -32,16 +32,24 @@ class Listener:
         self._hears = False
 
     @property
+    def hears(self) -> bool:
+        """Whether it receives the notices of producers."""
+        return self._hears
+
+    @property
     def poll_seconds(self) -> float:
         """How long a drain that has found no row may wait for a notice."""
         return POLL_SECONDS if self._hears else UNHEARD_POLL_SECONDS
 
     async def wait(self, seconds: float) -> None:
-        """Waits until a producer notifies, at most `seconds`. Returns at once if a notice came since the last wait."""
+        """Waits until a producer notifies, at most `seconds`. Returns at once if a notice came since `forget`."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._called.wait()
-            self._called.clear()
+
+    def forget(self) -> None:
+        """Forgets the notices so far, whose rows a turn that begins now can see."""
+        self._called.clear()
 
     async def forever(self) -> None:
         """Listens until it is cancelled."""

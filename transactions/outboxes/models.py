@@ -35,6 +35,8 @@ class Outbox(models.Model):
     drained_at = models.DateTimeField(null=True)
     waiting = models.BigIntegerField(default=0, db_default=0)
     oldest_at = models.DateTimeField(null=True)
+    # Whether its table is of an earlier docs/sql.md, which costs the producers' database more.
+    outdated = models.BooleanField(default=False, db_default=False)
     looked_at = models.DateTimeField(null=True)
     failure = models.TextField(null=True)
     failed_at = models.DateTimeField(null=True)

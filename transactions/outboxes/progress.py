@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from datetime import datetime
 
 import structlog
 
@@ -10,7 +9,7 @@ from store.db import connections
 from store.db.statements import Statement
 from store.errors import Refusal
 from transactions.outboxes.closed import Closed
-from transactions.outboxes.rows import Holder, Listed, Turn
+from transactions.outboxes.rows import Holder, Listed, Turn, Waits
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -86,7 +85,7 @@ class Progress:
         self._closed = closed
         self._of = {"id": listed.id, "url": listed.url}
         self._drained = self._refused = 0
-        self._waits: tuple[int, datetime | None] | None = None
+        self._waits: Waits | None = None
         self._noted_at = self._looked_at = -LOOK_SECONDS
 
     def add(self, drained: int, refused: int) -> None:
@@ -98,10 +97,10 @@ class Progress:
         """Whether the waiting rows should be counted again."""
         return time.monotonic() - self._looked_at >= LOOK_SECONDS
 
-    def saw(self, waiting: int, oldest_at: datetime | None) -> None:
-        """Keeps the number of waiting rows and the time of the oldest, for the next note."""
+    def saw(self, waits: Waits) -> None:
+        """Keeps what a look at the waiting rows has found, for the next note."""
         self._looked_at = time.monotonic()
-        self._waits = waiting, oldest_at
+        self._waits = waits
 
     async def note(self) -> None:
         """Writes the numbers into the outbox's row, at most every NOTE_SECONDS."""
@@ -118,8 +117,9 @@ class Progress:
 
     async def _write(self, failure: str | None) -> None:
         self._noted_at = time.monotonic()
-        waiting, oldest_at = self._waits or (None, None)
+        waiting, oldest_at, outdated = self._waits or (None, None, None)
         noted = {"drained": self._drained, "refused": self._refused, "waiting": waiting, "oldest_at": oldest_at}
+        noted["outdated"] = outdated
         await connections.read_control(NOTE_OUTBOX, {**self._of, "failure": failure, **noted})
         self._drained = self._refused = 0
         self._waits = None

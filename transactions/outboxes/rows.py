@@ -14,6 +14,13 @@ class Listed(NamedTuple):
     topics: list[str]
 
 
+class Described(NamedTuple):
+    """Whether the producers of a source send notices, and whether the broker's session is the server's own."""
+
+    notifies: bool
+    is_direct: bool
+
+
 class Turn(NamedTuple):
     """The first waiting row, if any; whether producers send notices, and whether this transaction has the turn."""
 
@@ -79,6 +86,41 @@ class Row(NamedTuple):
     created_at: str | None
 
 
+class Small(NamedTuple):
+    """The first waiting row, as in `Turn`, the number of rows that wait, and the fields of a row that was taken."""
+
+    asleep: bool
+    first_slot: int | None
+    first_seq: int | None
+    is_mine: bool
+    waiting: int
+    slot: int | None
+    seq: int | None
+    id: str | None
+    topic: str | None
+    body: str | None
+    body_bytes: bytes | None
+    tags: str | None
+    keys: str | None
+    sharding_key: str | None
+    properties: str | None
+    delay_level: str | None
+    delay_seconds: str | None
+    deliver_at: str | None
+    traceparent: str | None
+    created_at: str | None
+
+    @property
+    def turn(self) -> Turn:
+        """What the first waiting row is, and whether this transaction has the turn."""
+        return Turn(self.asleep, self.first_slot, self.first_seq, self.is_mine)
+
+    @property
+    def row(self) -> Row:
+        """The row that was taken. Its fields come behind those of the turn."""
+        return Row._make(self[-len(Row._fields) :])
+
+
 class Refused(NamedTuple):
     """A row that cannot become a message, and the reason."""
 
@@ -88,7 +130,8 @@ class Refused(NamedTuple):
 
 
 class Waits(NamedTuple):
-    """The number of waiting rows, and the time of the oldest."""
+    """The number of waiting rows, the time of the oldest, and whether the table is of an earlier docs/sql.md."""
 
     waiting: int
     oldest_at: datetime | None
+    is_outdated: bool

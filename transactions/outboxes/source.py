@@ -1,9 +1,8 @@
 """A connection to a source, the database of an outbox. The broker does not trust anything that a source sends."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from typing import Any, LiteralString, Self, cast
+from typing import Any, Literal, LiteralString, Self, cast
 
 import psycopg
 from psycopg import capabilities, sql
@@ -11,13 +10,13 @@ from psycopg import capabilities, sql
 from store.db import patience
 from store.db.patience import PatientAsyncConnection
 from store.db.statements import NoRow, RowType, Statement
-from store.errors import MessageIllegal
-from transactions.outboxes import places
-from transactions.outboxes.rows import Holder, Listed, Measured, Row, Turn, Waits
+from transactions.outboxes.rows import Described, Holder, Listed, Measured, Row, Small, Turn, Waits
+from transactions.outboxes.sessions import ANSWER_SECONDS, SourceUnreadable, connect
 
 ENTER_SOURCE = Statement(__file__, "enter_source", one=int)
-DESCRIBE_SOURCE = Statement(__file__, "describe_source", one=bool)
+DESCRIBE_SOURCE = Statement(__file__, "describe_source", Described)
 TAKE_TURN = Statement(__file__, "take_turn", Turn)
+TAKE_SMALL = Statement(__file__, "take_small", Small)
 HOLD_STATE = Statement(__file__, "hold_state", one=int)
 FIND_HOLDER = Statement(__file__, "find_holder", Holder)
 MEASURE_ROWS = Statement(__file__, "measure_rows", Measured)
@@ -29,26 +28,15 @@ FALL_ASLEEP = Statement(__file__, "fall_asleep")
 TURN_SLOT = Statement(__file__, "turn_slot", one=int)
 CLEAR_SLOT = Statement(__file__, "clear_slot", one=bool)
 
-# The time to connect to one address, and to all addresses of the hosts.
-CONNECT_SECONDS = 5
-CONNECT_ALL_SECONDS = 20
-# More than the statement time-out, which a working source enforces itself.
-ANSWER_SECONDS = 15
 # Rows that libpq 17 and later returns together: too many rows are noticed after this number.
 CHUNK_ROWS = 50 if capabilities.has_stream_chunked() else 1
 # Defaults of the role or the database that the broker's transactions override.
 BEGIN: LiteralString = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE NOT DEFERRABLE"
-# Time-outs that a role may have, by the first version with them: of a transaction, which here waits for the broker's
-# own database, and of an idle session, as between two steps.
-TRANSACTION_TIMEOUT_SINCE, NO_TRANSACTION_TIMEOUT = 170000, sql.SQL("SET LOCAL transaction_timeout = 0")
-IDLE_TIMEOUT_SINCE, NO_IDLE_TIMEOUT = 140000, sql.SQL("SET idle_session_timeout = 0")
+# A time-out that a role may have since this version, of a transaction, which here waits for the broker's own database.
+TRANSACTION_TIMEOUT_SINCE, NO_TRANSACTION_TIMEOUT = 170000, "SET {scope} transaction_timeout = 0"
+# A statement that the server has planned is taken by its name, in a session that no pooler shares.
+PREPARE, EXECUTE = "PREPARE mqbroker_take_small (integer, bigint) AS ", "EXECUTE mqbroker_take_small ({}, {})"
 SAVEPOINT, UNDO = sql.SQL("SAVEPOINT taken"), sql.SQL("ROLLBACK TO taken")
-# Encodings that PostgreSQL cannot convert to UTF-8, so their texts cannot be read.
-UNREADABLE = {"SQL_ASCII", "MULE_INTERNAL"}
-
-
-class SourceUnreadable(MessageIllegal):
-    """The broker cannot work with this source, or with the data that it sends."""
 
 
 class Source:
@@ -58,39 +46,70 @@ class Source:
         self.connection = connection
         self.schema = schema
         self.notifies = False
-        path = sql.SQL("SET LOCAL search_path TO {}").format(sql.Identifier(schema))
-        self._enter: list[sql.Composable] = [sql.SQL(BEGIN), ENTER_SOURCE.sql(), path]
-        if connection.info.server_version >= TRANSACTION_TIMEOUT_SINCE:
-            self._enter.append(NO_TRANSACTION_TIMEOUT)
+        self._is_direct = self._is_prepared = False
+        self._enter = [sql.SQL(BEGIN), *self._settings("LOCAL")]
 
     @classmethod
     async def connected(cls, listed: Listed) -> Self:
         """A new connection; the caller closes it. Raises psycopg's OperationalError, or SourceUnreadable."""
-        source = cls(await connect(listed.url, "mqbroker-outbox"), listed.schema)
+        connection = await connect(listed.url, "mqbroker-outbox")
+        source = cls(connection, listed.schema)
         try:
             async with source.transaction():
-                [source.notifies] = await source.read(DESCRIBE_SOURCE)
+                [described] = await source.read(DESCRIBE_SOURCE, {"pid": connection.info.backend_pid})
+            if described.is_direct:
+                await source._keep_settings()
         except BaseException:
             await source.close()
             raise
+        source.notifies = described.notifies
         return source
+
+    def _settings(self, scope: Literal["LOCAL", "SESSION"]) -> list[sql.Composable]:
+        """The statements that set the broker's settings, for a transaction or for the session."""
+        path = sql.SQL(f"SET {scope} search_path TO {{}}").format(sql.Identifier(self.schema))
+        found = [_filled(ENTER_SOURCE, is_local=str(scope == "LOCAL")), path]
+        if self.connection.info.server_version >= TRANSACTION_TIMEOUT_SINCE:
+            found.append(sql.SQL(NO_TRANSACTION_TIMEOUT.format(scope=scope)))
+        return found
+
+    async def _keep_settings(self) -> None:
+        """Sets the settings for the whole session, which is no pooler's: transactions need not set them again."""
+        await self._send(sql.SQL("; ").join(self._settings("SESSION")))
+        self._enter = [sql.SQL(BEGIN)]
+        self._is_direct = True
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
         """A transaction in the schema of the outbox, with the broker's settings, not those of role or database."""
-        async with self._entered(ENTER_SOURCE):
+        async with self._entered():
             yield
 
     @contextlib.asynccontextmanager
     async def turn(self) -> AsyncIterator[Turn]:
         """A transaction that tries to take the turn; yields the `Turn`. Raises SourceUnreadable."""
-        async with self._entered(TAKE_TURN, SAVEPOINT) as turns:
-            if not turns:
-                raise SourceUnreadable(
-                    "mqbroker_outbox_state has no row, which is the turn: "
-                    "execute INSERT INTO mqbroker_outbox_state DEFAULT VALUES."
-                )
-            yield turns[0]
+        async with self._entered(TAKE_TURN.sql(), SAVEPOINT) as found:
+            yield Turn(*_first(found))
+
+    @contextlib.asynccontextmanager
+    async def small_turn(self, max_rows: int, max_bytes: int) -> AsyncIterator[list[Small]]:
+        """A transaction that tries to take the turn and the next rows in one message to the server.
+
+        Yields one row or more, without fields if no row was taken. Raises SourceUnreadable.
+        """
+        taking = await self._taking(max_rows, max_bytes)
+        async with self._entered(taking) as found:
+            _first(found)
+            yield [Small(*row) for row in found]
+
+    async def _taking(self, max_rows: int, max_bytes: int) -> sql.SQL:
+        """The statement that takes rows, which a session of the server's own has planned once."""
+        if not self._is_direct:
+            return _filled(TAKE_SMALL, max_rows=str(max_rows), max_bytes=str(max_bytes))
+        if not self._is_prepared:
+            await self._send(sql.SQL(PREPARE + TAKE_SMALL.text % {"max_rows": "$1", "max_bytes": "$2"}))
+            self._is_prepared = True
+        return sql.SQL(EXECUTE.format(max_rows, max_bytes))
 
     @contextlib.asynccontextmanager
     async def undoing(self) -> AsyncIterator[None]:
@@ -104,26 +123,27 @@ class Source:
             raise
 
     @contextlib.asynccontextmanager
-    async def _entered(self, first: Statement[RowType], *further: sql.SQL) -> AsyncIterator[list[RowType]]:
-        """A transaction that sends its settings and `first` in one message; yields the rows of `first`."""
-        found: Sequence[Any] = ()
-        async with self.connection.cursor() as cursor:
-            with patience.of(ANSWER_SECONDS):
-                await cursor.execute(sql.SQL("; ").join([*self._enter, first.sql(), *further]))
-            is_more: bool | None = True
-            while is_more:
-                # The last statement with rows is `first`.
-                found = await cursor.fetchall() if cursor.description is not None else found
-                is_more = cursor.nextset()
-        make = first.rows(None)
+    async def _entered(self, *statements: sql.Composable) -> AsyncIterator[list[tuple[Any, ...]]]:
+        """A transaction that begins with its settings and statements in one message; yields the last rows."""
         try:
-            yield [make(row) for row in found]
+            yield await self._began(statements)
         except BaseException:
             # As in `undoing`.
             with contextlib.suppress(psycopg.Error):
                 await self._send(sql.SQL("ROLLBACK"))
             raise
         await self._send(sql.SQL("COMMIT"))
+
+    async def _began(self, statements: Sequence[sql.Composable]) -> list[tuple[Any, ...]]:
+        found: list[tuple[Any, ...]] = []
+        async with self.connection.cursor() as cursor:
+            with patience.of(ANSWER_SECONDS):
+                await cursor.execute(sql.SQL("; ").join([*self._enter, *statements]))
+            is_more: bool | None = True
+            while is_more:
+                found = await cursor.fetchall() if cursor.description is not None else found
+                is_more = cursor.nextset()
+        return found
 
     async def read(self, statement: Statement[RowType], given: Mapping[str, Any] | None = None) -> Sequence[RowType]:
         """The rows of one statement that itself limits the number and size of its rows."""
@@ -178,44 +198,20 @@ class Source:
         await self.connection.close()
 
 
+def _filled(statement: Statement[Any], **words: str) -> sql.SQL:
+    """A statement with words of the broker in place of its parameters, for a message of several statements."""
+    return sql.SQL(statement.text % words)
+
+
+def _first(found: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """The first row of a turn. Raises SourceUnreadable."""
+    if not found:
+        raise SourceUnreadable(
+            "mqbroker_outbox_state has no row, which is the turn: "
+            "execute INSERT INTO mqbroker_outbox_state DEFAULT VALUES."
+        )
+    return found[0]
+
+
 def _size_of(row: Any) -> int:
     return sum(len(value) for value in row if isinstance(value, str | bytes))
-
-
-async def connect(url: str, application: str) -> PatientAsyncConnection:
-    """A new connection in autocommit; the caller closes it.
-
-    The start of the session has no options, which a pooler refuses, and the environment is not used: each transaction
-    sets its settings. No statement is prepared, because a pooler would drop it. Raises psycopg's OperationalError,
-    SourceUnreadable for an encoding that cannot be converted to UTF-8, and as `places`.
-    """
-    try:
-        async with asyncio.timeout(CONNECT_ALL_SECONDS):
-            connection = await PatientAsyncConnection.connect(
-                await places.reachable(places.read(url)),
-                autocommit=True,
-                prepare_threshold=None,
-                connect_timeout=CONNECT_SECONDS,
-                application_name=application,
-                options="",
-                keepalives_idle=10,
-                tcp_user_timeout=ANSWER_SECONDS * 1000,
-            )
-    except TimeoutError:
-        raise SourceUnreadable(f"The source took no connection within {CONNECT_ALL_SECONDS} s.") from None
-    try:
-        _require_readable(connection.info.parameter_status("server_encoding"))
-        if connection.info.server_version >= IDLE_TIMEOUT_SINCE:
-            await connection.execute(NO_IDLE_TIMEOUT)
-    except BaseException:
-        await connection.close()
-        raise
-    return connection
-
-
-def _require_readable(encoding: str | None) -> None:
-    if encoding in UNREADABLE:
-        raise SourceUnreadable(
-            f"The encoding of the database is {encoding}, whose texts no reader can be sure of: "
-            "move the outbox to a database with the encoding UTF8."
-        )

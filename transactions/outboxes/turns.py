@@ -12,24 +12,33 @@ from store.process import runtime
 from transactions.outboxes import messages
 from transactions.outboxes.closed import Closed
 from transactions.outboxes.progress import FEWER
-from transactions.outboxes.rows import Listed, Measured, Refused, Row, Turn
-from transactions.outboxes.source import DELETE_ROWS, MEASURE_ROWS, SET_APART, TAKE_ROWS, Source, SourceUnreadable
+from transactions.outboxes.rows import Listed, Measured, Refused, Row, Small, Turn
+from transactions.outboxes.sessions import SourceUnreadable
+from transactions.outboxes.source import DELETE_ROWS, MEASURE_ROWS, SET_APART, TAKE_ROWS, Source
 from webhooks.slots import Allowance
 
 MAX_BYTES = 4 * 1024 * 1024
 # The most bytes of all outboxes in one process; a batch waits for its share.
 MAX_HELD_BYTES = 16 * 1024 * 1024
 HOLD_SECONDS = 5.0
+# The bytes of a small turn, which takes rows without having measured them first.
+SMALL_BYTES = 256 * 1024
 # Bytes that a measured row may have besides its fields: id, times and number.
 MORE_BYTES = 1024
 
 
 class Taken(NamedTuple):
-    """The number of rows that a turn has taken and of those set apart; or that the turn has to wait."""
+    """The number of rows that a turn has taken and of those set apart; whether more rows wait, and whether the turn has
+    to wait itself."""
 
     rows: int = 0
     refused: int = 0
+    are_more: bool = False
     must_wait: bool = False
+
+
+class NotSmall(Exception):
+    """A turn cannot be done in one step: a row is large, refused or has to wait, or something keeps rows."""
 
 
 class Held:
@@ -64,7 +73,7 @@ class Batch:
         self._closed = closed
         # The bytes of the first measured row.
         self._place: tuple[int, int] | None = None
-        self._caller = Caller(f"outbox {listed.name}", tuple(f"produce:{topic}" for topic in listed.topics))
+        self._caller = caller_of(listed)
         self._max_rows = max_rows
         self._max_row_bytes = settings.MAX_MESSAGE_BYTES + MAX_PROPERTIES_BYTES
 
@@ -83,7 +92,7 @@ class Batch:
                     if slot is None or seq is None or (self._place is None and self._closed.topics):
                         raise
                     await self._set_apart([Refused(slot, seq, messages.reason_of(problem))])
-                    return Taken(1, 1)
+                    return Taken(1, 1, are_more=True)
             self._max_rows = max(self._max_rows // FEWER, 1)
 
     async def _take(self) -> Taken:
@@ -105,7 +114,8 @@ class Batch:
             taken = Taken(len(some.rows) - len(left.waiting), len(left.refused))
         if large:
             await self._set_apart(large)
-        return taken._replace(rows=taken.rows + len(large), refused=taken.refused + len(large))
+        rows = taken.rows + len(large)
+        return taken._replace(rows=rows, refused=taken.refused + len(large), are_more=rows > 0)
 
     def _too_large(self, row: Measured) -> Refused:
         size, field = row.largest
@@ -127,9 +137,8 @@ class Batch:
         if not measured:
             return Taken()
         async with contextlib.AsyncExitStack() as stack:
-            held = runtime.control(Held).bytes.hold(sum(row.bytes for row in measured), HOLD_SECONDS)
             try:
-                await stack.enter_async_context(held)
+                await stack.enter_async_context(held(sum(row.bytes for row in measured)))
             except TimeoutError:
                 return Taken(must_wait=True)
             size = sum(row.bytes + MORE_BYTES for row in measured)
@@ -148,6 +157,27 @@ class Batch:
     async def _set_apart(self, refused: Sequence[Refused]) -> None:
         reasons = [self._source.written(one.reason) for one in refused]
         await self._source.write(SET_APART, {**_places(refused), "reasons": reasons})
+
+
+def held(size: int) -> contextlib.AbstractAsyncContextManager[None]:
+    """A block that may hold this number of bytes of rows. Raises TimeoutError after HOLD_SECONDS."""
+    return runtime.control(Held).bytes.hold(size, HOLD_SECONDS)
+
+
+async def take_small(rows: Sequence[Small], listed: Listed) -> Taken:
+    """Stores the messages of the rows that a small turn has taken. Raises NotSmall unless all are stored."""
+    taken = [row.row for row in rows if row.seq is not None]
+    if not taken and rows[0].first_seq is not None:
+        raise NotSmall
+    left = await messages.store(taken, caller_of(listed)) if taken else messages.Left()
+    if left.refused or left.waiting:
+        raise NotSmall
+    return Taken(len(taken), are_more=rows[0].waiting > len(taken))
+
+
+def caller_of(listed: Listed) -> Caller:
+    """The sender of the rows of an outbox, with the rights of the outbox."""
+    return Caller(f"outbox {listed.name}", tuple(f"produce:{topic}" for topic in listed.topics))
 
 
 def _places(rows: Sequence[Any]) -> dict[str, list[int]]:

@@ -3,7 +3,9 @@
 The steps, and what they stand for:
 - an insert locks the key, takes its number and commits: the trigger of `docs/sql.md`
 - a process gets the turn: `transactions.outboxes.drain.Drain._turn`, `transactions.outboxes.source.Source.turn`,
-  `transactions/outboxes/sql/take_turn.sql`
+  `transactions/outboxes/sql/take_turn.sql`; with its rows in one statement:
+  `transactions.outboxes.source.Source.small_turn`, `transactions/outboxes/sql/take_small.sql`,
+  `transactions.outboxes.turns.take_small`, `transactions.outboxes.drain.Drain._small_turn`
 - it takes the rows: `transactions.outboxes.turns.Batch._take`, `transactions.outboxes.turns.Batch._store`,
   `transactions/outboxes/sql/measure_rows.sql`,
   `transactions/outboxes/sql/take_rows.sql`

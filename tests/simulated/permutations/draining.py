@@ -13,8 +13,9 @@ from tests.simulated.planting import of_page
 from transactions.outboxes.source import CLEAR_SLOT, HOLD_STATE, MEASURE_ROWS, TAKE_ROWS, TURN_SLOT, Source
 
 SCHEMA = "shop"
-MOST = {"max_rows": 100, "closed": []}
-LARGEST = {"max_row_bytes": 1_000_000}
+MOST_ROWS, MOST_BYTES = 100, 1_000_000
+MOST = {"max_rows": MOST_ROWS, "closed": []}
+LARGEST = {"max_row_bytes": MOST_BYTES}
 INSERT = b"INSERT INTO shop.mqbroker_outbox (topic, body, sharding_key) VALUES ('orders', '%b', 'one key')"
 
 
@@ -24,13 +25,14 @@ def made(statements: str) -> str:
 
 
 def _source(connection: StageConnection) -> Source:
-    # As `source.connect` has it.
+    # As `sessions.connect` has it.
     connection.prepare_threshold = None
     return Source(connection, SCHEMA)
 
 
 class Draining(Scenario):
-    """Some of: `drain`, `other` (a second process), `insert` and `later` (producers), `slots` (a partition is emptied).
+    """Some of: `drain`, `other` (a second process), `small` and `second` (processes that take rows in one statement),
+    `insert` and `later` (producers), `slots` (a partition is emptied).
 
     What a drain stores is noted before the commit of its transaction, as the broker stores messages before that.
     """
@@ -52,9 +54,11 @@ class Draining(Scenario):
             self._is_made = True
         self._watch.execute("DELETE FROM shop.mqbroker_outbox")
         self._watch.execute("UPDATE shop.mqbroker_outbox_state SET slot = 0, asleep = false")
+        self._watch.execute("SELECT setval('shop.mqbroker_outbox_seq', 1), setval('shop.mqbroker_outbox_awake', 2)")
         self._stored, self._committed = [], ["first"]
         self._watch.execute(INSERT % b"first")
         works = {"drain": self._drain, "other": self._drain, "slots": self._slots}
+        works |= {"small": self._small, "second": self._small}
         return {name: of_stage(works.get(name) or self._inserts(name)) for name in self._names}
 
     def _inserts(self, body: str) -> Any:
@@ -77,6 +81,15 @@ class Draining(Scenario):
             rows = await source.read(TAKE_ROWS, {**places, **LARGEST})
             if len(rows) != len(measured):
                 return "rows that were measured are not there to be taken"
+            self._stored += [str(row.body) for row in sorted(rows, key=lambda row: row.seq)]
+        return len(rows)
+
+    async def _small(self, connection: StageConnection) -> object:
+        source = _source(connection)
+        async with source.small_turn(MOST_ROWS, MOST_BYTES) as found:
+            if not found[0].is_mine:
+                return "not its turn"
+            rows = [row.row for row in found if row.seq is not None]
             self._stored += [str(row.body) for row in sorted(rows, key=lambda row: row.seq)]
         return len(rows)
 

@@ -28,7 +28,7 @@ REFUSED = timedelta(hours=1)
 
 
 def ailing(now: datetime) -> Iterator[Attention]:
-    """Outboxes that fail, that are stuck, and that set rows apart: at most SHOWN of each."""
+    """Outboxes that fail, that are stuck, that set rows apart, and with an earlier table: at most SHOWN of each."""
     running = Outbox.objects.filter(paused=False)
     for row in running.filter(failure__isnull=False).order_by("failed_at")[:SHOWN]:
         mend = f"mend its source as it says, or PUT /v1/outboxes/{row.name} with another url"
@@ -47,6 +47,10 @@ def ailing(now: datetime) -> Iterator[Attention]:
         why = f"{row.refused:,} rows so far, that no message could be made of: each has its reason beside it"
         mend = f"look into {row.schema}.mqbroker_outbox_refused of {row.place}; insert again what is mended"
         yield Attention(False, f"The outbox {row.name} sets rows apart", why, "outboxes", mend, since=row.refused_at)
+    for row in running.filter(outdated=True).order_by("name")[:SHOWN]:
+        why = f"a row costs {row.place} more than with the table that docs/sql.md makes now"
+        mend = "renew it by the statements of docs/sql.md, A table that an earlier version of this page made"
+        yield Attention(False, f"The outbox {row.name} has the table of an earlier version", why, "outboxes", mend)
 
 
 def _unseen(now: datetime) -> Q:

@@ -1,7 +1,9 @@
--- In a source: find whether producers send notices. They cannot if the server allows two-phase transactions, which may
--- not notify, or if the table has no trigger for notices.
+-- In a source: find whether producers send notices, and whether this session is the server's own, not a pooler's.
+-- Producers cannot send notices if the server allows two-phase transactions, which may not notify, or if the table has
+-- no trigger for notices. A pooler gives its clients process ids of its own.
 SELECT
     current_setting('max_prepared_transactions')::integer = 0 AND EXISTS (
         SELECT FROM pg_trigger AS t
         WHERE t.tgrelid = to_regclass('mqbroker_outbox') AND t.tgname = 'mqbroker_outbox_wake' AND t.tgenabled <> 'D'
-    ) AS notifies
+    ) AS notifies,
+    pg_backend_pid() = %(pid)s AS is_direct

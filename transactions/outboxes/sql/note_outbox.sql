@@ -8,6 +8,7 @@ SET
     drained_at = CASE WHEN %(drained)s::bigint + %(refused)s > 0 THEN now() ELSE o.drained_at END,
     waiting = coalesce(%(waiting)s::bigint, o.waiting),
     oldest_at = CASE WHEN %(waiting)s::bigint IS NULL THEN o.oldest_at ELSE %(oldest_at)s::timestamptz END,
+    outdated = coalesce(%(outdated)s::boolean, o.outdated),
     looked_at = CASE WHEN %(failure)s::text IS NULL THEN now() ELSE o.looked_at END,
     failure = %(failure)s::text,
     failed_at = CASE WHEN %(failure)s::text IS NULL THEN NULL ELSE now() END

@@ -9,7 +9,7 @@ SELECT
     coalesce(t.is_mine, false) AS is_mine
 FROM (
     SELECT
-        s.asleep,
+        coalesce(pg_sequence_last_value(to_regclass('mqbroker_outbox_awake')) <> 2, s.asleep) AS asleep,
         o.slot,
         o.seq
     FROM mqbroker_outbox_state AS s

@@ -1,0 +1,62 @@
+"""Opens sessions at a source."""
+
+import asyncio
+
+from psycopg import sql
+
+from store.db.patience import PatientAsyncConnection
+from store.errors import MessageIllegal
+from transactions.outboxes import places
+
+# The time to connect to one address, and to all addresses of the hosts.
+CONNECT_SECONDS = 5
+CONNECT_ALL_SECONDS = 20
+# More than the statement time-out, which a working source enforces itself.
+ANSWER_SECONDS = 15
+# A time-out that a role may have since this version, of a session that is idle, as between two steps.
+IDLE_TIMEOUT_SINCE, NO_IDLE_TIMEOUT = 140000, sql.SQL("SET idle_session_timeout = 0")
+# Encodings that PostgreSQL cannot convert to UTF-8, so their texts cannot be read.
+UNREADABLE = {"SQL_ASCII", "MULE_INTERNAL"}
+
+
+class SourceUnreadable(MessageIllegal):
+    """The broker cannot work with this source, or with the data that it sends."""
+
+
+async def connect(url: str, application: str) -> PatientAsyncConnection:
+    """A new connection in autocommit; the caller closes it.
+
+    The start of the session has no options, which a pooler refuses, and the environment is not used. psycopg prepares
+    no statement, because a pooler would drop it. Raises psycopg's OperationalError, SourceUnreadable for an encoding
+    that cannot be converted to UTF-8, and as `places`.
+    """
+    try:
+        async with asyncio.timeout(CONNECT_ALL_SECONDS):
+            connection = await PatientAsyncConnection.connect(
+                await places.reachable(places.read(url)),
+                autocommit=True,
+                prepare_threshold=None,
+                connect_timeout=CONNECT_SECONDS,
+                application_name=application,
+                options="",
+                keepalives_idle=10,
+                tcp_user_timeout=ANSWER_SECONDS * 1000,
+            )
+    except TimeoutError:
+        raise SourceUnreadable(f"The source took no connection within {CONNECT_ALL_SECONDS} s.") from None
+    try:
+        _require_readable(connection.info.parameter_status("server_encoding"))
+        if connection.info.server_version >= IDLE_TIMEOUT_SINCE:
+            await connection.execute(NO_IDLE_TIMEOUT)
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
+
+
+def _require_readable(encoding: str | None) -> None:
+    if encoding in UNREADABLE:
+        raise SourceUnreadable(
+            f"The encoding of the database is {encoding}, whose texts no reader can be sure of: "
+            "move the outbox to a database with the encoding UTF8."
+        )
