@@ -41,6 +41,7 @@ FORGOTTEN = (
     *(
         "timer",
         "receipt",
+        "bundle",
         "waiting",
         "redrive",
         "nack",
