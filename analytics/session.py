@@ -1,4 +1,6 @@
-"""Opens a Spark session for one job: quiet, in UTC, with bounded memory; on this machine, or on a cluster."""
+"""Opens a Spark session for one job: with little output, in UTC, with limited memory; on this
+machine or on a cluster.
+"""
 
 import logging
 import os
@@ -21,25 +23,25 @@ from analytics.errors import ExportFailed
 from analytics.java import Java
 
 MEMORY = "1g"
-# A task holds some 100 MiB of rows on their way; more tasks at once would not fit into the memory.
+# A task holds about 100 MiB of rows; more tasks at once would not fit into the memory.
 MAX_CORES = 4
 LOGGING = Path(__file__).with_name("log4j2.properties")
 ROOT = Path(__file__).resolve().parents[1]
 
 JAVA_OPTIONS = f"-Duser.timezone=UTC -Dlog4j2.configurationFile={LOGGING.as_uri()}"
-# The quick compiler only. Seconds of CPU for an export of nothing: 11 instead of 25; of 200,000 messages:
-# 21 instead of 36; for each further 200,000 of the same run: 9.5 instead of 8.
+# Only Java's quick compiler. Seconds of CPU for an empty export: 11 instead of 25; for 200,000 messages: 21 instead of
+# 36; for each further 200,000 in the same run: 9.5 instead of 8.
 BRIEF_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
-# What makes the files what they are, on any Spark.
+# Settings that determine the files, the same on any Spark.
 FILES = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # Parquet looks at its buffers after 100 rows at first: of 4 MiB each, those are all the memory there is.
+    # Parquet first checks its memory after 100 rows: with bodies of 4 MiB these fill all the memory.
     "spark.hadoop.parquet.block.size": str(32 * 1024 * 1024),
     "spark.hadoop.parquet.block.size.row.check.min": "4",
     "spark.hadoop.parquet.page.size.row.check.min": "4",
-    # A slice has a day or two: a writer for each, where Spark would sort all rows with their bodies first.
+    # A slice covers one or two days: with a writer for each day, Spark need not sort rows with their bodies.
     "spark.sql.maxConcurrentOutputFileWriters": "4",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
@@ -52,16 +54,16 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
 }
 ON_THIS_MACHINE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-# All that a worker imports when it reads by ADBC.
+# All modules that a worker imports when it reads by ADBC.
 SHIPPED = ("analytics/__init__.py", "analytics/readers/__init__.py", "analytics/readers/arrow.py")
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where Spark runs, as its master's URL, and settings of Spark's own, which come before ours.
+    """Where Spark runs (the URL of its master), and settings of Spark that override ours.
 
-    Without a master it runs on this machine, by itself: what SPARK_CONF_DIR says is not for it. `cores` is how many
-    tasks run at once there: without a number one for each core of the machine, but four at most.
+    Without a master Spark runs on this machine and ignores SPARK_CONF_DIR. `cores` is the number of tasks that run at
+    once on this machine; without a number, one per core, at most four.
     """
 
     master: str = ""
@@ -82,14 +84,14 @@ def opened(
     cluster: Cluster = HERE,
     class_options: str | None = None,
 ) -> Iterator[SparkSession]:
-    """A session on this Java, with this JDBC driver where frames are read by it; `brief` for little work.
+    """Opens a session with this Java, and with this JDBC driver if frames are read by JDBC; `brief` for little work.
 
-    What it spills goes to the folder `scratch`. Its classes come from an archive, unless `class_options` say otherwise.
-    Raises ExportFailed when Spark does not start.
+    Temporary files go to the folder `scratch`. Spark's classes come from the archive, unless `class_options` says
+    otherwise. Raises ExportFailed when Spark does not start.
     """
     options = [JAVA_OPTIONS, *([BRIEF_OPTIONS] if brief else [])]
     options.append(java.class_options(runtime) if class_options is None else class_options)
-    # Java's libraries unpack what they load, and leave it there.
+    # Libraries of Java unpack files here and do not delete them.
     options.append(f'"-Djava.io.tmpdir={scratch}"')
     settings = {
         **SETTINGS,
@@ -116,7 +118,9 @@ def opened(
 
 @contextmanager
 def _undivided(path: Path | None) -> Iterator[str]:
-    """A name of the path that Spark takes for one: it divides lists of folders and of jars at their commas."""
+    """A path that Spark takes as one path, although it contains a comma: Spark splits lists of folders and jars at
+    commas.
+    """
     if path is None or "," not in str(path):
         yield str(path or "")
         return
@@ -128,14 +132,14 @@ def _undivided(path: Path | None) -> Iterator[str]:
 
 @contextmanager
 def joined(scratch: Path) -> Iterator[SparkSession]:
-    """The session of a program that spark-submit started: its master, memory and jars are those of its command line."""
+    """The session of a program that spark-submit started, with the master, memory and jars of its command line."""
     _silence_py4j()
     with _interruptible():
         session = _start(SparkSession.builder, FILES)
     with _ended(session):
         context = session.sparkContext
         if (context.master or "").startswith("local"):
-            # The workers run here and write the files themselves, by more modules than those that read.
+            # These workers run on this machine and also write the files, so they need more modules.
             context.environment["PYTHONPATH"] = str(ROOT)
         else:
             _ship(session, scratch)
@@ -147,7 +151,7 @@ def _ended(session: SparkSession) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        # The interrupted call was waiting for Java, which takes no other call then; it ends with this process.
+        # The interrupted call still waits for Java, so Java cannot be called; it ends with this process.
         raise
     except BaseException:
         session.stop()
@@ -156,8 +160,11 @@ def _ended(session: SparkSession) -> Iterator[None]:
 
 
 def _choices(cluster: Cluster) -> dict[str, str]:
-    """The Python of the workers, and the folder of Spark's settings: of the caller only where a master is."""
-    # This Python has pyarrow and the driver, and not the first of the PATH.
+    """Environment variables for the workers' Python and Spark's settings folder.
+
+    The caller's variables only count on a cluster.
+    """
+    # This Python has pyarrow and the driver; the first Python of the PATH may lack them.
     ours = {"PYSPARK_PYTHON": sys.executable, "SPARK_CONF_DIR": str(java.NO_SETTINGS)}
     return {name: os.environ.get(name, value) if cluster.master else value for name, value in ours.items()}
 
@@ -168,7 +175,9 @@ def _builder(cluster: Cluster) -> SparkSession.Builder:
 
 
 def _ship(session: SparkSession, scratch: Path) -> None:
-    """Gives the workers what they import, as `--py-files` does: the machine that they run on has no broker."""
+    """Sends the workers the modules that they import, as `--py-files` does, because a worker's machine may lack the
+    broker.
+    """
     scratch.mkdir(parents=True, exist_ok=True)
     package = scratch / "mqbroker-reader.zip"
     with zipfile.ZipFile(package, "w") as opened:
@@ -185,7 +194,7 @@ def _start(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkS
 
 
 def _silence_py4j() -> None:
-    """A failure between Python and Java is raised; py4j also logs its trace, sometimes by the root logger."""
+    """Stops py4j from logging: it would log the trace of each failure between Python and Java, which is also raised."""
     logging.getLogger("py4j").propagate = False
     logging.getLogger().addFilter(_is_not_of_py4j)
 
@@ -196,7 +205,7 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Keeps the handler of Ctrl-C: Spark's would cancel jobs over the connection that waits for one of them."""
+    """Keeps Python's handler of Ctrl-C: Spark's handler would cancel jobs over a connection that is busy."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -209,7 +218,7 @@ def _interruptible() -> Iterator[None]:
 
 @contextmanager
 def environment(changes: Mapping[str, str]) -> Iterator[None]:
-    """Sets these variables while Spark's scripts start, and unsets those that name another Spark."""
+    """Sets these environment variables while Spark's scripts start, and removes variables that name another Spark."""
     hidden = {
         name: os.environ.pop(name) for name in ("SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS", *changes) if name in os.environ
     }

@@ -1,12 +1,13 @@
-"""The broker's tables for any Spark: a data source `mqbroker`, for `spark.read` and for `spark.readStream`.
+"""The data source `mqbroker`, with which any Spark program can read the broker's tables: `spark.read`,
+`spark.readStream`.
 
     register(spark)
     spark.read.format("mqbroker").option("table", "entries").load()
     spark.readStream.format("mqbroker").load()
     frame.write.format("mqbroker").option("topic", "prices").mode("append").save()
 
-The database is that of DATABASE_URL where Spark's driver runs, or of the option `url`. Spark hides the value of an
-option of that name in plans.
+The database is the one of DATABASE_URL in the environment of Spark's driver, or of the option `url`. Spark hides the
+value of an option named `url` in plans.
 """
 
 import os
@@ -25,46 +26,46 @@ from analytics.readers.datasource.reading import BrokerReader, FilteringReader
 from analytics.readers.datasource.streams import BrokerStream
 
 ROOT = Path(__file__).resolve().parents[1]
-# Of a checkout; elsewhere it is installed.
+# The client in a checkout; elsewhere it is an installed package.
 CLIENT = ROOT / "client"
 BROKER = ("MQBROKER_URL", "MQBROKER_API_KEY")
-# Off by default; then Spark refuses a reader that takes filters.
+# Off by default. When it is off, Spark refuses a reader that accepts filters.
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 def register(spark: SparkSession) -> None:
-    """Makes the format `mqbroker` known to a session.
+    """Registers the format `mqbroker` in a session.
 
-    Where Spark runs on this machine its Python workers get this Python, unless PYSPARK_PYTHON names another, and the
-    broker's code. Those of a cluster need both by themselves.
+    If Spark runs on this machine, its Python workers use this Python (unless PYSPARK_PYTHON names another) and the
+    broker's code. On a cluster, both must be installed for the workers.
     """
     context = spark.sparkContext
     if (context.master or "").startswith("local"):
         if "PYSPARK_PYTHON" not in os.environ:
             context.pythonExec = sys.executable
         given = context.environment.get("PYTHONPATH", "").split(os.pathsep)
-        # Spark starts new workers for each change of their environment: a second call changes nothing.
+        # Spark starts new workers when their environment changes, so a second call changes nothing.
         code = [path for path in (str(ROOT), str(CLIENT)) if path not in given]
         context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, [*code, *given]))
-    # For the sink, whose workers have the environment of this moment.
+    # For the sink: its workers get the environment as it is at this moment.
     context.environment |= {name: os.environ[name] for name in BROKER if name in os.environ}
     spark.conf.set(PUSHDOWN, "true")
     spark.dataSource.register(BrokerSource)
 
 
 class BrokerSource(DataSource):
-    """The tables of the export, as of one moment or as streams; without the option `table` what is committed.
+    """The tables of the export, read once or as streams. Without the option `table`: the committed messages.
 
-    Rows that are written go the way of every other message: by the client's sink, over HTTP.
+    Rows that are written become messages, sent over HTTP by the client's sink.
     """
 
     @classmethod
     def name(cls) -> str:
-        """The name to give to `format`."""
+        """The name of the format."""
         return "mqbroker"
 
     def schema(self) -> StructType:
-        """The columns of the table, or those that are wanted. Raises OptionRefused."""
+        """The columns of the table, or the requested ones. Raises OptionRefused."""
         of = Options(self.options)
         of.require_known()
         return published.narrowed(of.table, of.columns) if of.columns else published.TABLES[of.table].columns
@@ -79,7 +80,7 @@ class BrokerSource(DataSource):
         return reads_by(of.conninfo, of.table, schema, of.rows_per_slice)
 
     def streamReader(self, schema: StructType) -> BrokerStream:
-        """Reads the table as a stream. Raises OptionRefused for one without an order."""
+        """Reads the table as a stream. Raises OptionRefused for a table that has no order."""
         of = Options(self.options)
         of.require_known()
         published.require_ours(of.streamed, schema)
@@ -90,13 +91,13 @@ class BrokerSource(DataSource):
         return _sink(self.options).writer(schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        """Sends the rows of a stream's batches as messages; raises as `writer`."""
+        """Sends the rows of each batch of a stream as messages. Raises as `writer`."""
         return _sink(self.options).streamWriter(schema, overwrite)
 
 
 def _sink(options: MutableMapping[str, str]) -> DataSource:
     try:
-        from mqbroker_client.contrib import spark  # the client is installed by itself, and reading does without it
+        from mqbroker_client.contrib import spark  # the client is a separate package, not needed for reading
     except ImportError as missing:
         raise OptionRefused("Writing needs the client: pip install mqbroker-client.") from missing
     return spark.MessageSink(options)

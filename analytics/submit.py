@@ -1,10 +1,11 @@
-"""The export and its reports for `spark-submit`: the options of `./mq export` and `./mq report`, on the Spark it names.
+"""The export and its reports for `spark-submit`, with the options of `./mq export` and `./mq report`.
 
     spark-submit --master spark://HOST:7077 analytics/submit.py --to s3a://bucket/export
     spark-submit --master spark://HOST:7077 analytics/submit.py report s3a://bucket/export
 
-The database is that of DATABASE_URL. The workers get the module that reads from here, as by `--py-files`; beside Spark
-they need pyarrow, adbc-driver-postgresql and msgspec. The machine of this program needs the broker's own requirements.
+The database is the one of DATABASE_URL. This program sends the workers the module that reads the database, as
+`--py-files` does; besides Spark the workers need pyarrow, adbc-driver-postgresql and msgspec. The machine of this
+program needs the broker's own requirements.
 """
 
 import os
@@ -16,13 +17,13 @@ COMMANDS = ("export", "report")
 
 
 def is_submitted(environ: Mapping[str, str]) -> bool:
-    """Whether spark-submit started this program, and has a Java for it."""
+    """Whether spark-submit started this program and Java for it."""
     return "PYSPARK_GATEWAY_PORT" in environ
 
 
 def main(words: list[str]) -> None:
-    """Runs the command that the words of the command line begin with: without one, the export."""
-    # spark-submit puts this folder on the path; the broker's packages lie one above.
+    """Runs the command that is the first argument, or the export without one."""
+    # spark-submit puts this folder on the path; the broker's packages are in the folder above.
     sys.path[0] = str(Path(__file__).resolve().parents[1])
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
     from django.core.management import execute_from_command_line

@@ -1,4 +1,4 @@
-"""The tables of the export: the statement that reads each, and its columns as the files hold them."""
+"""The tables of the export: the statement that reads each table, and its columns in the files."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,20 +21,23 @@ from pyspark.sql.types import (
 
 from store.db.statements import Statement
 
-# A column: in files the name of a folder; the data source computes it.
+# The column of the day. Files have it in the name of their folder; the data source computes it.
 DAY = "day"
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A statement that reads rows of the export, and the columns of a row; its files lie by the day of `day_of`."""
+    """A table of the export: its statement and columns.
+
+    The column `day_of` gives the day by which its files are sorted.
+    """
 
     statement: Statement[Any]
     columns: StructType
     day_of: str | None = None
 
 
-# JSON in the database.
+# JSON in the database, a map in Spark.
 PROPERTIES = MapType(StringType(), StringType())
 
 MESSAGE_COLUMNS = (
@@ -129,12 +132,12 @@ TIMERS = Table(Statement(__file__, "read_timers"), TIMER_COLUMNS)
 
 
 def in_files(columns: StructType) -> StructType:
-    """The columns as a file has them: the segment is in the name of its folder."""
+    """The columns in a file: without the segment, which is in the name of the file's folder."""
     return StructType([column for column in columns if column.name != "segment"])
 
 
 def stored(columns: StructType) -> StructType:
-    """The columns as the database has them: maps are JSON bytes."""
+    """The columns as the database returns them: maps are JSON bytes."""
     return StructType([StructField(column.name, _stored_type(column), column.nullable) for column in columns])
 
 

@@ -1,1 +1,1 @@
-"""The export: its moment, the pipeline from slices to files, and what is said meanwhile."""
+"""The export: its moment, the pipeline from slices to files, and the progress that it prints."""

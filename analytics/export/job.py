@@ -1,4 +1,6 @@
-"""Exports the broker's tables to Parquet: reads closed ranges, transforms, writes, and counts what it wrote."""
+"""Exports the broker's tables to Parquet: reads closed ranges, transforms rows, writes files, and compares their row
+counts with the broker.
+"""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import nullcontext
@@ -29,7 +31,7 @@ from analytics.tables import ENDED, ENTRIES, MESSAGES
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The rows of a table that the files hold, and those that the broker counts in the same ranges."""
+    """The number of a table's rows in the files, and the number that the broker counts in the same ranges."""
 
     table: str
     exported: int
@@ -42,7 +44,10 @@ Announce = Callable[[Counted], None]
 def export(
     spark: SparkSession, conninfo: str, target: Path, workspace: Path, wishes: Wishes, announce: Announce
 ) -> Manifest:
-    """Exports a database to a folder of this machine, by way of its workspace. Raises ExportFailed."""
+    """Exports a database to a folder of this machine. The files are written to `workspace` first.
+
+    Raises ExportFailed.
+    """
     to = Local(workspace / "export")
     with progress.shown(spark, wishes.say) if wishes.say else nullcontext():
         made = write(opening.source(spark, conninfo, wishes), conninfo, to, announce, Local(target))
@@ -56,7 +61,10 @@ def export(
 
 
 def add(source: Source, conninfo: str, place: Hadoop, announce: Announce, *, compact: bool = False) -> Manifest:
-    """Adds what is new to the export in a folder that cannot be replaced as a whole. Raises ExportFailed."""
+    """Adds new rows to an export in a folder that cannot be replaced as a whole, such as one behind a URL.
+
+    Raises ExportFailed.
+    """
     with remote.draft(place, conninfo) as draft:
         made = write(source, conninfo, place, announce, place)
         if compact:
@@ -66,23 +74,23 @@ def add(source: Source, conninfo: str, place: Hadoop, announce: Announce, *, com
 
 
 def compacted(place: Place, made: Manifest) -> Manifest:
-    """The same export with its small files gathered; the files gathered from are still there."""
+    """The manifest after small files were merged into larger ones. The small files still exist."""
     return manifest.with_parts(made, parts.compact(place, made.parts))
 
 
 @failures_as_ours()
 def verify(conninfo: str | None, place: Place, say: Callable[[str], None], target: Path | str | None = None) -> None:
-    """Verifies an export, by its files, and against the database where it came from that, if any; names holes.
+    """Verifies the files of an export and reports holes; with `conninfo` also compares them with the database.
 
-    `target` is the folder as the command of the export had it, by which the broker has noted the export.
-
-    Raises ExportDamaged with the number of problems, each of which was said; FolderRefused where there is no export.
+    `target` is the folder as it was written in the export's command: the broker noted the export under this name.
+    Raises ExportDamaged with the number of problems, after each was passed to `say`; FolderRefused if there is no
+    export.
     """
     made = manifest.read(place)
     if made is None:
         raise FolderRefused(f"{place} holds no export with a list of its files: export to it once more.")
     found = check.of_files(place, made)
-    # Said also where the database is away.
+    # The problems are printed even if the database is away.
     for line in (*check.holes(made), *found):
         say(line)
     differences = _against(conninfo, place, made, target, say)
@@ -101,7 +109,7 @@ def _against(
         return []
     with connections.connect(conninfo) as broker:
         connections.bind(broker)
-        # Before anything that the list says of itself.
+        # Compared before any field of the manifest is trusted.
         compared = noted.compared(broker, place, made, target)
         changed = [compared] if compared == noted.CHANGED else []
         if connections.database(broker) == made.database:
@@ -113,15 +121,15 @@ def _against(
 
 
 def write(source: Source, conninfo: str, to: Place, announce: Announce, earlier: Place | None = None) -> Manifest:
-    """Writes the files of an export, up to the first table that differs from the broker's; returns their manifest.
+    """Writes the files of an export, and stops at the first table whose row count differs from the broker's.
 
-    What the place `earlier` holds is taken from there and not read again. Raises LogBusy, SegmentDropped, CountsDiffer,
-    or FolderRefused when the earlier export is of another database.
+    Returns the manifest. Rows that the place `earlier` already holds are taken from its files and not read again.
+    Raises LogBusy, SegmentDropped, CountsDiffer, or FolderRefused when the earlier export is of another database.
     """
     before = manifest.read(earlier) if earlier else None
     ends = before.ends if before else increments.NOTHING
     with connections.connect(conninfo) as broker:
-        # No transaction stays open while Spark writes: it would keep PostgreSQL from cleaning up the hot tables.
+        # No transaction may stay open while Spark writes: PostgreSQL could not clean up the hot tables.
         broker.autocommit = True
         connections.bind(broker)
         database = connections.database(broker)
@@ -142,7 +150,10 @@ def write(source: Source, conninfo: str, to: Place, announce: Announce, earlier:
 
 
 def _is_kept(part: Part, ends: Reached) -> bool:
-    """Checks have no order to go on by: those of the segment that was open are written anew, with later ones."""
+    """Whether an increment keeps this file.
+
+    Checks have no offsets, so files of checks are written again from the segment that was open at the earlier export.
+    """
     if part.table in ("transactions_open", "timers") or not part.rows:
         return False
     return part.table != "checks" or (part.segment or 0) < ends.segment
@@ -170,7 +181,7 @@ def _manifest(
 
 
 def require_equal(counted: Counted) -> None:
-    """Raises CountsDiffer unless the files hold as many rows as the broker."""
+    """Raises CountsDiffer if the number of rows in the files differs from the broker's."""
     if counted.exported != counted.broker:
         raise CountsDiffer(
             f"{counted.table}: the files hold {counted.exported} rows and the broker {counted.broker}, although closed "

@@ -1,4 +1,6 @@
-"""Captures the moment of an export: the closed range, and by the same snapshot the tables that change or are small."""
+"""Captures the moment of an export: the closed range, and with the same snapshot the tables that
+change or are small.
+"""
 
 from dataclasses import dataclass
 
@@ -14,14 +16,17 @@ from analytics.tables import CHECKS, TIMERS, UNDECIDED
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A closed range, and the number of the other tables' rows in its snapshot, which is over."""
+    """A closed range, and the numbers of rows of the other tables in its snapshot. The snapshot has ended."""
 
     closed: ClosedRange
     counted: Undecided
 
 
 def capture(source: Source, conninfo: str, checks_from: int, to: Place) -> Moment:
-    """The moment now; its tables are written to the place `to`, checks from a segment on. Raises LogBusy."""
+    """Captures the present moment and writes the tables of its snapshot to the place `to`. Raises LogBusy.
+
+    Checks are written from the segment `checks_from` on.
+    """
     with closed.quiet(conninfo) as (reader, first):
         pipeline.of_moment(source, UNDECIDED, first, "true", to, "transactions_open")
         pipeline.of_moment(source, CHECKS, first, f"segment_id >= {checks_from:d}", to, "checks")

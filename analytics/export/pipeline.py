@@ -1,8 +1,8 @@
-"""The pipeline of an export, in frames: slices of a closed range, their rows, the day of each, files.
+"""The pipeline of an export: slices of a closed range → rows → rows with their day → files.
 
-Each step is a function from one frame to the next. Where Spark runs on this machine and the files lie here, ADBC's
-workers do the steps behind the slices in one task, `slices → files`, so that no row becomes one of Java's: the frames
-of single steps took 2.3 times the CPU. By JDBC, on a cluster and behind a URL each step is a frame.
+Each step is a function from one frame to the next. If Spark runs on this machine and the files lie here too, one task
+of ADBC's Python workers does all steps, `slices → files`, so that no row becomes a Java object: separate frames took
+2.3 times the CPU. With JDBC, on a cluster and behind a URL each step is a frame.
 """
 
 from collections.abc import Sequence
@@ -19,10 +19,10 @@ from analytics.tables import DAY, MESSAGES, Table
 
 
 def of_slices(source: Source, table: Table, clauses: Sequence[str], to: Place, name: str) -> None:
-    """Writes the rows of slices to the files of a table."""
+    """Reads the rows of the slices and writes them to the files of a table."""
     if not clauses:
         return
-    # Shown in Spark's UI, and by `analytics.progress`.
+    # Shown in Spark's UI, and read by `analytics.export.progress`.
     source.spark.sparkContext.setJobGroup(name, f"{name}: {len(clauses)} slices")
     if is_here(source) and isinstance(source, AdbcSource) and isinstance(to, Local):
         count(source.files(table, clauses, to.folder / name), to.folder / name)
@@ -31,7 +31,10 @@ def of_slices(source: Source, table: Table, clauses: Sequence[str], to: Place, n
 
 
 def of_moment(source: Source, table: Table, first: str, clause: str, to: Place, name: str) -> None:
-    """Writes rows of a snapshot, which the statement `first` takes, while it lasts: in this process where it can be."""
+    """Writes the rows of a snapshot, which the statement `first` enters.
+
+    If possible, this process writes without a task of Spark.
+    """
     if is_here(source) and isinstance(source, AdbcSource) and isinstance(to, Local):
         source.save_now(table, first, clause, to.folder / name)
         return
@@ -39,26 +42,28 @@ def of_moment(source: Source, table: Table, first: str, clause: str, to: Place, 
 
 
 def is_here(source: Source) -> bool:
-    """Whether Spark runs on this machine: its workers reach a folder of the command's."""
+    """Whether Spark runs on this machine, so that its workers can write to a folder of this machine."""
     return (source.spark.sparkContext.master or "").startswith("local")
 
 
 def rows(source: Source, table: Table, clauses: Sequence[str]) -> DataFrame:
-    """Slices → rows; of messages, which differ in size, in steps that fit into memory."""
+    """Slices → rows. Messages differ in size, so they are fetched in steps that fit into memory."""
     return source.weighed(table, clauses) if table is MESSAGES else source.slices(table, clauses)
 
 
 def dated(frame: DataFrame, table: Table) -> DataFrame:
-    """Rows → rows with the day that their files lie by; as they are, without a segment, where the table has no day."""
+    """Rows → rows with the day by which their files are sorted; unchanged, but without the segment, for a table without
+    days.
+    """
     return frame.drop("segment") if table.day_of is None else frame.withColumn(DAY, F.to_date(table.day_of))
 
 
 def write(frame: DataFrame, to: str) -> None:
-    """Rows → files, by segment and day where they have one."""
+    """Rows → files. Rows with a segment and day go to a folder for each segment and day."""
     folders = ["segment", DAY] if DAY in frame.columns else []
     frame.write.mode("append").partitionBy(*folders).parquet(to)
 
 
 def count(files: DataFrame, folder: Path) -> None:
-    """Files → the export's files: names those that ended tasks have written, and removes what other tasks left."""
+    """Files → files of the export: renames the files of tasks that counted, and removes the files of other tasks."""
     days.finish(folder, [row.path for row in files.collect()])

@@ -1,4 +1,4 @@
-"""A line a second about a long export: the table that Spark writes, its rows, and how fast they come."""
+"""Prints one line per second during a long export: the table that Spark writes, its rows, and the rows per second."""
 
 import threading
 import time
@@ -11,13 +11,13 @@ from analytics.readers.slices import SLICE_ROWS
 
 EVERY_SECONDS = 1.0
 RUNNING = "RUNNING"
-# Of Spark's jobs, by which their table is known; the others are written at once.
+# The tables that jobs of Spark write. The other tables are written without a job.
 TABLES = ("messages", "entries", "transactions")
 
 
 @contextmanager
 def shown(spark: SparkSession, say: Callable[[str], None]) -> Iterator[None]:
-    """Says a line a second within the block, while one of the tables is written."""
+    """Calls `say` once a second within the block, while Spark writes one of the tables."""
     ended = threading.Event()
     watch = threading.Thread(target=_watch, args=(spark, say, ended), name="progress", daemon=True)
     watch.start()
@@ -42,7 +42,7 @@ def _watch(spark: SparkSession, say: Callable[[str], None], ended: threading.Eve
 
 
 def slices(spark: SparkSession) -> tuple[str, int, int] | None:
-    """The table that is written now, how many of its slices are, and of how many; None between tables."""
+    """The table that is being written, how many of its slices are done, and how many it has; None between tables."""
     tracker = spark.sparkContext.statusTracker()
     for table in TABLES:
         for number in tracker.getJobIdsForGroup(table):

@@ -1,1 +1,1 @@
-"""The files of an export: their folder, their list, and what an increment adds to them."""
+"""The files of an export: their folder, their manifest, and the files that an increment adds."""

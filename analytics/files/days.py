@@ -1,7 +1,7 @@
-"""Writes Arrow batches to Parquet files by segment and day, in a worker: no row of them crosses to Java.
+"""Writes Arrow batches to Parquet files by segment and day, in a Python worker; no row becomes a Java object.
 
-Spark may run a task twice. Its files have a name that no reader takes, until `finish` renames those of the tasks that
-counted.
+Spark may run a task twice. Files of a task have names that readers ignore until `finish` renames the files of the tasks
+that counted.
 """
 
 import uuid
@@ -15,7 +15,7 @@ import pyarrow.parquet as parquet
 
 from analytics.files import paced
 
-# What a task holds until it is written as a group of rows: readers skip whole groups, and each has a size in memory.
+# A task holds this many bytes before it writes a row group. Readers can skip whole groups, and need memory for one.
 GROUP_BYTES = 16 * 1024 * 1024
 UNFINISHED = ".unfinished"
 
@@ -24,19 +24,21 @@ class Files(Protocol):
     """The files of one task in the folder of a table."""
 
     def add(self, batch: pyarrow.RecordBatch) -> None:
-        """Writes the rows, or holds them until they are a group."""
+        """Adds rows to their files. Rows are held in memory until they fill a row group."""
 
     def close(self) -> list[str]:
-        """Writes what is held; returns the paths of all files."""
+        """Writes the rows that are still in memory. Returns the paths of all files."""
 
 
 def files(folder: Path, schema: pyarrow.Schema, day_of: str | None) -> Files:
-    """New files for rows with this schema: `segment=N/day=D/`, or one, of a table without a day."""
+    """New files for rows with this schema: one for each segment and day, `segment=N/day=D/`, or a single file for a
+    table without days.
+    """
     return DayFiles(folder, day_of) if day_of else GroupedFile(folder, schema)
 
 
 class DayFiles:
-    """A file for each segment and day that comes, by the column `day_of`."""
+    """Writes a file for each segment and day that occurs in the rows; the column `day_of` gives the day."""
 
     def __init__(self, folder: Path, day_of: str) -> None:
         self._folder = folder
@@ -44,19 +46,19 @@ class DayFiles:
         self._files: dict[str, GroupedFile] = {}
 
     def add(self, batch: pyarrow.RecordBatch) -> None:
-        """Writes the rows, or holds them until they are a group."""
+        """Adds rows to their files. Rows are held in memory until they fill a row group."""
         for day, rows in _by_day(batch, self._day_of):
             if day not in self._files:
                 self._files[day] = GroupedFile(self._folder / day, rows.schema)
             self._files[day].add(rows)
 
     def close(self) -> list[str]:
-        """Writes what is held; returns the paths of all files."""
+        """Writes the rows that are still in memory. Returns the paths of all files."""
         return [path for file in self._files.values() for path in file.close()]
 
 
 class GroupedFile:
-    """One file, in groups of rows of similar size, without their segment."""
+    """A Parquet file without the column of the segment; its row groups hold rows of similar size."""
 
     def __init__(self, folder: Path, schema: pyarrow.Schema) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -68,14 +70,14 @@ class GroupedFile:
         self._bytes = 0
 
     def add(self, batch: pyarrow.RecordBatch) -> None:
-        """Holds the rows until they are a group."""
+        """Adds rows to the file. Rows are held in memory until they fill a row group."""
         self._held.append(batch.select(self._schema.names))
         self._bytes += batch.nbytes
         if self._bytes >= GROUP_BYTES:
             self._write()
 
     def close(self) -> list[str]:
-        """Writes what is held; returns the path."""
+        """Writes the rows that are still in memory. Returns the path of the file."""
         if self._held:
             self._write()
         self._writer.close()
@@ -88,7 +90,7 @@ class GroupedFile:
 
 
 def finish(folder: Path, written: Iterable[str]) -> None:
-    """Gives these files of a table the names that readers take, and removes those of tasks that did not count."""
+    """Renames these files of a table to names that readers see, and removes the files of tasks that did not count."""
     for path in written:
         Path(path).rename(path.removesuffix(UNFINISHED))
     for left in folder.rglob(f"*{UNFINISHED}"):
@@ -96,7 +98,7 @@ def finish(folder: Path, written: Iterable[str]) -> None:
 
 
 def _by_day(batch: pyarrow.RecordBatch, day_of: str) -> Iterator[tuple[str, pyarrow.RecordBatch]]:
-    """The rows of each segment and day, by the folder of both."""
+    """Splits a batch by segment and day; yields the folder of each segment and day, and its rows."""
     segments, days = batch.column("segment"), batch.column(day_of).cast(pyarrow.date32())
     for pair in (
         pyarrow.table({"segment": segments, "day": days}).group_by(["segment", "day"]).aggregate([]).to_pylist()

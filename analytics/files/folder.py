@@ -1,4 +1,6 @@
-"""Puts an export in its place as a whole: the target holds the earlier export or the new one, never a part."""
+"""Puts a finished export in its target in one step: the target holds the earlier export or the new one, never a
+mixture.
+"""
 
 import fcntl
 import os
@@ -16,7 +18,9 @@ from analytics.files.manifest import NAME as MANIFEST
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a folder holds as a whole: its name with the article, its marker with the kind, and the only names in it."""
+    """Describes what a folder may hold: the name of its contents, the file that marks them, and the only names allowed
+    in it.
+    """
 
     article: str
     name: str
@@ -29,17 +33,17 @@ class Contents:
         return f"give a new or an empty folder, or one that holds {self.article} {self.name} and nothing else"
 
 
-# Hadoop's checksum of the manifest, which it keeps where an export is written by a `file:` URL.
+# Hadoop's checksum of the manifest, a file that exists if the export was written to a `file:` URL.
 CHECKSUM = f".{MANIFEST}.crc"
 EXPORT = Contents("an", "export", MANIFEST, KIND, frozenset((MANIFEST, CHECKSUM, "_iceberg", *TABLES)))
 
 
 @contextmanager
 def workspace(target: Path, contents: Contents = EXPORT) -> Iterator[Path]:
-    """An empty folder beside the target, so on the same disk; of this command alone, and deleted afterwards.
+    """An empty folder beside the target, on the same disk, for this command alone. It is deleted after the block.
 
-    A killed command leaves it behind, and the next one with the same target clears it.
-    Raises FolderRefused, or ExportUnderWay while another export to the target runs.
+    A killed command leaves the folder behind; the next command with the same target clears it. Raises FolderRefused, or
+    ExportUnderWay while another export to the target runs.
     """
     require_replaceable(target, contents)
     folder = target.with_name(f".{target.name}.unfinished")
@@ -49,12 +53,14 @@ def workspace(target: Path, contents: Contents = EXPORT) -> Iterator[Path]:
             yield folder
         finally:
             _empty(folder, target)
-            # A Java process that is still ending may keep a file in it: then the next export clears it.
+            # A Java process that is still ending may keep a file open in the folder: then the next export clears it.
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def require_replaceable(target: Path, contents: Contents = EXPORT) -> None:
-    """Raises FolderRefused unless such contents may take the target's place: nothing there, or only earlier ones."""
+    """Raises FolderRefused unless the target may be replaced: it does not exist, or holds only earlier contents of the
+    same kind.
+    """
     if target.is_mount():
         raise FolderRefused(f"{target} is a mount point and cannot be replaced as a whole: give a folder in it.")
     if target.exists() and not target.is_dir():
@@ -68,10 +74,10 @@ def require_replaceable(target: Path, contents: Contents = EXPORT) -> None:
 
 
 def put(finished: Path, target: Path, workspace: Path, contents: Contents = EXPORT) -> None:
-    """Puts finished contents in the target's place, and on the disk: the broker may drop what they hold.
+    """Moves finished contents to the target and flushes them to the disk, before the broker may drop the exported rows.
 
-    A kill between the two renames leaves the earlier ones in the workspace; the next command puts them back.
-    Raises FolderRefused when the target has other files by now.
+    If the command is killed between the two renames, the earlier contents are in the workspace and the next command
+    puts them back. Raises FolderRefused if other files have come into the target meanwhile.
     """
     require_replaceable(target, contents)
     paced.settle(finished)
@@ -91,7 +97,10 @@ def _owned(folder: Path, target: Path, contents: Contents) -> Iterator[None]:
 
 
 def _locked(folder: Path, target: Path, contents: Contents) -> int:
-    """The lock of the folder that is there: the command before removes its own, and then gives up the lock."""
+    """Locks the workspace folder and returns the lock.
+
+    If an earlier command has just removed the locked folder, locks the new one.
+    """
     while True:
         lock = _opened(folder, target)
         try:
@@ -125,7 +134,7 @@ def _is_there(folder: Path, lock: int) -> bool:
 
 def _lock(lock: int, target: Path, contents: Contents) -> None:
     try:
-        # The kernel releases the lock at the end of the process, also by a kill.
+        # The kernel releases the lock when the process ends, also by a kill.
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as problem:
         raise ExportUnderWay(

@@ -1,4 +1,6 @@
-"""A folder that is named by a URL, reached by Hadoop's FileSystem in Spark's Java: hdfs, file, s3a with its jar."""
+"""A folder that is named by a URL and reached by Hadoop's FileSystem in Spark's Java: hdfs, file,
+or s3a with its jar.
+"""
 
 import io
 from collections.abc import Iterator
@@ -12,15 +14,15 @@ from pyspark.sql import SparkSession
 from analytics.errors import FolderRefused
 from analytics.files.place import Place
 
-# What brings each file system that Hadoop knows by name and Spark's own jars lack; VERSION is that of Spark's Hadoop.
+# The Maven packages of file systems whose jars Spark lacks. VERSION is the version of Hadoop in Spark.
 PACKAGES = {
     "s3a": "org.apache.hadoop:hadoop-aws:VERSION",
     "abfs": "org.apache.hadoop:hadoop-azure:VERSION",
     "abfss": "org.apache.hadoop:hadoop-azure:VERSION",
 }
-# As the streams of an object store say that a file is there when it is closed, and whole.
+# Streams of an object store have this capability: their file appears when it is closed, and is complete then.
 WHOLE_AT_CLOSE = "fs.capability.outputstream.abortable"
-# What crosses between Java and Python at once; it is in memory three times, as text in between.
+# The bytes that are passed between Java and Python at once. As text they take three times the memory.
 CHUNK_BYTES = 4 * 1024 * 1024
 
 
@@ -37,7 +39,7 @@ class Hadoop:
             self._root = self._java.org.apache.hadoop.fs.Path(url)
             self._system = self._root.getFileSystem(self._configuration)
             self._root = self._system.makeQualified(self._root)
-            # Refused now, and not when all is written.
+            # Raises here, at the start, if the file system cannot be used.
             self._renames = None if self._is_whole_at_close() else self._context()
         except Py4JJavaError as problem:
             raise FolderRefused(self._refusal(url, problem)) from problem
@@ -52,7 +54,7 @@ class Hadoop:
         return str(self._path(path).toString())
 
     def names(self) -> set[str]:
-        """What lies in the folder itself; nothing where there is no such folder."""
+        """The names in the folder itself; empty if the folder does not exist."""
         with _failures():
             if not self._system.exists(self._root):
                 return set()
@@ -77,7 +79,9 @@ class Hadoop:
             return bytes(opened.read())
 
     def write(self, path: str, content: bytes) -> None:
-        """By one PUT where a file is there when it is closed, else by a rename that replaces."""
+        """Writes with one PUT if the store shows a file only when it is closed; otherwise writes another file and
+        renames it.
+        """
         unfinished = f".{path}.unfinished"
         with self.created(path if self._renames is None else unfinished) as created:
             created.write(content)
@@ -94,7 +98,7 @@ class Hadoop:
             return pyarrow.PythonFile(_Output(self._system.create(self._path(path), True)), mode="w")
 
     def checksum(self, path: str) -> str:
-        """Java reads the bytes and sums them up: none of them comes to Python."""
+        """Computes the SHA-256 in Java, so that the bytes need not be copied to Python."""
         with _failures():
             stream = self._system.open(self._path(path))
             try:
@@ -103,7 +107,7 @@ class Hadoop:
                 stream.close()
 
     def take(self, path: str, earlier: Place) -> None:
-        """Nothing is to do: an increment goes to the folder of the earlier export."""
+        """Does nothing: an increment is written to the folder of the earlier export, so the file is already there."""
 
     def remove(self, path: str) -> None:
         with _failures():
@@ -137,7 +141,7 @@ class Hadoop:
 
 
 class _Input(io.RawIOBase):
-    """A file of Hadoop's to read from."""
+    """A file that Hadoop reads, as a Python file object."""
 
     def __init__(self, stream: Any, size: int) -> None:
         self._stream, self._size, self._at = stream, size, 0
@@ -159,7 +163,9 @@ class _Input(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: Any) -> int:
-        """As much as there is: a reader of Parquet takes less than it asked for as the end of the file."""
+        """Fills the buffer as far as the file reaches: Parquet's readers take a shorter read for
+        the end of the file.
+        """
         done = 0
         with _failures():
             while done < len(buffer):
@@ -179,7 +185,7 @@ class _Input(io.RawIOBase):
 
 
 class _Output(io.RawIOBase):
-    """A new file of Hadoop's."""
+    """A new file that Hadoop writes, as a Python file object."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -203,7 +209,7 @@ class _Output(io.RawIOBase):
 
 @contextmanager
 def _failures() -> Iterator[None]:
-    """Raises OSError for Java's failures, FileNotFoundError where a file is missing."""
+    """Turns failures of Java into OSError, or FileNotFoundError if a file is missing."""
     try:
         yield
     except Py4JJavaError as problem:
@@ -213,6 +219,6 @@ def _failures() -> Iterator[None]:
 
 
 def _reason(problem: Py4JJavaError) -> str:
-    """The first line of what Java says, after the name of its class."""
+    """The first line of a Java error, without the class name in front."""
     lines = str(problem.java_exception.toString()).splitlines()
     return lines[0].rpartition("Exception: ")[2].strip(" .")

@@ -1,4 +1,4 @@
-"""Increments: what of a closed range an earlier export does not hold yet, and what retention dropped in between."""
+"""Increments: which rows of a closed range an earlier export lacks, and which rows retention dropped in between."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -13,13 +13,13 @@ NOTHING = Reached(segment=0, log_offset=-1, operation_id=-1, queues=[])
 
 
 def after(ranges: ClosedRange, ends: Reached) -> ClosedRange:
-    """The rows of a closed range behind the ends of an earlier export."""
+    """The part of a closed range that comes after the last rows of an earlier export."""
     queues = _by_queue(ends)
     return replace(ranges, segments=[_after(segment, ends, queues) for segment in ranges.segments])
 
 
 def reached(ranges: ClosedRange, ends: Reached) -> Reached:
-    """The ends of an export that had these ends, and now holds the range as well."""
+    """The last rows of an export that ended at `ends` and now also holds the range."""
     queues = _by_queue(ends)
     for segment in ranges.segments:
         for queue in segment.entries:
@@ -34,10 +34,10 @@ def reached(ranges: ClosedRange, ends: Reached) -> Reached:
 
 
 def holes(ranges: ClosedRange, ends: Reached) -> list[Hole]:
-    """What retention dropped behind the ends of an earlier export.
+    """The rows that retention dropped after the last rows of an earlier export, before they were exported.
 
-    Log offsets and operations have gaps of their own, where a write was rolled back. Only one before a segment that the
-    earlier export did not know can be retention's.
+    Log offsets and operation ids also have gaps where a write was rolled back. So only a gap in front of a segment that
+    is new to the export counts as dropped by retention.
     """
     if ends == NOTHING:
         return []
@@ -46,7 +46,7 @@ def holes(ranges: ClosedRange, ends: Reached) -> list[Hole]:
     return [
         *_hole_of("messages", ends.log_offset, messages, ends),
         *_entries(ranges, ends),
-        # The first operation is 1.
+        # Ids of operations begin at 1.
         *_hole_of("transactions", max(ends.operation_id, 0), operations, ends),
     ]
 
@@ -58,7 +58,7 @@ def _hole_of(table: str, end: int, kept: Sequence[tuple[int, Span]], ends: Reach
 
 
 def _entries(ranges: ClosedRange, ends: Reached) -> Iterator[Hole]:
-    """The offsets of a queue have no holes, so each is retention's."""
+    """Offsets of a queue have no gaps of their own, so every gap was made by retention."""
     following = {key: last + 1 for key, last in _by_queue(ends).items()}
     for segment in ranges.segments:
         for queue in segment.entries:
@@ -69,9 +69,9 @@ def _entries(ranges: ClosedRange, ends: Reached) -> Iterator[Hole]:
 
 
 def unused(ranges: ClosedRange, ends: Reached, offsets: Any, holes: Sequence[Hole]) -> list[tuple[int, int]]:
-    """The log offsets between the ends and those of the range that no new message has, in runs.
+    """The log offsets after `ends` that no message of the range has, as pairs of first and last.
 
-    Writes that were rolled back had them. What retention dropped is left out.
+    Writes that were rolled back used these offsets. Offsets that retention dropped are not included.
     """
     spans = [segment.messages for segment in ranges.segments if segment.messages]
     if not spans:
@@ -82,7 +82,7 @@ def unused(ranges: ClosedRange, ends: Reached, offsets: Any, holes: Sequence[Hol
 
 
 def runs_without(offsets: Any, first: int, last: int) -> list[tuple[int, int]]:
-    """The runs of numbers from first to last that are not among the ordered offsets."""
+    """Pairs of first and last for all numbers between `first` and `last` that are missing in the sorted offsets."""
     fenced = numpy.concatenate([[first - 1], offsets[(offsets >= first) & (offsets <= last)], [last + 1]])
     before = numpy.flatnonzero(numpy.diff(fenced) > 1)
     return [(int(fenced[at]) + 1, int(fenced[at + 1]) - 1) for at in before]

@@ -1,4 +1,6 @@
-"""Whether an export is of this database and of its past: after a restored back-up its offsets are assigned again."""
+"""Checks that an export belongs to this database and its history: after a restored back-up the same offsets are
+assigned again.
+"""
 
 from collections.abc import Iterator
 
@@ -17,9 +19,10 @@ FIND_MESSAGE = Statement(__file__, "find_message", StoredMessage)
 
 
 def require(broker: Connection, place: Place | None, before: Manifest | None, ranges: ClosedRange, name: str) -> None:
-    """Raises FolderRefused unless the earlier export is of the database of this name, and of its past.
+    """Raises FolderRefused unless the earlier export comes from this database, and from the history that the database
+    still has.
 
-    Raises ExportDamaged where its last messages cannot be read.
+    Raises ExportDamaged if the last messages of the earlier export cannot be read.
     """
     if before is None or place is None:
         return
@@ -42,9 +45,10 @@ def _is_replaced(broker: Connection, place: Place, before: Manifest) -> bool:
 
 
 def replaced(broker: Connection, place: Place, made: Manifest) -> Iterator[str]:
-    """A sentence where the broker has another message, or none, at the export's last log offset, unless it was dropped.
+    """Yields a sentence if the broker has a different message, or none, at the last log offset of the export.
 
-    The last one says it for all: whatever was lost was stored last.
+    A message that retention has dropped is not reported. Checking the last message is enough: a restored back-up always
+    lacks the messages that were stored last.
     """
     for part in made.parts:
         if part.table == "messages" and part.last is not None and part.last == made.ends.log_offset:

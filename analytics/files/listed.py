@@ -1,4 +1,4 @@
-"""The list of an export of several cells: whose exports the folder holds, each in a folder `cell=NAME` of its own."""
+"""The list of cells of an export of several cells. Each cell's export lies in its own folder `cell=NAME`."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,7 +16,7 @@ FORMAT = 1
 
 
 class Cells(msgspec.Struct, frozen=True, kw_only=True):
-    """The names of the cells that an export is of, those that were removed since included."""
+    """The names of the cells in an export, including cells that were removed since."""
 
     kind: str = KIND
     format: int = FORMAT
@@ -24,14 +24,14 @@ class Cells(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def of_cell(name: str) -> str:
-    """The folder of a cell's export: readers take its name for a column `cell`."""
+    """The name of the folder of a cell's export. Readers see it as a column `cell`."""
     return f"cell={name}"
 
 
 def read(place: Place) -> list[str] | None:
-    """The cells whose exports a folder holds; None where it holds that of one database, or nothing.
+    """The cells whose exports a folder holds; None if the folder holds the export of one database, or nothing.
 
-    Raises FolderRefused for a list that is not understood.
+    Raises FolderRefused if the list of cells cannot be read.
     """
     try:
         found = msgspec.json.decode(place.read(NAME), type=Cells)
@@ -47,22 +47,24 @@ def read(place: Place) -> list[str] | None:
 
 
 def each(place: Place) -> dict[str, Place]:
-    """The folders of the exports that a folder holds, by their cells; itself, by no name, where it holds one only."""
+    """The folders of the exports in a folder, by cell name. If the folder is itself one export, its name is empty."""
     names = read(place)
     return {"": place} if names is None else {name: place.within(of_cell(name)) for name in names}
 
 
 def write(place: Place, names: Iterable[str]) -> None:
-    """Writes the list, before the exports: a cell that was away has none then, and is known to lack it."""
+    """Writes the list of cells before the exports: so a cell without an export, such as one that is away, is known to
+    be missing.
+    """
     document = msgspec.json.encode(Cells(cells=list(names)))
     if _content(place) != document:
         place.write(NAME, document)
 
 
 def contents(target: Path, names: Iterable[str]) -> Contents:
-    """What a folder of this machine may hold to become, or to stay, one with the exports of these cells.
+    """What a local folder may contain if it is to hold the exports of these cells.
 
-    The export of one database, too: `adopt` makes it that of the control.
+    The export of a single database is also allowed: `adopt` makes it the export of the control.
     """
     is_of_one = (target / EXPORT.marker).exists() and not (target / NAME).exists()
     marker, kind = (EXPORT.marker, EXPORT.kind) if is_of_one else (NAME, KIND)
@@ -70,7 +72,7 @@ def contents(target: Path, names: Iterable[str]) -> Contents:
 
 
 def known(names: Iterable[str]) -> frozenset[str]:
-    """What lies in a folder with the exports of these cells: their folders, and what a killed command left."""
+    """The allowed names in a folder with the exports of these cells, including leftovers of a killed command."""
     folders = [of_cell(name) for name in names]
     return frozenset(
         (NAME, f".{NAME}.unfinished", f".{NAME}.crc", *folders, *(f".{one}.unfinished" for one in folders))
@@ -78,9 +80,10 @@ def known(names: Iterable[str]) -> frozenset[str]:
 
 
 def adopt(target: Path, name: str) -> None:
-    """Makes the export of one database that lies in the folder itself that of a cell; begun again after a kill.
+    """Moves the export of a single database from the folder itself into the folder of a cell.
 
-    The list of the cells is there already. The manifest moves last: what lacks one here was moved whole.
+    Can be repeated after a kill. The list of cells already exists. The manifest moves last: if it is no longer in the
+    outer folder, the move is complete.
     """
     if not (target / manifest.NAME).exists():
         return

@@ -1,4 +1,4 @@
-"""The manifest of an export: every file with what it holds, and where the next export goes on."""
+"""The manifest of an export: a list of all files with their content, and where the next export continues."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,22 +11,22 @@ from analytics.files.place import Place
 
 NAME = "export.json"
 KIND = "mqbroker export"
-# What changed with each: 1, whole exports; 2, increments.
+# 1: complete exports only. 2: increments.
 FORMAT = 2
 TABLES = ("messages", "entries", "transactions", "transactions_open", "checks", "timers")
 
 
 class Head(msgspec.Struct, frozen=True):
-    """What every manifest has; the first ones had no format."""
+    """The fields that every manifest has. The first manifests had no format."""
 
     kind: str = ""
     format: int = 1
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One file: `first` and `last` are its lowest and highest log offset, where the table has one.
+    """One file of an export. `first` and `last` are its lowest and highest log offset, if the table has log offsets.
 
-    `schema` is the number of its columns: columns are only added, so it says which version of the table the file has.
+    `schema` is the number of columns. Columns are only ever added, so the number identifies the version of the table.
     """
 
     path: str
@@ -40,7 +40,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Reached(msgspec.Struct, frozen=True):
-    """The last row of each append-only table that the export holds, -1 for none; of entries by topic id and queue."""
+    """The last row of each append-only table that the export holds, -1 for none; for entries by topic id and queue."""
 
     segment: int
     log_offset: int
@@ -49,9 +49,9 @@ class Reached(msgspec.Struct, frozen=True):
 
 
 class Hole(msgspec.Struct, frozen=True):
-    """What retention dropped before it was exported: offsets, both inclusive. Of entries, those of one queue.
+    """Rows that retention dropped before they were exported, from the first to the last offset, both inclusive.
 
-    Of transactions, the ids of their operations.
+    For entries, the offsets of one queue; for transactions, the ids of operations.
     """
 
     table: str
@@ -62,7 +62,7 @@ class Hole(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """An export. `unused` are log offsets of writes that were rolled back: no message has one of them."""
+    """The content of `export.json`. `unused` are log offsets of writes that were rolled back: no message has them."""
 
     kind: str = KIND
     format: int = FORMAT
@@ -76,9 +76,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(place: Place) -> Manifest | None:
-    """The manifest of an export; None where there is none that an increment can go on from.
+    """The manifest of an export; None if there is none that an increment can continue.
 
-    Raises FolderRefused for one that is not understood: another in its place would lose what retention has dropped.
+    Raises FolderRefused for a manifest in an unknown format: replacing it would lose rows that retention has since
+    dropped.
     """
     try:
         content = place.read(NAME)
@@ -97,7 +98,7 @@ def read(place: Place) -> Manifest | None:
 
 
 def is_of(content: bytes, kind: str) -> bool:
-    """Whether a manifest, or another file that marks a folder, has this `kind`, in any version of its format."""
+    """Whether a manifest, or another file that marks a folder, is of this `kind`, in any version of the format."""
     try:
         document = msgspec.json.decode(content)
     except msgspec.DecodeError:
@@ -116,12 +117,14 @@ def encoded(manifest: Manifest) -> bytes:
 
 
 def files(place: Place, table: str) -> list[str]:
-    """The files of a table, in the order of their names, without those that Spark has not finished."""
+    """The files of a table, sorted by name, without files that Spark has not finished."""
     return [path for path in place.files(table) if path.endswith(".parquet") and not hidden(path)]
 
 
 def hidden(path: str) -> str | None:
-    """The part of a path that readers do not look at, such as Spark's folder of unfinished files; None without one."""
+    """The part of a path that makes readers ignore it, such as Spark's folder of unfinished files; None if there is no
+    such part.
+    """
     names = path.split("/")
     for number, name in enumerate(names, 1):
         if name.startswith(("_", ".")):
@@ -130,7 +133,7 @@ def hidden(path: str) -> str | None:
 
 
 def part(place: Place, path: str) -> Part:
-    """What one file holds."""
+    """The entry of one file in the manifest, read from the file."""
     names = path.split("/")
     segment = next((int(name[8:]) for name in names if name.startswith("segment=")), None)
     with place.opened(path) as opened:
@@ -140,7 +143,7 @@ def part(place: Place, path: str) -> Part:
 
 
 def rows(parts: Sequence[Part]) -> dict[str, int]:
-    """The rows of each table."""
+    """The number of rows of each table."""
     counted = dict.fromkeys(TABLES, 0)
     for one in parts:
         counted[one.table] += one.rows
@@ -148,12 +151,12 @@ def rows(parts: Sequence[Part]) -> dict[str, int]:
 
 
 def columns(metadata: Any) -> int:
-    """The number of a file's columns; a map or a list is one."""
+    """The number of a file's columns; a map or a list counts as one column."""
     return len(metadata.schema.to_arrow_schema())
 
 
 def bounds(metadata: Any) -> tuple[int | None, int | None]:
-    """The lowest and the highest log offset of a file; None where it has none."""
+    """The lowest and the highest log offset in a file; None if it has no log offsets."""
     names = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
     if "log_offset" not in names or not metadata.num_rows:
         return None, None
@@ -163,5 +166,5 @@ def bounds(metadata: Any) -> tuple[int | None, int | None]:
 
 
 def with_parts(manifest: Manifest, parts: Sequence[Part]) -> Manifest:
-    """The same export in other files."""
+    """The manifest of the same export with other files."""
     return msgspec.structs.replace(manifest, parts=list(parts))

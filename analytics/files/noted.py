@@ -1,4 +1,6 @@
-"""Notes a finished export in the broker's database: for retention, metrics, the console, and its own verification."""
+"""Notes a finished export in the broker's database, for retention, metrics, the console, and the verification of the
+export.
+"""
 
 import hashlib
 from collections.abc import Sequence
@@ -25,9 +27,9 @@ UNNOTED = "Not compared with the broker's note: it has none of this folder, nor 
 
 
 def names_of(target: Path | str) -> Sequence[str]:
-    """The names by which the broker may have noted an export to a folder, that of an export of now first.
+    """The names under which the broker may have noted an export to a folder. The name for a new export is first.
 
-    Retention waits for the nightly one by its name as the setting has it.
+    Retention waits for the nightly export by the name that is in the setting.
     """
     nightly: str = settings.EXPORT_NIGHTLY_TO
     named = urlsplit(str(target))
@@ -39,10 +41,10 @@ def names_of(target: Path | str) -> Sequence[str]:
 
 
 def note(conninfo: str, target: str, made: Manifest) -> str | None:
-    """Notes an export whose files and list are in place; returns the reason where the database refuses.
+    """Notes an export whose files and manifest are in place. Returns the reason if the database refuses the note.
 
-    The segment that was open is not held whole: writers may have added to it since. A role that only reads may export,
-    and the export is complete without the note.
+    The segment that was open is not noted as exported completely, because writers may have added to it since. A role
+    that may only read can export as well; the export is complete without the note.
     """
     row = {
         "target": target,
@@ -62,12 +64,12 @@ def note(conninfo: str, target: str, made: Manifest) -> str | None:
 
 
 def compared(broker: Connection, place: Place, made: Manifest, target: Path | str | None) -> str | None:
-    """What the broker's note says of the list of an export's files: None where it is that list, CHANGED, or UNNOTED.
+    """Compares the manifest with the broker's note of it: None if they agree, else CHANGED or UNNOTED.
 
-    The list has the checksum of each file, so files that were changed together with it are found by its own. The note
-    is that of the folder, whatever the list says of itself. A list that was copied from there is found by its checksum,
-    and one that was changed since by its moment. Without a `target` the place is the folder, and a broker that has
-    noted no export at all is not named.
+    The manifest has the checksum of each file. If someone changed files and manifest together, the note of the
+    manifest's own checksum shows it. The note is looked up by the folder, not by what the manifest says. A manifest
+    that was copied from there is found by its checksum, a manifest that was changed is found by its moment. Without a
+    `target`, the place is the folder, and a broker that has noted no export at all is not reported.
     """
     there = hashlib.sha256(place.read(manifest.NAME)).hexdigest()
     noted = read(broker, FIND_NOTED_LISTS)

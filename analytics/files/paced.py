@@ -1,7 +1,7 @@
-"""Files that go to the disk in small steps while they are written, and are there after a power failure.
+"""Writes files to the disk in small steps, so that they survive a power failure and do not delay the broker.
 
-Without the steps the kernel writes all of them at once, half a minute later, and every commit of the broker's meanwhile
-waits behind them: 20 ms for 60 MB.
+Otherwise the kernel writes all bytes at once, half a minute later, and each commit of the broker waits behind them: 20
+ms for 60 MB.
 """
 
 import io
@@ -11,23 +11,24 @@ from pathlib import Path
 
 import pyarrow
 
-# A disk writes it in less time than a commit takes.
+# A disk writes this many bytes in less time than a commit takes.
 STEP_BYTES = 1024 * 1024
 
 
 class PacedFile(io.FileIO):
-    """A new file; its bytes are on the disk when it is closed. Raises OSError as any other."""
+    """A new file whose bytes are on the disk when it is closed. Raises OSError as other files do."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, "wb")
         self._begun = self._written = 0
 
     def write(self, data: object, /) -> int:
-        """Writes all bytes; those of each full step are on their way to the disk before the next ones."""
+        """Writes all bytes. After each full step, the kernel is asked to start writing it to the disk."""
         left = memoryview(data).cast("B")  # type: ignore[arg-type]  # 3.11 has no type for what has a buffer
         size = len(left)
         while left:
-            # Up to the end of a step: a single write of all would be one step, and may be cut short.
+            # Writes at most to the end of the step: one write of all bytes would be one long step, and may be
+            # incomplete.
             written = super().write(left[: STEP_BYTES - (self._written - self._begun)])
             left = left[written:]
             self._written += written
@@ -37,7 +38,7 @@ class PacedFile(io.FileIO):
         return size
 
     def close(self) -> None:
-        """Returns when all bytes are on the disk."""
+        """Closes the file when all bytes are on the disk."""
         if self.closed:
             return
         try:
@@ -47,22 +48,22 @@ class PacedFile(io.FileIO):
 
 
 def created(path: Path) -> pyarrow.NativeFile:
-    """A new file as Arrow writes to it."""
+    """A new paced file, as an object that Arrow can write to."""
     return pyarrow.PythonFile(PacedFile(path), mode="w")
 
 
 def settle(folder: Path) -> None:
-    """Has a folder on the disk with all names in it, and with those files that Java wrote."""
+    """Flushes a folder to the disk: all its names, and the files in it that Java wrote."""
     for parent, _, names in os.walk(folder, topdown=False):
         for name in names:
-            # A second name is a link to a file of an earlier export, which is there.
+            # A file with a second name is a link to a file of an earlier export, which is already on the disk.
             if (Path(parent) / name).stat().st_nlink == 1:
                 sync(Path(parent) / name)
         sync(Path(parent))
 
 
 def sync(path: Path) -> None:
-    """Has a file, or the names in a folder, on the disk."""
+    """Flushes a file, or the names in a folder, to the disk."""
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)
@@ -71,6 +72,9 @@ def sync(path: Path) -> None:
 
 
 def _begin_writing(file: int, start: int, size: int) -> None:
-    """Linux begins to write bytes that it is to forget, and forgets those only that are written by then."""
+    """Starts writing a range of the file to the disk.
+
+    Linux does so when it is asked to drop the range from its cache.
+    """
     if sys.platform == "linux":
         os.posix_fadvise(file, start, size, os.POSIX_FADV_DONTNEED)

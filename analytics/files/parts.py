@@ -1,4 +1,6 @@
-"""The files of an export: which are new, small ones gathered into large ones, and those of no export removed."""
+"""The files of an export: finds new files, merges small files into large ones, and removes files that no manifest
+lists.
+"""
 
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -23,16 +25,16 @@ COLUMNS = {
     "checks": tables.CHECKS.columns,
     "timers": tables.TIMERS.columns,
 }
-# A table without a row has one file, so that its columns can be read.
+# A table without rows has one empty file, so that readers see its columns.
 EMPTY = "segment=0/day=1970-01-01/empty"
 COMPACT_BYTES = 128 * 1024 * 1024
 
 
 def new(place: Place, table: str, known: Collection[str], kept: Sequence[Part]) -> list[Part]:
-    """The files of a table that were not known before; an empty one for a table without any.
+    """The files of a table that are not in `known`; an empty file for a table without files.
 
-    Files of an older version lack the columns that were added since. Then an empty file with all columns comes first
-    in the order of paths, by which readers take the columns of the first file for those of all.
+    Files of an older version lack the columns that were added since, and readers take the columns of the first file for
+    all files. In this case an empty file with all columns comes first in the order of paths.
     """
     found = [path for path in manifest.files(place, table) if path not in known]
     of_table = [part for part in kept if part.table == table]
@@ -43,15 +45,15 @@ def new(place: Place, table: str, known: Collection[str], kept: Sequence[Part]) 
 
 
 def columns(place: Place, part: Part, *names: str) -> pyarrow.Table:
-    """Columns of one file."""
+    """Reads some columns of one file."""
     with place.opened(part.path) as opened:
         return parquet.read_table(opened, columns=list(names), partitioning=None)
 
 
 def compact(place: Place, parts: Iterable[Part]) -> list[Part]:
-    """Gathers the small files of each day into files of 128 MiB at most; the files gathered from stay until a sweep.
+    """Merges the small files of each day into files of at most 128 MiB.
 
-    Raises ExportDamaged where one of these was changed.
+    The small files stay until `sweep` removes them. Raises ExportDamaged if one of the small files was changed.
     """
     done: list[Part] = []
     for _, of_day in groupby(sorted(parts, key=lambda part: part.path), key=lambda part: part.path.rpartition("/")[0]):
@@ -61,7 +63,7 @@ def compact(place: Place, parts: Iterable[Part]) -> list[Part]:
 
 
 def sweep(place: Place, listed: Iterable[Part]) -> None:
-    """Removes every file of the tables that is not listed: what was replaced, and what a killed export left."""
+    """Removes every file of the tables that is not listed: files that were replaced, and files of a killed export."""
     keep = {part.path for part in listed}
     strange = [path for table in manifest.TABLES for path in place.files(table) if path not in keep]
     for path in dict.fromkeys(manifest.hidden(path) or path for path in strange):
@@ -88,7 +90,7 @@ def _merged(place: Place, parts: Sequence[Part]) -> Part:
     schema = _schema(COLUMNS[parts[0].table])
     with place.created(merged) as created, parquet.ParquetWriter(created, schema) as writer:
         for part in parts:
-            # A group of rows at a time: bodies may be large.
+            # Copies one row group at a time, because bodies may be large.
             with place.opened(part.path) as opened, parquet.ParquetFile(opened) as file:
                 for number in range(file.num_row_groups):
                     writer.write_table(_with_all_columns(file.read_row_group(number), schema))
@@ -96,7 +98,9 @@ def _merged(place: Place, parts: Sequence[Part]) -> Part:
 
 
 def _require_whole(place: Place, parts: Sequence[Part]) -> None:
-    """The new file has a checksum of its own, by which no damage of these is seen any more."""
+    """Checks the checksums of files before they are merged: the merged file gets a new checksum, which would hide their
+    damage.
+    """
     for part in parts:
         if place.checksum(part.path) != part.checksum:
             raise ExportDamaged(
@@ -106,7 +110,7 @@ def _require_whole(place: Place, parts: Sequence[Part]) -> None:
 
 
 def _with_all_columns(found: pyarrow.Table, schema: pyarrow.Schema) -> pyarrow.Table:
-    """Columns that were added since the file was written are null."""
+    """The rows with all columns. Columns that were added after the file was written are null."""
     columns = [
         found.column(field.name).cast(field.type)
         if field.name in found.column_names

@@ -1,4 +1,6 @@
-"""Where the files of an export lie: a folder of this machine, or one that Hadoop's FileSystem reaches."""
+"""The place where the files of an export lie: a folder of this machine, or a folder that Hadoop's
+FileSystem reaches.
+"""
 
 import hashlib
 import os
@@ -12,40 +14,40 @@ from analytics.files import paced
 
 
 class Place(Protocol):
-    """A folder of files; paths are relative to it, with slashes. What cannot be read or written is an OSError."""
+    """A folder of files. Paths are relative to it and have slashes. A failed read or write raises OSError."""
 
     def within(self, folder: str) -> "Place":
-        """A folder in this one."""
+        """A folder below this one."""
 
     def url(self, path: str) -> str:
-        """A file or a folder, as Spark names it."""
+        """The URL of a file or folder, for Spark."""
 
     def files(self, folder: str = "") -> list[str]:
-        """The paths of all files below a folder, in order; none where there is no such folder."""
+        """The paths of all files below a folder, sorted; empty if the folder does not exist."""
 
     def size(self, path: str) -> int:
-        """The bytes of a file."""
+        """The size of a file in bytes."""
 
     def read(self, path: str) -> bytes:
-        """All bytes of a file."""
+        """The content of a file."""
 
     def write(self, path: str, content: bytes) -> None:
-        """Writes a small file: a reader has it whole, as it was before or as it is now."""
+        """Writes a small file in one step: a reader sees either the former content or the new content."""
 
     def opened(self, path: str) -> pyarrow.NativeFile:
-        """A file to read from, at any offset."""
+        """A file opened for reading, at any offset."""
 
     def created(self, path: str) -> pyarrow.NativeFile:
-        """A new file to write to."""
+        """A new file opened for writing."""
 
     def checksum(self, path: str) -> str:
         """The SHA-256 of a file's bytes."""
 
     def take(self, path: str, earlier: "Place") -> None:
-        """Has a file of an earlier export as well."""
+        """Takes over a file of an earlier export."""
 
     def remove(self, path: str) -> None:
-        """Removes a file, or a folder with all that is in it."""
+        """Removes a file, or a folder with its content."""
 
 
 class Local:
@@ -61,7 +63,7 @@ class Local:
         return Local(self.folder / folder)
 
     def url(self, path: str) -> str:
-        """With the scheme: where Hadoop is configured, a path alone is one of its default file system."""
+        """With the scheme `file`: without a scheme Spark would take the path as one of Hadoop's default file system."""
         return f"file://{self.folder / path}"
 
     def files(self, folder: str = "") -> list[str]:
@@ -91,7 +93,7 @@ class Local:
             return hashlib.file_digest(opened, "sha256").hexdigest()
 
     def take(self, path: str, earlier: Place) -> None:
-        """By a link, which takes no time and no room; by a copy where the disk has no links."""
+        """Links the file, which needs no time and no space; copies it if the file system has no links."""
         if not isinstance(earlier, Local):
             raise TypeError(f"{earlier} is no folder of this machine.")
         (self.folder / path).parent.mkdir(parents=True, exist_ok=True)

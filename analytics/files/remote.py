@@ -1,4 +1,7 @@
-"""An export to a folder behind a URL: files are added in place; the manifest, written last, completes the export."""
+"""An export to a folder behind a URL.
+
+Files are added in place; the manifest is written last and makes the export complete.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,7 +24,7 @@ BEGUN = "_begun.json"
 
 
 class Marker(msgspec.Struct, frozen=True):
-    """The marker of a first export, with the database that it is of."""
+    """The file that marks a first export under way, with the database that is exported."""
 
     database: str
     kind: str = "mqbroker export that was begun"
@@ -29,18 +32,18 @@ class Marker(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An export in the making: its folder, the session that holds the folder's lock, and the manifest that is there."""
+    """An unfinished export: its folder, the session that holds the folder's lock, and the earlier manifest."""
 
     place: Hadoop
     holder: Connection
     earlier: bytes | None
 
     def commit(self, made: Manifest) -> None:
-        """Puts the manifest in its place, and removes what it replaces.
+        """Writes the manifest, and removes the files that it replaces.
 
-        Raises ExportUnderWay, with the manifest as it was, when an export of another database came in between.
+        Raises ExportUnderWay and leaves the earlier manifest if an export of another database was written in between.
         """
-        # Raises when the session is gone, and the lock with it.
+        # Raises if the session has ended, and with it the lock.
         _take(self.holder, self.place)
         there = set(self.place.files())
         if _manifest(self.place) != self.earlier or any(part.path not in there for part in made.parts):
@@ -53,9 +56,10 @@ class Draft:
 
 @contextmanager
 def draft(place: Hadoop, conninfo: str) -> Iterator[Draft]:
-    """The folder, for one export at a time: PostgreSQL ends the lock with the session, also of a killed one.
+    """Locks the folder for one export, and removes what a killed export left there.
 
-    What such an export left is removed. Raises FolderRefused, or ExportUnderWay.
+    PostgreSQL releases the lock when the session ends, also if the export is killed. Raises FolderRefused, or
+    ExportUnderWay.
     """
     with connections.connect(conninfo) as holder:
         if not _take(holder, place):
@@ -65,7 +69,7 @@ def draft(place: Hadoop, conninfo: str) -> Iterator[Draft]:
         try:
             yield Draft(place, holder, earlier)
         except Exception:
-            # The failure is what the caller must see. What cannot be removed now is removed by the next export.
+            # The caller must see the original failure. Files that cannot be removed now are removed by the next export.
             with suppress(OSError, Py4JError):
                 _clear(place)
             raise
@@ -79,7 +83,7 @@ def _begin(place: Hadoop, earlier: bytes | None, database: str) -> None:
 
 
 def _clear(place: Hadoop) -> None:
-    """Removes what is of no export, but keeps the files of one in another format until it is replaced."""
+    """Removes files that belong to no export. Files of an export in another format are kept until they are replaced."""
     made = manifest.read(place)
     if made or _manifest(place) is None:
         parts.sweep(place, made.parts if made else ())

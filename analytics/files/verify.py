@@ -1,4 +1,4 @@
-"""Verifies an export: by its files and their list alone, and against the broker that it came from."""
+"""Verifies an export: its files against its manifest, and its rows against the broker."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,12 +17,12 @@ from analytics.rows import OutcomeCount
 from store.db.statements import Statement
 
 COUNT_STATES = Statement(__file__, "count_states", OutcomeCount)
-# Of one table: a file with a million wrong rows is one damage.
+# Per table: a file with a million wrong rows is one damage.
 MOST_OF_A_TABLE = 20
 
 
 def of_files(place: Place, made: Manifest) -> list[str]:
-    """What is wrong with the files, one sentence each; nothing for an export that is whole."""
+    """The faults of the files, one sentence each; empty for an undamaged export."""
     found = [problem for part in made.parts for problem in _of_part(place, part)]
     listed = {part.path for part in made.parts}
     there = [path for path in place.files() if not manifest.hidden(path)]
@@ -39,7 +39,9 @@ def of_files(place: Place, made: Manifest) -> list[str]:
 
 
 def against(broker: Connection, place: Place, made: Manifest) -> list[str]:
-    """Where the broker has another last message than the files, or counts other outcomes, in segments that it keeps."""
+    """The differences from the broker: another last message, or other numbers of outcomes, in segments that the broker
+    still has.
+    """
     return [*_replaced(broker, place, made), *_outcomes(broker, place, made)]
 
 
@@ -47,7 +49,7 @@ def _replaced(broker: Connection, place: Place, made: Manifest) -> list[str]:
     try:
         return list(lineage.replaced(broker, place, made))
     except (OSError, pyarrow.ArrowException):
-        # Named by its checksum.
+        # `_columns` reports the file by its checksum.
         return []
 
 
@@ -65,7 +67,7 @@ def _outcomes(broker: Connection, place: Place, made: Manifest) -> list[str]:
 
 
 def holes(made: Manifest) -> Iterator[str]:
-    """What retention dropped before it was exported, one sentence each."""
+    """The rows that retention dropped before they were exported, one sentence each."""
     for hole in made.holes:
         of = "" if hole.topic_id is None else f" of topic {hole.topic_id}, queue {hole.queue_id}"
         first = f"{'operation' if hole.table == 'transactions' else 'offset'} {hole.first}"
@@ -148,7 +150,7 @@ def _states(place: Place, made: Manifest) -> Counter[tuple[int, str]]:
 
 
 def _columns(place: Place, of: Sequence[Part], *names: str) -> pyarrow.Table:
-    """Columns of the files that can be read; the others are named by their checksums."""
+    """Columns of the files that can be read. Files that cannot be read are reported by their checksums."""
     found = [pyarrow.table({name: pyarrow.array([], "int64") for name in names})]
     for part in of:
         try:

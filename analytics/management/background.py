@@ -1,30 +1,30 @@
-"""Has a command give way to the broker's processes: it goes on in a child that gets processors and the disk last.
+"""Runs a command with less priority than the broker's processes: in a child that gets processors and the disk last.
 
-On the last of the processors only, as many as it has tasks: a thread of the broker's that wakes up finds another one
-idle, and one that becomes idle takes over threads that wait. One that the command holds does neither.
+The child uses only the last processors, as many as it has tasks: so a thread of the broker that wakes up finds another
+processor idle. A processor that the command occupies delays such a thread.
 
-Its reads and writes are those of the kernel's idle class, which schedulers of disks that have classes (mq-deadline,
-BFQ) let pass when no other is waiting.
+Its reads and writes are in the kernel's idle class. Disk schedulers with classes (mq-deadline, BFQ) serve this class
+only when no other request waits.
 
-At the most, 19, where this process may make a group of the processors' controller (root outside a container):
+At the lowest priority, 19, if this process may create a control group for processors (as root outside a container):
 
-1. A group of the idle class (`cpu.idle`, since Linux 5.15). A thread of another group pre-empts at once.
+1. A group of the idle class (`cpu.idle`, since Linux 5.15). A thread of another group interrupts it at once.
 
-Else, which comes close to it:
+Otherwise four measures together, which have nearly the same effect:
 
 1. A session of its own, which gets the niceness too: Linux shares the processors among sessions (autogroups), and
-   niceness counts only within one. In the session of a shell an export would get as much as all of the broker.
+   niceness counts only within one. In the session of a shell an export would get as much as the whole broker.
 2. The niceness, for systems without autogroups, such as containers.
-3. SCHED_BATCH: a thread that wakes up does not pre-empt others. SCHED_IDLE does worse between sessions: the kernel
+3. SCHED_BATCH: a thread that wakes up does not interrupt others. SCHED_IDLE is worse between sessions: the kernel
    takes a processor with such threads for an idle one, and wakes others up there, where they wait for the next tick.
-4. The longest slice of time: since Linux 6.12 a thread with a shorter one pre-empts, and does not wait for its end.
+4. The longest time slice: since Linux 6.12 a thread with a shorter slice interrupts one with a longer slice.
 
-What senders notice of each way: tools/bench/RESULTS.md, *Beside senders*. All that the command starts, Java and its
-workers, does the same.
+How much each measure delays senders: tools/bench/RESULTS.md, *Beside senders*. The measures apply to all that the
+command starts: Java and its workers.
 
-Before its first row a command has no more than START_NICENESS: on a machine whose processors are always busy its start
-would take minutes at 19. Behind it the command steps back as far as it was asked to (`step_back`). One that does not
-move is as any other process again (`come_forward`): by the parent's manners, as far as this user may.
+Before its first row a command has at most START_NICENESS: at 19 its start would take minutes on a machine whose
+processors are always busy. After the first row it lowers its priority as far as requested (`step_back`). A command that
+makes no progress gets normal priority again (`come_forward`): the parent's, as far as this user may raise it.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ GROUPS = Path("/sys/fs/cgroup")
 IDLE_GROUP = "mqbroker-background"
 AUTOGROUP = Path("/proc/self/autogroup")
 PR_SET_PDEATHSIG = 1
-# glibc has no function for it before 2.41.
+# The number of the system call, for which glibc has no function before 2.41.
 SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
 ATTRIBUTES_BYTES = 48
 SLICE_NANOSECONDS = 100_000_000
@@ -55,10 +55,10 @@ WAIT_SECONDS = 0.05
 
 
 def enter(niceness: int, processors: int) -> None:
-    """Returns in the child, or here without a niceness. On so many processors, 0 for all.
+    """Returns in a child process with lower priority; with niceness 0 returns in this process.
 
-    This process stays in its session, where Ctrl-C reaches it: it forwards signals, and exits as the child does. When
-    it is killed, so is the child.
+    `processors` limits the child, 0 for all. The parent stays in its session, where Ctrl-C reaches it: it forwards
+    signals and exits with the child's status. If the parent is killed, the child is killed too.
     """
     if not niceness:
         return
@@ -71,14 +71,15 @@ def enter(niceness: int, processors: int) -> None:
 
 
 def _status(child: int) -> int:
-    """The exit status of the child, as a shell would say it."""
+    """The exit status of the child, in the form that a shell reports."""
 
     def forward(number: int, frame: FrameType | None) -> None:
         os.kill(child, number)
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, forward)
-    # A signal just before a wait does not interrupt it, and its handler would run after it: so no wait is long.
+    # A signal just before a blocking wait would not interrupt the wait, and its handler would only run afterwards. So
+    # this loop waits briefly.
     while (ended := os.waitpid(child, os.WNOHANG))[0] == 0:
         time.sleep(WAIT_SECONDS)
     _, status = ended
@@ -99,7 +100,7 @@ def _begin(niceness: int, processors: int) -> None:
     os.nice(niceness)
     if sys.platform != "linux":
         return
-    # A container may forbid it.
+    # A container may forbid these calls.
     with contextlib.suppress(OSError, psutil.Error):
         psutil.Process().ionice(psutil.IOPRIO_CLASS_IDLE)
     if processors:
@@ -110,12 +111,12 @@ def _begin(niceness: int, processors: int) -> None:
 
 
 def has_entered() -> bool:
-    """Whether this process is the child that `enter` returns in: its session holds the command, and nothing else."""
+    """Whether this process is the child of `enter`, whose session contains only the processes of the command."""
     return sys.platform == "linux" and os.getsid(0) == os.getpid()
 
 
 def step_back(niceness: int) -> None:
-    """Has all of the command, which has begun, give way as far as it was asked to."""
+    """Lowers the priority of all processes of the command to the requested niceness, once it has begun to work."""
     is_idle = niceness == MOST and _is_in_idle_group()
     if not is_idle:
         _set_autogroup(niceness)
@@ -125,7 +126,10 @@ def step_back(niceness: int) -> None:
 
 
 def come_forward() -> bool:
-    """Has all of the command be as the process that was started is. Returns whether this user may raise niceness."""
+    """Gives all processes of the command the priority of the parent.
+
+    Returns whether this user may raise the priority.
+    """
     front = os.getppid()
     _leave_idle_group(front)
     niceness, processors = os.getpriority(os.PRIO_PROCESS, front), os.sched_getaffinity(front)
@@ -146,7 +150,7 @@ def come_forward() -> bool:
 
 
 def processes() -> Iterator[psutil.Process]:
-    """All of the command: the processes of this session."""
+    """All processes of the command, which are those of this session."""
     for process in psutil.process_iter():
         with contextlib.suppress(OSError, psutil.Error):
             if os.getsid(process.pid) == os.getsid(0):
@@ -154,20 +158,23 @@ def processes() -> Iterator[psutil.Process]:
 
 
 def _threads() -> Iterator[int]:
-    """The kernel has a niceness and processors for each thread; Java's are a hundred."""
+    """The thread ids of the command. Niceness and processors are set for each thread, and Java has about a hundred."""
     for process in processes():
         with contextlib.suppress(OSError):
             yield from [int(name) for name in os.listdir(f"/proc/{process.pid}/task")]
 
 
 def _set_autogroup(niceness: int) -> None:
-    # A kernel without autogroups has no such file.
+    # A kernel without autogroups lacks this file.
     with contextlib.suppress(OSError):
         AUTOGROUP.write_text(str(niceness), encoding="ascii")
 
 
 def _is_in_idle_group() -> bool:
-    """Joins it. It stays, empty, for the next command: none knows when the last of all that it held has ended."""
+    """Moves this process into the idle control group.
+
+    The group is never removed, because no command knows when another's processes have ended.
+    """
     for own in _groups_of(os.getpid()):
         group = own / IDLE_GROUP
         with contextlib.suppress(OSError):
@@ -176,7 +183,7 @@ def _is_in_idle_group() -> bool:
             for process in processes():
                 _write(group / "cgroup.procs", str(process.pid))
             return True
-        # A controller without groups for processors, or a kernel without the class.
+        # The controller may have no groups for processors, or the kernel no idle class.
         with contextlib.suppress(OSError):
             group.rmdir()
     return False
@@ -190,7 +197,7 @@ def _leave_idle_group(front: int) -> None:
 
 
 def _groups_of(process: int) -> Iterator[Path]:
-    """Where the processors' controller has a process, by version 1 or 2 of the kernel's groups."""
+    """The folders of a process's control group for processors, in version 1 or 2 of the kernel's interface."""
     for line in Path(f"/proc/{process}/cgroup").read_text(encoding="ascii").splitlines():
         _, controllers, path = line.split(":", 2)
         if "cpu" in controllers.split(","):
@@ -200,13 +207,13 @@ def _groups_of(process: int) -> Iterator[Path]:
 
 
 def _write(file: Path, text: str) -> None:
-    """Into a file that is there: in a folder that is no group's one would be made."""
+    """Writes to an existing file only: in a folder that is no control group the file would otherwise be created."""
     with file.open("r+b", buffering=0) as opened:
         opened.write(text.encode())
 
 
 def _take_long_slices(niceness: int) -> None:
-    """An older kernel takes the call and keeps its slices."""
+    """Asks for the longest time slice. An older kernel accepts the call and changes nothing."""
     number = SCHED_SETATTR.get(platform.machine())
     if number:
         attributes = (0, niceness, 0, SLICE_NANOSECONDS, 0, 0)

@@ -1,8 +1,7 @@
-"""The export of an installation: of its one database, or of each cell, whose exports lie in folders `cell=NAME`.
+"""Exports an installation: its one database, or each of its cells into a folder `cell=NAME`.
 
-Cells have no moment in common: they are exported one after the other, each at a moment of its own. A cell that fails,
-such as one that is away, keeps the export that it had and does not keep the others from theirs; the command fails
-behind the last of them, and names it.
+Cells are exported one after the other, each at its own moment. If a cell fails, for example because it is away, its
+earlier export stays and the other cells are still exported; at the end the command fails and names the cell.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -32,12 +31,14 @@ from store.db.server_url import database
 from store.db.statements import Statement
 from store.process.runtime import CONTROL
 
-# Announces the tables of a cell, by its name; the one cell of an installation has none.
+# Returns the function that announces the tables of a cell. The name is empty in an installation with one database.
 AnnounceOf = Callable[[str], Announce]
 
 
 class Database(NamedTuple):
-    """A cell's database, by libpq's connection string; None where this process has no key for its URL."""
+    """A cell's database as a connection string for libpq; None if this process lacks the key for
+    the cell's stored URL.
+    """
 
     cell_id: int
     name: str
@@ -49,7 +50,7 @@ FIND_IDENTITY = Statement(__file__, "find_identity", Identity)
 
 @failures_as_ours()
 def databases(control: str) -> Sequence[Database]:
-    """The databases of an installation, the control's first. Raises ExportFailed while that is away."""
+    """The databases of an installation, the control's first. Raises ExportFailed while the control is away."""
     with connections.connect(control) as broker:
         return [
             Database(cell.id, cell.name, control if cell.id == CONTROL else _conninfo(cell.name, cell.url))
@@ -68,10 +69,10 @@ def _conninfo(name: str, stored: str) -> str | None:
 def export(
     control: str, target: Target, environ: Mapping[str, str], wishes: Wishes, announce: AnnounceOf
 ) -> Sequence[str]:
-    """Exports to a folder, or to one behind a URL; announces each table when it is written and counted.
+    """Exports to a local folder or to a URL. Calls `announce` for each table when it is written and counted.
 
-    `environ` leads to Java. Returns the reasons where a broker could not note the export. Raises ExportFailed, the
-    target is then as it was before; ExportIncomplete when some cells were not exported.
+    `environ` is used to find Java. Returns the reasons if a database did not accept the note of the export. Raises
+    ExportFailed, after which the target is unchanged, or ExportIncomplete if some cells were not exported.
     """
     formats.require(wishes.format, target)
     found = databases(control)
@@ -140,7 +141,7 @@ def _there(
 
 
 def _require_of_cells(place: Hadoop, control: str, names: Collection[str]) -> None:
-    """Raises FolderRefused unless the folder is empty, or holds exports of these cells and nothing else."""
+    """Raises FolderRefused unless the folder is empty or holds only exports of these cells."""
     there = place.names()
     if EXPORT.marker in there:
         raise FolderRefused(
@@ -152,7 +153,7 @@ def _require_of_cells(place: Hadoop, control: str, names: Collection[str]) -> No
 
 
 def _each(found: Sequence[Database], export_cell: Callable[[Database, str], Manifest], wishes: Wishes) -> Sequence[str]:
-    """Exports each cell. Raises ExportIncomplete, with the names of those that failed, behind the last one."""
+    """Exports each cell. After the last cell raises ExportIncomplete with the names of the cells that failed."""
     failed: list[str] = []
     reasons: list[str] = []
     installation: str | None = None
@@ -173,7 +174,7 @@ def _each(found: Sequence[Database], export_cell: Callable[[Database, str], Mani
 
 
 def _require_own(cell: Database, installation: str | None) -> tuple[str, str]:
-    """The connection string of a cell, and the installation of which it has to be. Raises CellDiffers."""
+    """The connection string of a cell, and the installation to which its database must belong. Raises CellDiffers."""
     if cell.conninfo is None:
         raise CellDiffers("its URL is sealed under a key that is not in MQBROKER_SECRETS_KEYS")
     with connections.connect(cell.conninfo) as broker:
@@ -188,17 +189,20 @@ def _require_own(cell: Database, installation: str | None) -> tuple[str, str]:
 
 
 def _noted(cell: str, conninfo: str, wishes: Wishes, made: Manifest) -> Sequence[str]:
-    """Only when all is in place: retention drops what an export holds."""
+    """Notes the export in the cell's database.
+
+    Called only when all files are in place, because retention then drops the exported rows.
+    """
     reason = noted.note(conninfo, wishes.noted_as, made)
     return [] if reason is None else [f"{cell}{reason}"]
 
 
 def verify(control: str, place: Place, say: Callable[[str], None], target: Target) -> None:
-    """Verifies an export as `job.verify`, or those of all cells; each line about a cell begins with its name.
+    """Verifies an export as `job.verify`, or the exports of all cells; each line about a cell begins with the cell's
+    name.
 
-    Each cell has noted its export under the `target` that names the folder of all cells.
-
-    Raises ExportDamaged, FolderRefused, or ExportIncomplete with the cells whose export is damaged or missing.
+    Each cell has noted its export under `target`, the folder of all cells. Raises ExportDamaged, FolderRefused, or
+    ExportIncomplete with the names of the cells whose export is damaged or missing.
     """
     exports = listed.each(place)
     if "" in exports:

@@ -1,10 +1,9 @@
-"""Writes an archive of the Java classes that Spark loads, so that Spark's next starts are shorter.
+"""Writes an archive of the Java classes that Spark loads, so that later starts of Spark are shorter.
 
-`python -m analytics.management.keep_classes` does it.
-
-Without kept classes Java reads and links 20,000 classes at each start of Spark, 6 s of an export of 10 s. To keep them
-takes some 30 s of CPU, and 180 MB of disk. `./mq export`, `report` and `test` do it once in each environment, and again
-where it has failed. Its exit code is 0 where the classes are kept. Java ends with it, however it ends.
+Run it with `python -m analytics.management.keep_classes`. Without the archive Java reads and links 20,000 classes at
+each start of Spark: 6 s of an export of 10 s. Writing it takes about 30 s of CPU and 180 MB of disk. `./mq export`,
+`report` and `test` write it once in each environment, and again after a failure. The exit code is 0 if the archive was
+written. Java always ends together with this program.
 """
 
 import os
@@ -28,20 +27,20 @@ from analytics.errors import ExportFailed
 from analytics.java import BUNDLED_JAVA, Java
 from analytics.management.background import START_NICENESS
 
-# Of a Java that has read all that an export needs; a busy machine gives it few of them.
+# The time for a Java that has read all classes of an export, on a busy machine.
 END_SECONDS = 600.0
 SAID_SECONDS = 20.0
 
 
 class NotKept(Exception):
-    """Java has kept no classes: the reason."""
+    """Java did not write the archive; the text is the reason."""
 
 
 def keep(runtime: Java, end_seconds: float = END_SECONDS) -> None:
-    """Makes the archive of this Java. Raises NotKept, or ExportFailed where Spark does not start."""
+    """Writes the class archive for this Java. Raises NotKept, or ExportFailed if Spark does not start."""
     java.CLASSES.mkdir(exist_ok=True)
     if runtime.executable == BUNDLED_JAVA:
-        # The wheel leaves out the archive of Java's own classes, which the other one is based on.
+        # The wheel of Java lacks the archive of Java's own classes, on which the archive of Spark's classes is based.
         subprocess.run([runtime.executable, "-Xshare:dump"], capture_output=True)
     with tempfile.TemporaryDirectory(dir=java.CLASSES) as folder:
         scratch = Path(folder)
@@ -56,7 +55,7 @@ def keep(runtime: Java, end_seconds: float = END_SECONDS) -> None:
 
 
 def work(spark: SparkSession, target: str) -> None:
-    """What exports and reports ask of Spark: files by day, counts, joins, percentiles."""
+    """Runs the parts of Spark that exports and reports use: files by day, counts, joins, percentiles."""
     rows = spark.range(100).select("id", (f.col("id") % 3).alias("day"), f.col("id").cast("string").alias("text"))
     rows.withColumn("at", f.timestamp_seconds("id")).write.partitionBy("day").parquet(target)
     read = spark.read.parquet(target)
@@ -66,7 +65,7 @@ def work(spark: SparkSession, target: str) -> None:
 
 
 def end(seconds: float) -> None:
-    """Ends Java, which keeps the classes at its end, and waits for that. Raises NotKept."""
+    """Stops Java, which writes the archive when it ends, and waits for the end. Raises NotKept."""
     gateway = SparkContext._gateway
     assert gateway is not None
     gateway.shutdown()
@@ -84,12 +83,12 @@ def end(seconds: float) -> None:
 
 
 def stop(number: int, frame: FrameType | None) -> NoReturn:
-    """Ends this program as a shell says it, and so Java."""
+    """Handles a signal: ends this program, and Java with it, with a shell's exit status for the signal."""
     raise SystemExit(128 + number)
 
 
 def main(words: list[str]) -> int:
-    """0 where the classes are kept. The one word is how many seconds Java gets to end."""
+    """Returns 0 if the archive was written. The only argument is how many seconds Java may take to end."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
     os.nice(START_NICENESS)

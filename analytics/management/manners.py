@@ -1,7 +1,7 @@
-"""Has an export or a report give way to other processes before it imports Django, as its words say.
+"""Lowers the priority of an export or report before Django is imported, as the command line asks.
 
-The imports take most of a second of both processors: where they ran like any other program, beside 2,000 sends a second
-a hundred of these waited for more than 5 ms.
+The imports take most of a second on two processors. At normal priority, beside 2,000 sends per second, they delayed
+about a hundred sends by more than 5 ms.
 """
 
 import os
@@ -11,15 +11,18 @@ from typing import NoReturn
 
 from analytics.submit import COMMANDS, is_submitted
 
-# With two, the p99 of senders is 1.6 times that of an idle machine, with one 1.2 times (tools/bench/RESULTS.md).
+# With 2 tasks the p99 of senders is 1.6 times as high as on an idle machine, with 1 task 1.2 times
+# (tools/bench/RESULTS.md).
 CORES = 1
 NICENESS = 19
-# The setting EXPORT_NICE, read here before there are settings.
+# The setting EXPORT_NICE, which is needed here before the settings are loaded.
 VARIABLE = "MQBROKER_EXPORT_NICE"
 
 
 class _Refused(Exception):
-    """Words that Django refuses as well, with the usage of the whole command."""
+    """Raised for a command line that argparse refuses: Django refuses it too, and prints the usage of the whole
+    command.
+    """
 
 
 class _Parser(ArgumentParser):
@@ -28,14 +31,14 @@ class _Parser(ArgumentParser):
 
 
 def tasks(text: str) -> int:
-    """A number of tasks."""
+    """A number of tasks that run at once."""
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"{text} is no number of tasks: give a whole number from 1 on.")
     return int(text)
 
 
 def add_to(parser: ArgumentParser) -> None:
-    """Adds the options that say how far a command gives way."""
+    """Adds the options that set how far a command lowers its priority."""
     parser.add_argument(
         "--cores",
         type=tasks,
@@ -47,7 +50,7 @@ def add_to(parser: ArgumentParser) -> None:
         "--nice",
         type=int,
         choices=range(20),
-        # As text, of which argparse makes the number; mqbroker.settings refuses a bad one.
+        # Text, which argparse converts to a number; mqbroker.settings refuses an invalid value.
         default=os.environ.get(VARIABLE, str(NICENESS)),
         metavar="N",
         help="by how much all of it gives way to other processes, on as many processors as --cores: 19 at most, 0: not "
@@ -56,10 +59,10 @@ def add_to(parser: ArgumentParser) -> None:
 
 
 def give_way(words: Sequence[str]) -> None:
-    """Has the rest of the command of these words give way to others, unless spark-submit has started Spark by now."""
+    """Lowers the priority of the command with these arguments, unless spark-submit has already started Spark."""
     if not words or words[0] not in COMMANDS or is_submitted(os.environ):
         return
-    # Not at the top: other commands do without what it imports.
+    # Imported here, because other commands do not need its imports.
     from analytics.management import background
 
     parser = _Parser(add_help=False)

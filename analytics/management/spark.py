@@ -1,4 +1,4 @@
-"""What the commands of the export and of its reports ask for: a place, and a Spark."""
+"""What the commands of the export and the reports have in common: options for the place of the files and for Spark."""
 
 import os
 import re
@@ -19,12 +19,12 @@ URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 def target(text: str) -> Path | str:
-    """A folder of this machine, or the URL of one. As a path a URL would name one, too: s3a:/bucket in this folder."""
+    """A folder of this machine as a Path, or its URL as text. As a path, `s3a://bucket` would be a folder s3a: here."""
     return text if URL.match(text) else Path(text).absolute().resolve()
 
 
 def setting(text: str) -> tuple[str, str]:
-    """A setting of Spark's."""
+    """A setting of Spark as name and value."""
     name, equals, value = text.partition("=")
     if not (name.startswith("spark.") and equals):
         raise ArgumentTypeError(f"{text} is no setting of Spark: give spark.NAME=VALUE.")
@@ -32,7 +32,7 @@ def setting(text: str) -> tuple[str, str]:
 
 
 def add_to(parser: CommandParser) -> None:
-    """Adds the options of Spark: where it runs, its settings, and how far it gives way on this machine."""
+    """Adds the options for Spark: where it runs, its settings, and how far it lowers its priority on this machine."""
     parser.add_argument(
         "--master", default="", metavar="URL", help="where Spark runs, such as spark://HOST:7077 (default: here)"
     )
@@ -48,8 +48,8 @@ def add_to(parser: CommandParser) -> None:
 
 
 def cluster(options: Mapping[str, Any]) -> "Cluster":
-    """Where Spark runs. Raises CommandError where spark-submit has said so."""
-    # Not at the top: the broker runs without the extra, and lists its commands.
+    """Where Spark runs. Raises CommandError if spark-submit has already decided this."""
+    # Imported here, because the broker also runs without the extra and must be able to list its commands.
     from analytics import session
 
     master = options["master"]

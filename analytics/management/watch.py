@@ -1,6 +1,8 @@
-"""Watches whether a command that gives way gets on: steps back behind its first row, comes forward if it starves.
+"""Watches the progress of a low-priority command: lowers its priority after the first row, raises it if the command
+starves.
 
-A starved command is known by its processor time: a long slice takes some, and a start that waits for a processor none.
+A starved command is recognised by its processor time: even a long slice uses processor time, a command that waits for a
+processor uses none.
 """
 
 import threading
@@ -18,13 +20,13 @@ from analytics.management import background
 
 EVERY_SECONDS = 1.0
 STILL_SECONDS = 20.0
-# Of a processor: a command that gets less of it within STILL_SECONDS does not get on.
+# A share of one processor: a command that gets less within STILL_SECONDS makes no progress.
 LEAST_SHARE = 0.1
 
 
 @contextmanager
 def kept(niceness: int, say: Callable[[str], None], still_seconds: float = STILL_SECONDS) -> Iterator[None]:
-    """Watches within the block, where this command gives way to others."""
+    """Watches this command within the block, if it runs at low priority."""
     if not niceness or not background.has_entered():
         yield
         return
@@ -59,13 +61,13 @@ def _watch(niceness: int, say: Callable[[str], None], still_seconds: float, ende
 
 
 class Used:
-    """The processor seconds of the running and the ended processes of the command."""
+    """The processor time in seconds of the command's running and ended processes."""
 
     def __init__(self) -> None:
         self._of_each: dict[tuple[int, float], float] = {}
 
     def seconds(self) -> float:
-        """In all, so far."""
+        """The total processor time so far, in seconds."""
         for process in background.processes():
             with suppress(psutil.Error):
                 times = process.cpu_times()
@@ -74,9 +76,9 @@ class Used:
 
 
 def has_rows() -> bool:
-    """Whether Spark has ended a task that reads or writes rows."""
+    """Whether Spark has finished a task that reads or writes rows."""
     context = SparkContext._active_spark_context
-    # One that is being opened has no Java yet.
+    # A session that is still being opened has no Java yet.
     if context is None or getattr(context, "_jsc", None) is None:
         return False
     with suppress(Py4JError, OSError):

@@ -1,1 +1,1 @@
-"""The nightly export with its reports: when it is due, the process that does it, and how it went."""
+"""The nightly export with its reports: when it is due, the process that runs it, and its outcome."""

@@ -1,10 +1,11 @@
-"""What the process of a night's run does: the export, then its reports, each in a process that is bounded in time.
+"""The process of a nightly run: the export and then its reports, each in a process with a time limit.
 
-1. Take the lock of the nightly run. Where another session has it, another run is under way: end.
+1. Take the lock of the nightly run. If another session has it, another run is under way: end.
 2. Run the commands, one after the other. Each inherits the connection that holds the lock, so that the lock lasts as
-   long as a command does, also when this process is killed.
-3. While one runs, watch the time and the lock. Past the limit, or when the database has ended the session, the command
-   is killed with all that it started: it leaves the earlier export as it was.
+   long as a command runs, also when this process is killed.
+3. While a command runs, watch the time and the lock. Past the limit, or when the database has ended the session, kill
+the
+   command with all processes that it started; the earlier export stays as it was.
 4. Note the outcome, and log it.
 """
 
@@ -31,18 +32,18 @@ from analytics.readers import address
 logger = structlog.stdlib.get_logger(__name__)
 
 POLL_SECONDS = 0.2
-# Between two looks at the lock.
+# Seconds between two checks of the lock.
 LOCK_SECONDS = 5.0
-# Of what a command printed: enough for its last line.
+# The kept part of a command's output, enough for its last line.
 TAIL_BYTES = 4096
 
 
 class Stopped(Exception):
-    """A command that failed or was ended, with the reason."""
+    """A command failed or was killed; the text is the reason."""
 
 
 def run(day: date) -> None:
-    """Runs the night of a day; its outcome is noted and logged, and raised by none."""
+    """Runs the nightly run of a day. Its outcome is noted and logged; no failure is raised."""
     signal.signal(signal.SIGTERM, _stop)
     began = time.monotonic()
     with connections.connect(address.conninfo(settings.DIRECT_DATABASE)) as holder:
@@ -56,13 +57,13 @@ def run(day: date) -> None:
             logger.info("the nightly export is done", day=str(day), seconds=seconds)
         else:
             logger.error("the nightly export failed", day=str(day), seconds=seconds, reason=failure)
-        # Without its session the run has no outcome: the next one counts it as failed.
+        # Without its session this process cannot note an outcome; the next run counts this one as failed.
         with contextlib.suppress(psycopg.OperationalError):
             holder.execute(runs.END_NIGHTLY.sql(), {"day": day, "failure": failure})
 
 
 def _attempt(holder: Connection, deadline: float) -> str | None:
-    """The reason of a failure; None when both commands ended well."""
+    """The reason of a failure; None when both commands succeeded."""
     target = settings.EXPORT_NIGHTLY_TO
     for words in (("export", "--to", target), ("report", target, "--console")):
         try:
@@ -86,16 +87,16 @@ def _command(holder: Connection, deadline: float, words: Sequence[str]) -> None:
         try:
             _watch(process, holder, deadline)
         finally:
-            # The rest of its group, too: Java, when Python was killed.
+            # Also kills the rest of the process group: Java, if only Python was killed.
             _kill(process)
         if process.returncode:
             raise Stopped(_last_line(printed) or f"exit status {process.returncode}")
 
 
 def _watch(process: subprocess.Popen[bytes], holder: Connection, deadline: float) -> None:
-    """Returns when the process has ended. Raises Stopped when it has to be ended."""
+    """Returns when the process has ended. Raises Stopped after killing the process."""
     looked_at = time.monotonic()
-    # Not waited for yet: until then its id cannot belong to another group.
+    # The ended process is not reaped yet, so that its id cannot be given to another group.
     while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         time.sleep(POLL_SECONDS)
         now = time.monotonic()

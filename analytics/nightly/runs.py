@@ -1,4 +1,4 @@
-"""The nights' runs as PostgreSQL keeps them: one per day, claimed by one worker, run by one process."""
+"""The nightly runs as PostgreSQL keeps them: one per day, claimed by one worker, run by one process."""
 
 from django.conf import settings
 
@@ -11,12 +11,12 @@ END_NIGHTLY = Statement(__file__, "end_nightly")
 TAKE_NIGHTLY = Statement(__file__, "take_nightly", one=bool)
 FIND_NIGHTLY = Statement(__file__, "find_nightly", Nights)
 
-# The session that holds this advisory lock runs the night's export; while one does, no other is started.
+# The advisory lock of the nightly run. While a session holds it, no other run is started.
 LOCK = 0x6D71_6E69_6768
-# For so long after its time a run is begun, and begun again after a failure; then it is left to the next night.
+# A run is started, and repeated after a failure, for this many hours after it was due; then the next night follows.
 HOURS = 6
 MAX_TRIES = 3
-# A process that was started has the lock within this time.
+# A process that was started takes the lock within this time.
 START_SECONDS = 60
 
 
@@ -32,7 +32,7 @@ def claim() -> dict[str, object]:
 
 
 def latest() -> Nights | None:
-    """The nights' runs, for the console and metrics; None where no nightly export is set."""
+    """The state of the nightly runs, for the console and metrics; None if no nightly export is configured."""
     if not settings.EXPORT_NIGHTLY_TO:
         return None
     [found] = sync.read(FIND_NIGHTLY, {"at": settings.EXPORT_NIGHTLY_AT})

@@ -1,4 +1,4 @@
-"""Starts the night's run from a worker, in a process of its own that outlives the worker."""
+"""Starts a nightly run from a worker, in a separate process that outlives the worker."""
 
 import subprocess
 import sys
@@ -16,14 +16,14 @@ logger = structlog.stdlib.get_logger(__name__)
 
 
 class Complaint:
-    """Whether this process has said that it cannot export."""
+    """Remembers whether this process has already logged that it cannot export."""
 
     def __init__(self) -> None:
         self.said = False
 
 
 async def run() -> None:
-    """Starts the night's run if it is due and none runs. Raises SystemBusy when the database is away."""
+    """Starts the nightly run if it is due and none is running. Raises SystemBusy when the database is away."""
     if not settings.EXPORT_NIGHTLY_TO:
         return
     if find_spec("pyspark") is None:
@@ -35,13 +35,13 @@ async def run() -> None:
 
 
 def start(day: str) -> subprocess.Popen[bytes]:
-    """A process for the run of a day, with a session of its own: the end of this worker does not end it."""
+    """Starts the process that runs a day's export, in its own session, so that it survives the end of this worker."""
     process = subprocess.Popen(
         [sys.executable, str(settings.BASE_DIR / "manage.py"), "nightly", day],
         stdin=subprocess.DEVNULL,
         start_new_session=True,
     )
-    # Only so that no ended process is left in the system's table.
+    # Waits for the process only so that it does not stay in the system's table as a zombie.
     threading.Thread(target=process.wait, name="nightly export", daemon=True).start()
     return process
 

@@ -8,5 +8,5 @@ from store.db import event_loop
 
 @shared_task(name="analytics.nightly")
 def nightly() -> None:
-    """Starts the nightly export when it is due; the export itself is no task."""
+    """Starts the nightly export when it is due. The export itself runs in its own process, not as a task."""
     event_loop.run(starter.run(), limit_seconds=30)

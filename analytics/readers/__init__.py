@@ -1,1 +1,1 @@
-"""What reads the broker's tables as Spark frames: JDBC and its driver, or ADBC."""
+"""Reads the broker's tables as Spark frames, by ADBC or by JDBC with its driver."""

@@ -1,4 +1,4 @@
-"""Reads the broker's tables as Spark frames by ADBC, in Spark's Python workers: without a driver for Java."""
+"""Reads the broker's tables as Spark frames by ADBC, in Spark's Python workers. No JDBC driver is needed."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,38 +22,41 @@ if TYPE_CHECKING:
     from adbc_driver_postgresql import dbapi
 
 
-# Of the frame of the files that tasks have written.
+# The schema of the frame with the paths of files that tasks have written.
 FILES = StructType([StructField("path", StringType())])
 
 
 @dataclass(frozen=True, slots=True)
 class AdbcSource:
-    """The database that frames are read from; its connection string stays in the closures of tasks, out of plans."""
+    """A database that frames are read from.
+
+    The connection string is kept in the closures of tasks, so that it is not in plans.
+    """
 
     spark: SparkSession
     conninfo: str = field(repr=False)
 
     def whole(self, table: Table, first: str, clause: str = "true") -> DataFrame:
-        """The rows of a table, read by one session that begins with the statement `first`."""
+        """The rows of a table as a frame, read by one session, which first executes the statement `first`."""
         return self._read([query(table, clause)], table, first.split(";"))
 
     def slices(self, table: Table, slices: Sequence[str]) -> DataFrame:
-        """The rows of the slices, one task each."""
+        """The rows of the slices as a frame, with one task per slice."""
         return self._read([query(table, clause) for clause in slices], table)
 
     def weighed(self, table: Table, slices: Sequence[str]) -> DataFrame:
-        """The same: a batch of ADBC is bounded in bytes, whatever its rows weigh."""
+        """As `slices`: ADBC limits its batches by bytes, so the size of the rows does not matter."""
         return self.slices(table, slices)
 
     def save_now(self, table: Table, first: str, clause: str, to: Path) -> None:
-        """Writes rows of a table in this process: a task for one session would only wait for a worker."""
+        """Writes rows of a table from this process: with only one session, a task in a worker would gain nothing."""
         write = partial(_write, self.conninfo, arrow_schema(table), to, table.day_of, first=first)
         days.finish(to, write(query(table, clause)))
 
     def files(self, table: Table, slices: Sequence[str], to: Path) -> DataFrame:
-        """The paths of files with the rows of the slices, in a folder that the workers reach as well.
+        """The paths of new files with the rows of the slices, in a folder that the workers can write to.
 
-        A task reads its slice and writes its own files: no row is an object of Java's.
+        Each task reads a slice and writes its own files: no row becomes a Java object.
         """
         queries = [query(table, clause) for clause in slices]
         write = partial(_files, self.conninfo, queries, arrow_schema(table), to, table.day_of)
@@ -64,17 +67,17 @@ class AdbcSource:
         return self._numbers(queries).mapInArrow(read, table.columns)
 
     def _numbers(self, queries: Sequence[str]) -> DataFrame:
-        """The numbers of the queries, a task for each."""
+        """A frame with the numbers of the queries, with one task per number."""
         return self.spark.range(0, len(queries), 1, len(queries))
 
 
 def arrow_schema(table: Table) -> pyarrow.Schema:
-    """The columns of a table as Spark takes them in Arrow batches."""
+    """The columns of a table in the types of the Arrow batches that Spark accepts."""
     return to_arrow_schema(table.columns, timezone="UTC")
 
 
 def bind(cursor: "dbapi.Cursor") -> None:
-    """Keeps the server's process of a reader's session to the processors of this one."""
+    """Binds the server's process of a reader's session to the processors of this process."""
     cursor.execute(connections.FIND_BACKEND.text)
     [found] = cursor.fetchall()
     connections.bind_backend(Backend(*found))
@@ -88,7 +91,7 @@ def _files(
     day_of: str | None,
     numbers: Iterable[pyarrow.RecordBatch],
 ) -> Iterator[pyarrow.RecordBatch]:
-    """In a worker: the paths of new files with the rows of the queries with these numbers."""
+    """In a worker: writes the rows of the queries with these numbers to new files. Yields the paths."""
     written = [
         path
         for batch in numbers
@@ -101,7 +104,7 @@ def _files(
 def _write(
     conninfo: str, schema: pyarrow.Schema, to: Path, day_of: str | None, query: str, first: str = ""
 ) -> list[str]:
-    """The paths of new files with the rows of the query; in a worker, or in the command."""
+    """Writes the rows of the query to new files and returns their paths. Runs in a worker or in the command."""
     files = days.files(to, schema, day_of)
     for batch in arrow.batches(conninfo, query, schema, first.split(";") if first else (), bind):
         files.add(batch)

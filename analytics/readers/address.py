@@ -1,4 +1,4 @@
-"""The database's address for JDBC, from what libpq made of DATABASE_URL."""
+"""The database's address for JDBC, from libpq's reading of DATABASE_URL."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,9 +14,9 @@ from analytics.readers.driver import CLASS
 from store.db.session import OURS, as_options
 
 APPLICATION = "mqbroker-export"
-# A slow disk under the Parquet files must not end the reading session: the server's own limits are for requests.
-# No workers: they would run on the processors that an export leaves to the broker, at its priority.
-# What a role has by default where there is a pooler is for the message path.
+# The export may read slowly, so the server's time limits for requests are off. Parallel workers are off, because they
+# would run at normal priority on processors that the export leaves to the broker. A role's defaults behind a pooler are
+# meant for the message path.
 SESSION = as_options(
     {
         **OURS,
@@ -28,13 +28,16 @@ SESSION = as_options(
         "max_parallel_workers_per_gather": "0",
     }
 )
-# Options with the same name in libpq and JDBC.
+# Options that libpq and JDBC name alike.
 SHARED_OPTIONS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A PostgreSQL database as JDBC names it; the password stays out of the URL, which appears in plans and logs."""
+    """The address of a PostgreSQL database for JDBC.
+
+    The password is not in the URL, because URLs appear in plans and logs.
+    """
 
     url: str
     properties: Mapping[str, str] = field(repr=False)
@@ -50,21 +53,21 @@ def conninfo(database: Mapping[str, Any]) -> str:
         "port": database["PORT"],
     }
     options = {**database.get("OPTIONS", {}), **{name: value for name, value in given.items() if value}}
-    # The rest is Django's own, such as its pool.
+    # Other keys are Django's own, such as its pool.
     theirs = {option.keyword.decode() for option in Conninfo.get_defaults()}
     kept = {name: value for name, value in options.items() if name in theirs}
     return for_export(make_conninfo("", **kept))
 
 
 def for_export(conninfo: str) -> str:
-    """A connection string or a URL with what the export's sessions need."""
+    """A connection string or URL, with the options that the export's sessions need."""
     return make_conninfo(conninfo, application_name=APPLICATION, options=SESSION)
 
 
 def of(connection: Connection[Any]) -> Address:
-    """The address of the server that a connection has reached, with the password it used.
+    """The address of the server to which a connection leads, and the password that the connection used.
 
-    Raises SocketRefused when it was reached by a Unix socket.
+    Raises SocketRefused if it is a Unix socket.
     """
     info = connection.info
     if not info.host or info.host.startswith(("/", "@")):

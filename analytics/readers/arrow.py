@@ -1,7 +1,7 @@
-"""Reads slices of the broker's tables by ADBC, as Arrow batches, in a Python worker of Spark.
+"""Reads slices of the broker's tables by ADBC as Arrow batches, in a Python worker of Spark.
 
-The worker of a cluster has this module only, and no other of the broker: it imports none. For bodies that zstd has
-compressed it needs backports.zstd, or Python 3.14.
+The workers of a cluster have only this module of the broker, so it imports no other. For bodies compressed by zstd it
+needs backports.zstd, or Python 3.14.
 """
 
 import sys
@@ -17,9 +17,9 @@ import pyarrow.compute
 if TYPE_CHECKING:
     from adbc_driver_postgresql import dbapi
 
-# What the driver gathers before it gives a batch; one row may be larger.
+# The driver collects this many bytes before it returns a batch; a single row may be larger.
 BATCH_BYTES = 8 * 1024 * 1024
-# Forms of bodies that their producers compressed.
+# Values of the column `body_form` for bodies that their producers compressed.
 COMPRESSED = ("zlib", "zstd")
 
 _properties = msgspec.json.Decoder(dict[str, str])
@@ -32,7 +32,7 @@ def numbered(
     first: Sequence[str],
     numbers: Iterable[pyarrow.RecordBatch],
 ) -> Iterator[pyarrow.RecordBatch]:
-    """The rows of the queries with these numbers."""
+    """In a worker: the rows of the queries with these numbers, as Arrow batches."""
     for batch in numbers:
         for number in batch.column(0).to_pylist():
             yield from batches(conninfo, queries[number], schema, first)
@@ -45,12 +45,14 @@ def batches(
     first: Sequence[str] = (),
     begin: "Callable[[dbapi.Cursor], None] | None" = None,
 ) -> Iterator[pyarrow.RecordBatch]:
-    """The rows of a query with the columns of the schema, after the statements `first` of the same transaction.
+    """The rows of a query with the columns of the schema.
 
-    `begin` gets the cursor before the query.
-    JSON bytes become maps where the schema has them. Raises ADBC's errors, which name no password.
+    The statements `first` run before it, in the same transaction.
+
+    `begin` is called with the cursor before the query. JSON becomes a map where the schema has a map. Raises ADBC's
+    errors, which contain no password.
     """
-    # Here, because it imports pandas, half a second of the start of a report, which reads no database.
+    # Imported here, because it imports pandas, which takes half a second; reports do not need it.
     from adbc_driver_postgresql import StatementOptions, dbapi
 
     with dbapi.connect(conninfo) as connection, connection.cursor() as cursor:
@@ -65,7 +67,7 @@ def batches(
 
 
 def converted(batch: pyarrow.RecordBatch, schema: pyarrow.Schema) -> pyarrow.RecordBatch:
-    """The batch with the columns and types of the schema."""
+    """The batch, converted to the columns and types of the schema."""
     columns = [
         _column(_bodies(batch) if field.name == "body" else batch.column(field.name), field.type) for field in schema
     ]
@@ -73,7 +75,7 @@ def converted(batch: pyarrow.RecordBatch, schema: pyarrow.Schema) -> pyarrow.Rec
 
 
 def _bodies(batch: pyarrow.RecordBatch) -> Any:
-    """The bodies of a batch, unpacked where their producer compressed them."""
+    """The bodies of a batch, decompressed if their producer compressed them."""
     bodies, forms = batch.column("body"), batch.column("body_form")
     is_packed = pyarrow.compute.is_in(forms, pyarrow.array(COMPRESSED, forms.type))
     if not pyarrow.compute.any(is_packed).as_py():
@@ -83,9 +85,9 @@ def _bodies(batch: pyarrow.RecordBatch) -> Any:
 
 
 def unpacked(form: str, body: bytes | None) -> bytes | None:
-    """A body as its producer had it; None where there is none.
+    """A body as its producer had it before compression; None if there is no body.
 
-    The broker has found it readable, and bounded, before it stored it.
+    The broker checked before storing the body that it can be decompressed and how large it becomes.
     """
     if body is None or form not in COMPRESSED:
         return body
@@ -105,7 +107,10 @@ def _column(column: Any, wanted: pyarrow.DataType) -> Any:
 
 
 def _maps(column: Any, wanted: pyarrow.MapType) -> pyarrow.MapArray:
-    """Properties are JSON that the broker wrote. One that is not stops the export: a null would hide the loss."""
+    """Parses the properties, which are JSON written by the broker.
+
+    Other text stops the export: a null would hide a loss of data.
+    """
     maps = [None if text is None else _properties.decode(text) for text in column.to_pylist()]
     ends = list(accumulate((len(one or ()) for one in maps), initial=0))
     starts = [None if one is None else start for one, start in zip(maps, ends, strict=False)]

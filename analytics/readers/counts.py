@@ -1,7 +1,7 @@
-"""Counts in the broker the rows that an export must hold, by SQL and without Spark.
+"""Counts by SQL, without Spark, the rows of the broker that an export must hold.
 
-Retention may drop a segment while it is exported. Both sides then count no row of it and agree, so a range without a
-row is refused: when it was found, it had its first and its last row at least.
+Retention may drop a segment during an export. Then both sides count 0 rows of the segment and agree. So a range without
+rows is refused: when the range was found, it had at least its first and last row.
 """
 
 from collections.abc import Iterable
@@ -26,17 +26,17 @@ def estimate(broker: Connection) -> int:
 
 
 def messages(broker: Connection, closed: ClosedRange) -> int:
-    """The messages of a closed range. Raises SegmentDropped."""
+    """The number of messages in a closed range. Raises SegmentDropped."""
     return _in_spans(broker, COUNT_MESSAGES, ((segment.id, segment.messages) for segment in closed.segments))
 
 
 def ends(broker: Connection, closed: ClosedRange) -> int:
-    """The transactions that were ended in a closed range. Raises SegmentDropped."""
+    """The number of transactions that were ended in a closed range. Raises SegmentDropped."""
     return _in_spans(broker, COUNT_ENDS, ((segment.id, segment.operations) for segment in closed.segments))
 
 
 def entries(broker: Connection, closed: ClosedRange) -> int:
-    """The entries of a closed range. Raises SegmentDropped."""
+    """The number of entries in a closed range. Raises SegmentDropped."""
     return sum(
         _count(
             broker,
@@ -55,7 +55,9 @@ def entries(broker: Connection, closed: ClosedRange) -> int:
 
 
 def undecided(quiet: Connection, segment_id: int = 0) -> Undecided:
-    """The half messages, the timers, and the check attempts from a segment on, in a quiet transaction's snapshot."""
+    """The numbers of half messages, timers and check attempts (from `segment_id` on) in the snapshot of a quiet
+    transaction.
+    """
     [counted] = read(quiet, COUNT_UNDECIDED, {"segment_id": segment_id})
     return counted
 

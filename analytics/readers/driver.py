@@ -1,4 +1,4 @@
-"""Finds PostgreSQL's JDBC driver, or fetches it by Ivy."""
+"""Finds PostgreSQL's JDBC driver, or downloads it with Ivy."""
 
 import subprocess
 from collections.abc import Iterable
@@ -27,9 +27,9 @@ FETCH_SECONDS = 120
 
 
 def find(named: str, system_jars: Iterable[Path] = SYSTEM_JARS) -> Path | None:
-    """The jar that is `named` by MQBROKER_JDBC_JAR, else the system's; None: it has to be fetched.
+    """The jar that MQBROKER_JDBC_JAR names, else one that the system installed; None if the driver must be downloaded.
 
-    Raises DriverMissing when the named one is no file.
+    Raises DriverMissing if the named jar is not a file.
     """
     if named:
         if not Path(named).is_file():
@@ -39,15 +39,17 @@ def find(named: str, system_jars: Iterable[Path] = SYSTEM_JARS) -> Path | None:
 
 
 def fetch(runtime: Java, folder: Path, coordinates: str = COORDINATES) -> Path:
-    """The jar, fetched into `folder` by the Ivy that Spark brings: from what Maven kept, else from Maven Central.
+    """Downloads the jar into `folder`, with the Ivy that Spark contains: from Maven's local cache, else from Maven
+    Central.
 
-    Spark would do the same by `spark.jars.packages`, and print each step among the export's own lines. Raises
+    Spark could do the same by `spark.jars.packages`, but would print each step between the lines of the export. Raises
     DriverMissing with Ivy's reason.
     """
     folder.mkdir(parents=True, exist_ok=True)
     [ivy] = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
     java = [str(runtime.executable), f"-Duser.home={Path.home()}", "-cp", str(ivy), "org.apache.ivy.Main"]
-    # Its one dependency is annotations for compilers. The pattern is relative: in a path its brackets are Ivy's.
+    # The driver's only dependency is annotations for compilers. The pattern must be relative: in an absolute path Ivy
+    # would interpret brackets.
     wanted = ["-dependency", *coordinates.split(":"), "-notransitive", "-types", "jar"]
     retrieve = ["-retrieve", "[artifact]-[revision].[ext]"]
     try:
@@ -69,6 +71,6 @@ def fetch(runtime: Java, folder: Path, coordinates: str = COORDINATES) -> Path:
 
 
 def _reason(printed: str) -> str:
-    """The first of the problems that Ivy lists indented, below a headline."""
+    """The first problem in Ivy's output, which lists problems indented below a headline."""
     lines = [line.strip() for line in printed.splitlines() if line.startswith("\t") and line.strip()]
     return lines[0] if lines else printed.strip()[-200:]

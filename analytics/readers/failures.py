@@ -1,4 +1,6 @@
-"""Says in one sentence what stopped an export or a report: the database, Spark, its Python workers, or the disk."""
+"""Turns the failure of an export or report into one sentence: of the database, Spark, its Python
+workers, or the disk.
+"""
 
 import re
 from collections.abc import Iterator
@@ -11,16 +13,16 @@ from pyspark.errors import PySparkException
 
 from analytics.errors import ExportFailed, ExtraMissing
 
-# What a worker raised is a line of the trace that Spark hands on.
+# The error that a worker raised is one line in the trace that Spark returns.
 OF_ADBC = re.compile(r"^(?:.*: )?adbc_driver_manager\.\w+: (?P<reason>.+)$", re.MULTILINE)
-# What no package index has.
+# Modules that are not from a package index.
 OURS = frozenset(("analytics", "store"))
 OF_IMPORT = re.compile(r"No module named '(?P<module>\w+)|\[PACKAGE_NOT_INSTALLED\] (?P<package>\w+)")
 
 
 @contextmanager
 def failures_as_ours() -> Iterator[None]:
-    """Raises ExportFailed, with one sentence, for failures of the database, of Spark and of the disk."""
+    """Turns failures of the database, of Spark and of the disk into ExportFailed with one sentence."""
     try:
         yield
     except psycopg.errors.UndefinedTable as problem:
@@ -34,7 +36,10 @@ def failures_as_ours() -> Iterator[None]:
 
 
 def _of_spark(problem: Exception) -> ExportFailed:
-    """A worker's failure is the database's, or that of a Python without the reader; any other is Spark's."""
+    """The failure as ExportFailed.
+
+    A worker fails because of the database or a missing package; other failures are Spark's.
+    """
     if answered := OF_ADBC.search(str(problem)):
         return ExportFailed(f"The database did not answer as it should: {answered['reason'].strip(' :.')}.")
     if lacking := OF_IMPORT.search(str(problem)):
@@ -51,6 +56,6 @@ def _of_spark(problem: Exception) -> ExportFailed:
 
 
 def _first_line(problem: Exception) -> str:
-    # py4j's own line stands above the reason, which is Java's.
+    # The reason, from Java, stands below a line of py4j.
     lines = [line for line in str(problem).splitlines() if line.strip() and not line.startswith("An error occurred")]
     return lines[0].strip(" :.") if lines else type(problem).__name__

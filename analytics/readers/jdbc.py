@@ -14,21 +14,21 @@ from analytics.readers.address import Address
 from analytics.tables import Table
 
 FETCH_ROWS = 10_000
-# The rows in a task's memory: 10,000 of 4 KiB. Heavier rows are fetched in smaller steps.
+# The size of the rows that a task fetches at once: 10,000 rows of 4 KiB. Of larger rows, fewer are fetched.
 FETCH_BYTES = FETCH_ROWS * 4096
 MIDDLE_WEIGHT = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class JdbcSource:
-    """The database that frames are read from; `heaviest` is the usual limit of a body in bytes."""
+    """A database that frames are read from; `heaviest` is the usual maximum size of a body in bytes."""
 
     spark: SparkSession
     address: Address
     heaviest: int
 
     def whole(self, table: Table, first: str, clause: str = "true") -> DataFrame:
-        """The rows of a table, read by one session that begins with the statement `first`."""
+        """The rows of a table as a frame, read by one session, which first executes the statement `first`."""
         properties = {"fetchsize": str(FETCH_ROWS), "sessionInitStatement": first}
         frame = self.spark.read.jdbc(
             self.address.url, _subquery(table), predicates=[clause], properties=self._with(properties)
@@ -36,13 +36,16 @@ class JdbcSource:
         return _of_table(frame, table.columns)
 
     def slices(self, table: Table, slices: Sequence[str], rows: int = FETCH_ROWS) -> DataFrame:
-        """The rows of the slices, one task each, fetched in steps of `rows`."""
+        """The rows of the slices as a frame, with one task per slice, fetched `rows` at a time."""
         properties = self._with({"fetchsize": str(rows)})
         frame = self.spark.read.jdbc(self.address.url, _subquery(table), predicates=list(slices), properties=properties)
         return _of_table(frame, table.columns)
 
     def weighed(self, table: Table, slices: Sequence[str]) -> DataFrame:
-        """The rows of the slices, by their `weight` in bytes: of heavier rows fewer are fetched at once."""
+        """The rows of the slices as a frame.
+
+        The heavier the rows (`weight`, in bytes), the fewer are fetched at once.
+        """
         frames = [
             self.slices(table, [f"({clause}) AND {bounds}" for clause in slices], rows)
             for bounds, rows in steps(self.heaviest)
@@ -54,12 +57,12 @@ class JdbcSource:
 
 
 def _subquery(table: Table) -> str:
-    """A table as a subquery for Spark; PostgreSQL prunes its partitions through it."""
+    """A table as a subquery for Spark, through which PostgreSQL can still skip partitions."""
     return f"({table.statement.text}) AS source"
 
 
 def _of_table(frame: DataFrame, columns: StructType) -> DataFrame:
-    """The columns of the table. The export stops at properties that are no JSON: a null would hide the loss."""
+    """The columns of the table. Properties that are not JSON stop the export: a null would hide a loss of data."""
     maps = {
         column.name: F.from_json(F.col(column.name).cast(StringType()), column.dataType, {"mode": "FAILFAST"})
         for column in columns
@@ -72,14 +75,20 @@ def _of_table(frame: DataFrame, columns: StructType) -> DataFrame:
 
 
 def _body() -> Column:
-    """The body as its producer had it. Only compressed ones go through Python: Spark has no function that unpacks."""
+    """The body as its producer had it.
+
+    Only compressed bodies are passed to Python: Spark has no function to decompress them.
+    """
     form, body = F.col("body_form"), F.col("body")
     unpack = F.udf(arrow.unpacked, BinaryType(), useArrow=False)
     return F.coalesce(unpack(form, F.when(form.isin(*arrow.COMPRESSED), body)), body)
 
 
 def steps(heaviest: int) -> Iterator[tuple[str, int]]:
-    """Classes of weight that cover all rows, each with the rows to fetch at once; `heaviest` is the usual limit."""
+    """Ranges of row size that cover all rows, each with the number of rows to fetch at once.
+
+    `heaviest` is the usual maximum.
+    """
     light = FETCH_BYTES // FETCH_ROWS
     middle = max(light, min(MIDDLE_WEIGHT, heaviest))
     yield f"weight <= {light:d}", FETCH_ROWS

@@ -1,4 +1,4 @@
-"""What an export wishes, and the Spark that it opens, or joins, to read the database and to reach its target."""
+"""Opens a Spark session, or joins an existing one, that reads the database and reaches the export's target."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,21 +20,21 @@ from analytics.readers.source import Source
 from analytics.session import Cluster
 from analytics.submit import is_submitted
 
-# From so many messages on Java's better compiler saves more CPU than it takes.
+# From this number of messages on, Java's optimizing compiler saves more CPU than it costs.
 BRIEF_MESSAGES = 1_000_000
 
 Reader = Literal["jdbc", "source"]
-# A folder of this machine, or the URL of one.
+# A folder of this machine, or the URL of a folder.
 Target = Path | str
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """How an export reads: by `source`, which is ADBC, or by `jdbc`.
+    """What an export is asked to do: to read by ADBC (`source`) or by JDBC (`jdbc`), and how to write.
 
-    `jdbc_jar` is JDBC's driver where one is named, `heaviest` the usual limit of a body in bytes. With
-    `compact` small files are gathered. The broker notes the export under the name `noted_as`. `format` is that of
-    tables which are kept beside the files.
+    `jdbc_jar` is the path of a JDBC driver, `heaviest` the usual maximum size of a body in bytes. With `compact` small
+    files are merged. The broker notes the export under the name `noted_as`. `format` is the format of tables that are
+    kept beside the files.
     """
 
     reader: Reader
@@ -44,12 +44,12 @@ class Wishes:
     compact: bool = False
     cluster: Cluster = session.HERE
     format: str = "parquet"
-    # Takes a line a second about what is written.
+    # Called once a second with a line about the progress.
     say: Callable[[str], None] | None = None
 
     @property
     def writes_in_workers(self) -> bool:
-        """Whether Java only starts tasks: by ADBC the workers of this machine write."""
+        """Whether Java only starts tasks, because Python workers on this machine read by ADBC and write the files."""
         return self.reader == "source" and not self.cluster.master
 
 
@@ -57,16 +57,16 @@ class Wishes:
 def opened(
     conninfo: str, environ: Mapping[str, str], wishes: Wishes, scratch: Path, *, idle: bool = False
 ) -> Iterator[SparkSession]:
-    """A Spark that is opened to read the database, or the one that spark-submit has opened.
+    """A Spark session that can read the database: a new one, or the one that spark-submit has opened.
 
-    With `idle` no row comes to Java.
+    With `idle`, Java processes no rows.
     """
     by_jdbc = wishes.reader == "jdbc"
     if is_submitted(environ):
         with session.joined(scratch / "spark") as spark:
             yield spark
         return
-    # Refusals first: the start of Spark takes seconds.
+    # Checks that can refuse come first, because Spark needs seconds to start.
     jar = driver.find(wishes.jdbc_jar) if by_jdbc else None
     with connections.connect(conninfo) as connection:
         if by_jdbc:
@@ -80,13 +80,13 @@ def opened(
 
 
 def source(spark: SparkSession, conninfo: str, wishes: Wishes) -> Source:
-    """What reads a database, as the export wishes."""
+    """The source that reads a database, by ADBC or JDBC as requested."""
     return jdbc(spark, conninfo, wishes.heaviest) if wishes.reader == "jdbc" else AdbcSource(spark, conninfo)
 
 
 @contextmanager
 def reached(target: Target, environ: Mapping[str, str], cluster: Cluster = session.HERE) -> Iterator[Place]:
-    """Where an export lies; behind a URL Spark's Java reaches it. Raises ExportFailed."""
+    """The place of an export. A place behind a URL is reached by Spark's Java. Raises ExportFailed."""
     if isinstance(target, Path):
         yield Local(target)
         return
@@ -102,7 +102,9 @@ def reached(target: Target, environ: Mapping[str, str], cluster: Cluster = sessi
 def of_files(
     environ: Mapping[str, str], scratch: Path, *, brief: bool, cluster: Cluster = session.HERE
 ) -> Iterator[SparkSession]:
-    """A Spark that reads no database, or the one that spark-submit has opened; `brief` for little work."""
+    """A Spark session that does not read a database, or the one that spark-submit has opened;
+    `brief` for little work.
+    """
     if is_submitted(environ):
         with session.joined(scratch) as spark:
             yield spark
@@ -113,6 +115,6 @@ def of_files(
 
 
 def jdbc(spark: SparkSession, conninfo: str, heaviest: int) -> JdbcSource:
-    """The database that libpq reaches, as JDBC reaches it. Raises SocketRefused."""
+    """The database of a libpq connection string as a source for JDBC. Raises SocketRefused."""
     with connections.connect(conninfo) as connection:
         return JdbcSource(spark, address.of(connection), heaviest)

@@ -1,23 +1,26 @@
-"""Cuts closed ranges into slices: the WHERE clauses that Spark's tasks read by, each in one segment."""
+"""Cuts closed ranges into slices: WHERE clauses for Spark's tasks, each within one segment."""
 
 from collections.abc import Iterator, Sequence
 
 from analytics.closed import QueueSpan, Span
 
-# Small enough that 200,000 messages keep two cores busy, large enough that a task reads for longer than it connects.
+# Small enough that an export of 200,000 messages uses two cores, large enough that reading takes longer than
+# connecting.
 SLICE_ROWS = 100_000
-# Of a topic with many small queues; each is one index probe, and the clause has to be sent.
+# For topics with many small queues: each queue is one index probe, and makes the clause longer.
 QUEUES_PER_SLICE = 100
 
 
 def of_span(column: str, segment_id: int, span: Span | None, rows: int = SLICE_ROWS) -> list[str]:
-    """Clauses that together select the rows of one segment whose `column` is in the span, `rows` at most each."""
+    """Clauses that together select the rows of one segment whose `column` lies in the span, at most
+    `rows` per clause.
+    """
     pieces = [] if span is None else list(_cut(span, rows))
     return [f"segment_id = {segment_id:d} AND {column} BETWEEN {p.first:d} AND {p.last:d}" for p in pieces]
 
 
 def of_queues(segment_id: int, queues: Sequence[QueueSpan], rows: int = SLICE_ROWS) -> list[str]:
-    """Clauses that together select the given entries of one segment, `rows` at most each."""
+    """Clauses that together select the given entries of one segment, at most `rows` per clause."""
     return [f"segment_id = {segment_id:d} AND ({' OR '.join(gathered)})" for gathered in _gather(queues, rows)]
 
 

@@ -1,4 +1,4 @@
-"""What the export reads by: frames of slices of the broker's tables, by JDBC or by ADBC."""
+"""The interface by which the export reads the broker's tables as frames, implemented for JDBC and for ADBC."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -10,27 +10,27 @@ from analytics.tables import DAY, Table
 
 
 class Source(Protocol):
-    """A way from the database to Spark; the frames of all ways are equal."""
+    """A way to read the database with Spark. All ways return equal frames."""
 
     @property
     def spark(self) -> SparkSession:
-        """The session that reads."""
+        """The Spark session that reads."""
 
     def whole(self, table: Table, first: str, clause: str = "true") -> DataFrame:
-        """The rows of a table, read by one session that begins with the statement `first`."""
+        """The rows of a table as a frame, read by one session, which first executes the statement `first`."""
 
     def slices(self, table: Table, slices: Sequence[str]) -> DataFrame:
-        """The rows of the slices, one task each; Spark wants one slice at least."""
+        """The rows of the slices as a frame, with one task per slice. There must be at least one slice."""
 
     def weighed(self, table: Table, slices: Sequence[str]) -> DataFrame:
-        """The same for rows of many sizes, whose `weight` in bytes is a column."""
+        """As `slices`, for rows whose size varies; the column `weight` is their size in bytes."""
 
 
 def query(table: Table, clause: str, columns: StructType | None = None) -> str:
-    """The rows of one slice of a table, with all of its columns or with these; ids as text.
+    """The query for the rows of one slice of a table, with all columns or only `columns`; ids are text.
 
-    PostgreSQL prunes the partitions, and does not compute what is not selected, through the subquery. A body comes with
-    its form, by which a compressed one is unpacked.
+    The query wraps the table's statement in a subquery. PostgreSQL still skips partitions and does not compute
+    unselected columns. A body is selected together with its form, which says how to decompress it.
     """
     fields = list(columns or table.columns)
     names = {field.name for field in fields}

@@ -1,1 +1,3 @@
-"""The reports of an export: frames of its tables in, one small frame each out, as Parquet files and as a page."""
+"""The reports of an export: each is a function from frames of its tables to one small frame, written as Parquet and on
+a page.
+"""

@@ -1,4 +1,4 @@
-"""All reports, in the order of their page: what each is called, says, and is made by."""
+"""All reports in the order of the page: their titles, explanations and functions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from analytics.reports.tables import Tables
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report: its folder `name`, and the order of its rows, by columns; `-` puts the highest first.
+    """A report: its folder `name`, and the columns that order its rows; `-` before a column means highest first.
 
-    The page has a bar for the column `bar` of each row.
+    The page draws a bar for the column `bar` of each row.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The charts of the reports for the console: small, whatever the export holds."""
+"""The charts of the reports for the console. Their size is limited, however large the export is."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow
 
-# Points of a chart by the hour, the latest hours, and of one by name, the largest first.
+# The number of bars: the latest hours in a time chart, the largest names in the others.
 MAX_HOURS = 72
 MAX_NAMES = 12
 NO_NAME = "(deleted)"
@@ -18,7 +18,7 @@ Reports = Mapping[str, pyarrow.Table]
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart of bars: `series` have a value for each label; stacked, or beside each other."""
+    """A bar chart: each of the `series` has one value per label; the bars are stacked, or stand beside each other."""
 
     title: str
     about: str
@@ -28,7 +28,7 @@ class Chart:
 
 
 def of(reports: Reports) -> list[Chart]:
-    """The charts of an export's reports, in the order of the page; those without a value, too."""
+    """The charts of an export's reports in the order of the page, including charts without values."""
     return [
         *over_time(reports),
         by_name(
@@ -63,7 +63,7 @@ def of(reports: Reports) -> list[Chart]:
 
 
 def over_time(reports: Reports) -> list[Chart]:
-    """The charts by the hour: of transactions, and of messages."""
+    """The charts by hour: transactions, and messages."""
     return [
         by_hour(
             reports["outcomes"],
@@ -80,7 +80,7 @@ def _of_delay(row: Row) -> str:
 
 
 def by_hour(report: pyarrow.Table, title: str, about: str, columns: Sequence[str]) -> Chart:
-    """The sums of some columns in each of the latest hours that have a row, in the order of time."""
+    """Sums of some columns for each of the latest hours that have rows, in order of time."""
     rows = [row for row in _sums(report.to_pylist(), "hour", columns) if row["hour"] is not None]
     latest = sorted(rows, key=lambda row: row["hour"])[-MAX_HOURS:]
     labels = [row["hour"].strftime("%m-%d %H:%M") for row in latest]
@@ -90,7 +90,7 @@ def by_hour(report: pyarrow.Table, title: str, about: str, columns: Sequence[str
 def by_name(
     report: pyarrow.Table | Sequence[Row], title: str, about: str, columns: Sequence[str], name: Callable[[Row], str]
 ) -> Chart:
-    """Some columns of the rows whose last column is the largest; `name` says what a row is of."""
+    """Some columns of the rows with the largest value in the last of these columns; `name` gives the label of a row."""
     rows = report.to_pylist() if isinstance(report, pyarrow.Table) else report
     known = [row for row in rows if any(row[column] for column in columns)]
     largest = sorted(known, key=lambda row: row[columns[-1]] or 0, reverse=True)[:MAX_NAMES]
@@ -104,12 +104,12 @@ def by_name(
 
 
 def _in_cell(label: str, row: Row) -> str:
-    """A group may have rows of several cells."""
+    """Adds the cell to a label, because a group may have rows in several cells."""
     return f"{label} ({row['cell']})" if "cell" in row else label
 
 
 def summed(report: pyarrow.Table, by: str, columns: Sequence[str]) -> list[Row]:
-    """The sums of some columns for each value of `by`."""
+    """The sums of some columns for each value of the column `by`."""
     return list(_sums(report.to_pylist(), by, columns))
 
 

@@ -1,4 +1,4 @@
-"""Reports of what became visible: lateness of delays, waiting timers, retries and dead letters, volumes."""
+"""Reports of messages that became visible: lateness of delays, waiting timers, retries and dead letters, volumes."""
 
 from datetime import datetime
 
@@ -8,24 +8,25 @@ from pyspark.sql import functions as F
 from analytics.reports import percentiles, tables
 from store.naming.names import DEAD_LETTER_PREFIX, RETRY_PREFIX
 
-# What an entry of a delay level has in common with the entry that its release makes.
+# The columns that an entry of a delay level and the entry of its release have in common.
 SAME = ("message", "topic", "reconsume_times")
 
 
 def lateness(entries: DataFrame, messages: DataFrame) -> DataFrame:
     """Seconds from the due time of a delayed message to the entry that made it visible.
 
-    By `topic`, of messages and of retries, and delay `level`: `delayed` entries, `visible` ones among them, and of
-    these p50, p95, p99 and the latest. An entry that is not visible waits, was recalled, or its topic was deleted. Due
-    times of levels are to the millisecond. Without a level are timers: those that were released, which have their due
-    time to the microsecond. Those released before `due_at` was kept are in no row.
+    Grouped by `topic` (of messages and of retries) and delay `level`: `delayed` counts the entries, `visible` the
+    entries that became visible; p50, p95, p99 and maximum are of these. An entry that is not visible still waits, was
+    recalled, or its topic was deleted. Due times of levels are exact to the millisecond. Rows without a level are of
+    released timers, whose due time is exact to the microsecond. Timers that were released before the column `due_at`
+    existed are not counted.
     """
     placed = tables.with_message(entries, messages)
     visible = placed.where("deliver_at IS NULL").select(
         *(F.col(column).alias(f"visible_{column}") for column in (*SAME, "entered_at"))
     )
     delayed = placed.where("deliver_at IS NOT NULL").drop("topic").withColumnRenamed("real_topic", "topic")
-    # A message may be delayed for one topic several times: each release is the next entry behind its delay.
+    # A message may be delayed for one topic several times: each release is the next entry after the delay.
     next_entry = F.col("visible_entered_at") >= F.col("entered_at")
     same = [F.col(column) == F.col(f"visible_{column}") for column in SAME]
     by_entry = ("topic", (F.col("queue_id") + 1).alias("level"), "queue_offset", "deliver_at")
@@ -43,9 +44,10 @@ def lateness(entries: DataFrame, messages: DataFrame) -> DataFrame:
 
 
 def timers(waiting: DataFrame, taken_at: datetime) -> DataFrame:
-    """Timers that waited at the moment of the export, by `topic`.
+    """Timers that were waiting at the moment of the export, by `topic`.
 
-    `overdue` ones were due before it, by `max_seconds_overdue` at most; `next_due_at` is the earliest due time.
+    `overdue` counts the timers that were due before this moment, `max_seconds_overdue` is the longest delay among them;
+    `next_due_at` is the earliest due time.
     """
     now = F.lit(taken_at)
     return (
@@ -61,10 +63,11 @@ def timers(waiting: DataFrame, taken_at: datetime) -> DataFrame:
 
 
 def retries(entries: DataFrame, messages: DataFrame) -> DataFrame:
-    """Retries and dead letters by `consumer_group`, `topic` of the message and its `reconsume_times` then.
+    """Retries and dead letters by `consumer_group`, `topic` of the message, and `reconsume_times` at that time.
 
-    A retry counts when it is visible again; a redriven dead letter is one, too. Retries of ordered groups stay in their
-    queue and leave no entry. `first_at` and `last_at` are the times of these entries.
+    A retry counts when it becomes visible again; a redriven dead letter also counts as a retry. Retries of ordered
+    groups stay in their queue and have no entry. `first_at` and `last_at` are the first and last time of the counted
+    entries.
     """
     retry, dead = F.col("topic").startswith(RETRY_PREFIX), F.col("topic").startswith(DEAD_LETTER_PREFIX)
     prefix = F.when(retry, F.lit(len(RETRY_PREFIX))).otherwise(F.lit(len(DEAD_LETTER_PREFIX)))
@@ -84,9 +87,9 @@ def retries(entries: DataFrame, messages: DataFrame) -> DataFrame:
 
 
 def volumes(messages: DataFrame) -> DataFrame:
-    """Messages by `topic` and `hour` (UTC) in which they were stored first; each counts once.
+    """Messages by `topic` and `hour` (UTC) in which they were stored first; each message counts once.
 
-    `in_transactions` are those of transactions, whatever became of these. Bodies are in bytes.
+    `in_transactions` counts the messages of transactions, whatever their state. Body sizes are in bytes.
     """
     stored = tables.once(messages, "topic", "transaction_id", "body_bytes", "stored_at")
     return stored.groupBy("topic", tables.hour("stored_at")).agg(

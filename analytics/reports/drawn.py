@@ -1,4 +1,6 @@
-"""Draws the charts over time of the page: stacked bars by the hour, in SVG, with the highest value and the names."""
+"""Draws the time charts of the page in SVG: stacked bars by hour, with the highest value and the
+names of the series.
+"""
 
 from html import escape
 
@@ -10,7 +12,7 @@ COLORS = ("#3b76c4", "#c2573a", "#7a8798", "#d3a02a")
 
 
 def over_time(chart: Chart) -> str:
-    """A chart whose labels are hours; nothing for one without a value."""
+    """Draws a chart whose labels are hours; returns an empty text for a chart without values."""
     totals = [sum(values[number] or 0 for values in chart.series.values()) for number in range(len(chart.labels))]
     highest = max(totals, default=0)
     if highest <= 0:

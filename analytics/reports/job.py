@@ -40,7 +40,7 @@ class Made:
 
 
 def beside(export: Target) -> Target:
-    """Where the reports of an export go by themselves: the export's folder holds an export and nothing else."""
+    """The default folder for reports, beside the export: the export's own folder may hold nothing else."""
     if isinstance(export, Path):
         return export.with_name(f"{export.name}-reports")
     return f"{export.rstrip('/')}-reports"
@@ -54,16 +54,18 @@ def make(
     cluster: Cluster,
     announce: Callable[[Made], None],
 ) -> None:
-    """Writes the reports of the export to the folder `target`, and their page to `html`, or into that folder.
+    """Writes the reports of the export to the folder `target`.
 
-    `environ` leads to Java, which reaches what is behind a URL; or it is that of a program that spark-submit started.
-    Raises ExportFailed; the target is then as it was.
+    Their page goes to the file `html`, or into the same folder.
+
+    `environ` is used to find Java, which reaches folders behind a URL; for a program that spark-submit started, it is
+    that program's environment. Raises ExportFailed, after which the target is unchanged.
     """
     known = tables.exports(Local(export)) if isinstance(export, Path) else []
     _require_outside(export, target, html)
     with failures_as_ours(), _workspace(target) as workspace:
         finished = workspace / "reports"
-        # How large an export behind a URL is is known when Java runs.
+        # The size of an export behind a URL is only known once Java runs.
         brief = sum(each.made.rows["messages"] for each in known) < BRIEF_MESSAGES
         with opening.of_files(environ, workspace / "spark", brief=brief, cluster=cluster) as spark:
             there = None if isinstance(target, Path) else Hadoop(spark, target)
@@ -91,8 +93,8 @@ def _workspace(target: Target) -> Iterator[Path]:
 
 
 def _finish(finished: Path, exports: Sequence[Export], html: Path | None) -> str:
-    """The page, which lies among the reports unless it goes to a file of its own."""
-    # Of several cells the control's, and the earliest moment: at it the reports are whole.
+    """Writes the page into the folder of the reports, unless it has a file of its own. Returns the page."""
+    # With several cells, the control's database and the earliest moment: up to this moment the reports are complete.
     document = {"kind": REPORT.kind, "database": exports[0].made.database, "taken_at": tables.taken_at(exports)}
     (finished / MARKER).write_text(json.dumps(document) + "\n", encoding="utf-8")
     text = page.of(exports, {name: parquet.read_table(finished / name) for name in NAMES})
@@ -102,11 +104,11 @@ def _finish(finished: Path, exports: Sequence[Export], html: Path | None) -> str
 
 
 def write(exports: Mapping[str, Tables], to: Path, announce: Callable[[Made], None]) -> None:
-    """Writes every report to a folder of its own in the new folder `to`, one file each.
+    """Writes each report to its own folder, with one file, in the new folder `to`.
 
-    Also where a cluster computes them, this program writes the files, under names that no reader has had before.
-    Reports of cells, which have names, have a column `cell`: a topic, a transaction, an entry with its message lie in
-    one cell, and offsets are each cell's own.
+    This program writes the files even if a cluster computes the reports. File names are never used twice. Reports of
+    several cells have a column `cell`: a topic, a transaction, and an entry with its message lie in one cell, and each
+    cell has its own offsets.
     """
     for report in REPORTS:
         place = to / report.name
@@ -122,7 +124,7 @@ def write(exports: Mapping[str, Tables], to: Path, announce: Callable[[Made], No
 
 
 def ordered(frame: DataFrame, order: tuple[str, ...]) -> DataFrame:
-    """The frame in one piece, in this order; nulls are last."""
+    """The frame in one partition, sorted by these columns; nulls are last."""
     return frame.repartition(1).sortWithinPartitions(*map(_direction, order))
 
 
@@ -132,7 +134,7 @@ def _direction(column: str) -> Column:
 
 
 def _replace(file: Path, text: str) -> None:
-    """Writes the page beside its place and renames it, so that a reader never has a part of it."""
+    """Writes the page to another file and renames it, so that a reader never sees an incomplete page."""
     unfinished = file.with_name(f".{file.name}.unfinished")
     unfinished.write_text(text, encoding="utf-8")
     unfinished.replace(file)

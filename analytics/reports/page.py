@@ -1,4 +1,4 @@
-"""The page of the reports: one HTML file that loads nothing, every text of it escaped."""
+"""The page of the reports: one HTML file that loads nothing else; all texts are escaped."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,11 +11,11 @@ from analytics.reports import charts, drawn, tables
 from analytics.reports.catalog import REPORTS, Report
 from analytics.reports.tables import Export
 
-# Of one report; the others are in its Parquet file.
+# The number of rows of a report on the page; its Parquet file has all.
 MAX_ROWS = 200
 BAR_WIDTH = 120
 NONE = '<td class="none">–</td>'
-# A second wall behind the escaping: a browser loads nothing for this page and runs nothing in it.
+# A second protection besides escaping: the browser loads nothing for this page and runs no script in it.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; color: #1c2430; background: #fff; }
@@ -33,7 +33,7 @@ figure { margin: 1.6rem 0 0; } figcaption { color: #53606f; } figure text { font
 
 
 def of(exports: Sequence[Export], reports: Mapping[str, pyarrow.Table]) -> str:
-    """The page of the reports of an export, or of those of all cells."""
+    """The page of the reports of one export, or of the exports of all cells."""
     taken_at = _time(datetime.fromisoformat(tables.taken_at(exports)))
     about = "\n".join(_about(export) for export in exports)
     links = "".join(f'<a href="#{report.name}">{escape(report.title)}</a>' for report in REPORTS)

@@ -1,4 +1,7 @@
-"""Reports behind a URL: files are added in place, and the marker, written last, says of which export they are."""
+"""Reports behind a URL: files are added in place.
+
+The marker is written last and says which export the reports are of.
+"""
 
 from pathlib import Path
 
@@ -11,7 +14,9 @@ from analytics.files.remote import BEGUN
 
 
 def require_replaceable(place: Hadoop, contents: Contents) -> None:
-    """Raises FolderRefused unless the folder is empty, or holds earlier reports, or what a killed command left."""
+    """Raises FolderRefused unless the folder is empty or holds only earlier reports and leftovers
+    of a killed command.
+    """
     names = place.names()
     strange = names - contents.names - {BEGUN}
     if strange or (names and not _is_ours(place, names, contents)):
@@ -19,9 +24,10 @@ def require_replaceable(place: Hadoop, contents: Contents) -> None:
 
 
 def put(finished: Path, place: Hadoop, contents: Contents) -> None:
-    """Writes the finished reports, their marker last, and then removes the earlier ones.
+    """Writes the finished reports and finally their marker, then removes the earlier reports.
 
-    Until then a reader of the folder may see both. Raises FolderRefused when the folder has other files by now.
+    Until then, a reader of the folder may see both. Raises FolderRefused if other files have come into the folder
+    meanwhile.
     """
     require_replaceable(place, contents)
     earlier = place.files()
@@ -38,7 +44,7 @@ def put(finished: Path, place: Hadoop, contents: Contents) -> None:
 
 
 def _copy(made: Local, place: Hadoop, path: str) -> None:
-    """A new file of a table: no reader has its name before."""
+    """Copies a report to a file with a new name, so that no reader has it open."""
     with place.created(path) as created:
         created.write(made.read(path))
 

@@ -1,4 +1,4 @@
-"""Puts the charts of reports into the broker's database, where the console reads them."""
+"""Copies the charts of the reports into the broker's database, for the console."""
 
 import json
 from datetime import datetime
@@ -17,9 +17,9 @@ from store.db import sync
 
 
 def show(reports: Path) -> None:
-    """Replaces the charts of the console by those of the reports in a folder, all at once.
+    """Replaces all charts of the console, in one transaction, with the charts of the reports in a folder.
 
-    Raises FolderRefused where the reports are of another database's export.
+    Raises FolderRefused if the reports are of another database's export.
     """
     made = json.loads((reports / MARKER).read_text(encoding="utf-8"))
     taken_at = datetime.fromisoformat(made["taken_at"])

@@ -1,4 +1,4 @@
-"""The tables of an export as frames, and what every report of them needs: each message once, hours in UTC."""
+"""The tables of an export as frames, and functions that several reports use: each message once, hours in UTC."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ from analytics.files.parts import COLUMNS
 from analytics.files.place import Place
 
 HOUR_SECONDS = 3600
-# Spark's own word for paths that are no patterns: beside a colon, Hadoop matches no pattern, escaped or not.
+# Spark's option for paths that are not patterns: Hadoop cannot escape a pattern in a path with a colon.
 AS_THEY_ARE = {"__globPaths__": "false"}
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The tables of one export, with the columns of `analytics.tables`, and the moment of which they are.
+    """The tables of one export as frames with the columns of `analytics.tables`, and the moment of the export.
 
-    `transactions` holds ended and undecided ones.
+    `transactions` holds ended and undecided transactions.
     """
 
     taken_at: datetime
@@ -35,7 +35,7 @@ class Tables:
 
 
 class Export(NamedTuple):
-    """An export whose reports are made: that of a cell, or with no name for one, of the only database."""
+    """An export to make reports of. Its name is the cell's, or empty for an installation with one database."""
 
     cell: str
     place: Place
@@ -43,22 +43,22 @@ class Export(NamedTuple):
 
 
 def exports(place: Place) -> list[Export]:
-    """The export in a folder, or those of all cells, the control's first.
+    """The export in a folder, or the exports of all cells, the control's first.
 
-    Raises FolderRefused where there is none, or none of one of the cells; ExportDamaged where a file is missing.
+    Raises FolderRefused if there is no export or a cell has none, ExportDamaged if a file is missing.
     """
     return [Export(cell, there, require(there)) for cell, there in listed.each(place).items()]
 
 
 def taken_at(exports: Sequence[Export]) -> str:
-    """The earliest moment of the exports."""
+    """The earliest moment among the exports."""
     return min((each.made.taken_at for each in exports), key=datetime.fromisoformat)
 
 
 def require(place: Place) -> Manifest:
-    """The list of an export's files, all of which are there.
+    """The manifest of an export, after a check that all its files exist.
 
-    Raises FolderRefused where there is no export, ExportDamaged where a file is missing.
+    Raises FolderRefused if there is no export, ExportDamaged if a file is missing.
     """
     made = manifest.read(place)
     if made is None:
@@ -74,7 +74,7 @@ def require(place: Place) -> Manifest:
 
 
 def read(spark: SparkSession, export: Export) -> Tables:
-    """The files in the list of an export, and no other; columns that a file of an older version lacks are null."""
+    """The files that the manifest of an export lists, as frames. Columns that older files lack are null."""
     _, place, made = export
 
     def table(name: str) -> DataFrame:
@@ -93,20 +93,22 @@ def read(spark: SparkSession, export: Export) -> Tables:
 
 
 def once(messages: DataFrame, *columns: str) -> DataFrame:
-    """Each message once, as it was stored first: its id, these columns, and the lowest of its log offsets.
+    """Each message once: its id, these columns as it was first stored, and the lowest of its log offsets.
 
-    Message ids say which rows are one message. `copy_of` alone does not: an export that goes on from an earlier one
-    may hold a message whose first row retention dropped before the copy was exported, and that copy has no `copy_of`.
+    Rows with equal message ids are one message. `copy_of` alone does not show this: if retention dropped the first row
+    of a message before its copy was exported, an incremental export may hold the first row and the copy, and the copy
+    has no `copy_of`.
     """
-    # Structs are compared by their first field, and no two rows have one log offset.
+    # Structs are compared by their first field, and no two rows have the same log offset.
     first = messages.groupBy("message_id").agg(F.min(F.struct("log_offset", *columns)).alias("first"))
     return first.select("message_id", "first.*")
 
 
 def with_message(entries: DataFrame, messages: DataFrame) -> DataFrame:
-    """Entries with `message`, which is equal for all entries of one message, and `stored_topic`, where it was sent.
+    """The entries with two more columns: `message`, equal for all entries of one message, and `stored_topic`, to which
+    it was sent.
 
-    An entry whose message the export does not hold is a message of its own.
+    An entry whose message is not in the export counts as a message of its own.
     """
     stored = messages.select("log_offset", "message_id", F.col("topic").alias("stored_topic"))
     message = F.coalesce("message_id", F.col("log_offset").cast("string")).alias("message")
@@ -114,6 +116,6 @@ def with_message(entries: DataFrame, messages: DataFrame) -> DataFrame:
 
 
 def hour(time: str) -> Column:
-    """The begin of the hour of a time, in UTC whatever the time zone of the session."""
+    """The start of the hour of a time, in UTC, whatever the session's time zone."""
     seconds = F.unix_timestamp(time)
     return F.timestamp_seconds(seconds - seconds % HOUR_SECONDS).alias("hour")

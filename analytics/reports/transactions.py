@@ -1,4 +1,4 @@
-"""Reports of transactions: their outcomes, the time to their decision, the checks of them, and discards."""
+"""Reports of transactions: their outcomes, the time until their decision, their checks, and discards."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -9,10 +9,10 @@ STATES = ("COMMITTED", "ROLLED_BACK", "DISCARDED", "PREPARED")
 
 
 def outcomes(transactions: DataFrame, messages: DataFrame) -> DataFrame:
-    """Transactions by `topic`, `producer_group` and `hour` (UTC) of their `prepared_at`, with a count of each state.
+    """Transactions by `topic`, `producer_group` and `hour` (UTC) of their `prepared_at`, with a count for each state.
 
-    `messages` is the number of their messages in the topic. A transaction with messages of several topics counts in
-    each of these; one whose messages the export does not hold has no topic.
+    `messages` is the number of their messages in the topic. A transaction with messages of several topics counts once
+    in each topic; if the export lacks its messages, the topic is null.
     """
     sent = tables.once(messages, "transaction_id", "topic").where("transaction_id IS NOT NULL")
     by_topic = sent.groupBy("transaction_id", "topic").agg(F.count("*").alias("sent"))
@@ -29,8 +29,9 @@ def outcomes(transactions: DataFrame, messages: DataFrame) -> DataFrame:
 
 
 def decision_times(transactions: DataFrame) -> DataFrame:
-    """Seconds from the store of a transaction's messages to its end or discard, by `producer_group`, `state` and
-    `decided_by`: p50, p95, p99 and the longest. Transactions without a decision are left out.
+    """Seconds from the storing of a transaction's messages to its end or discard: p50, p95, p99 and maximum.
+
+    Grouped by `producer_group`, `state` and `decided_by`. Transactions without a decision are left out.
     """
     by = ("producer_group", "state", "decided_by")
     return (
@@ -43,7 +44,7 @@ def decision_times(transactions: DataFrame) -> DataFrame:
 def answers(checks: DataFrame, transactions: DataFrame) -> DataFrame:
     """Check attempts by `producer_group`, `endpoint_url`, `counted`, HTTP `status`, `answer` and `reason`.
 
-    `checks` is their number; the latencies are in ms. The group is null where the export lacks the transaction.
+    `checks` is the number of attempts; latencies are in ms. The group is null if the export lacks the transaction.
     """
     by = ("producer_group", "endpoint_url", "counted", "status", "answer", "reason")
     groups = transactions.select("transaction_id", "producer_group")
@@ -55,11 +56,11 @@ def answers(checks: DataFrame, transactions: DataFrame) -> DataFrame:
 
 
 def discards(transactions: DataFrame) -> DataFrame:
-    """Transactions that the broker gave up, by `producer_group`, `state`, `decided_by` and `remark`, which says why.
+    """Transactions that the broker gave up, by `producer_group`, `state`, `decided_by` and `remark`, the reason.
 
-    They stand DISCARDED, or were rolled back by the limit before their log was dropped. One that was resumed or
-    resolved since is none of them. `messages` is the number of their messages, `most_checks` the highest number of
-    counted checks.
+    They are in the state DISCARDED, or the broker rolled them back because their log was about to be dropped.
+    Transactions that an operator has since resumed or resolved are not counted. `messages` is the number of their
+    messages, `most_checks` the highest number of counted checks.
     """
     return (
         transactions.where(_given_up())

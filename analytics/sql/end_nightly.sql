@@ -1,4 +1,5 @@
--- Note how a night's run ended. The process that notes it holds the lock of the nightly run, so no other one runs.
+-- Note how a nightly run ended. The process that notes it holds the lock of the nightly run, so no other run is under
+-- way.
 UPDATE nightly_run
 SET
     ended_at = now(), failure = %(failure)s,

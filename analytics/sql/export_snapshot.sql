@@ -1,2 +1,2 @@
--- Name this transaction's snapshot, so that other sessions can read by it while the transaction lasts.
+-- Export this transaction's snapshot under a name, so that other sessions can read with it while the transaction lasts.
 SELECT pg_export_snapshot()

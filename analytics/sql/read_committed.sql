@@ -1,9 +1,10 @@
--- The messages as they became visible, each once: the entries in the topics that they were sent to, in the closed ranges
--- that each slice adds. Left out are the entries of delay levels, of retries and of dead letters, whose topics are others,
--- and a dead letter that was sent again to the topic it came from: only where letters were sent again are the other
--- entries of a message looked up. A message of a delay level has its due time in the level's entry: an entry made within a
--- second of the message's store had no level, since the lowest is one second. The first columns of the log have names of
--- their own here, in its order, because an entry has these, too.
+-- The messages as they became visible, each once, for the data source: the entries in the topics to which messages were
+-- sent, in the closed ranges that each slice adds. Entries of delay levels, retries and dead letters are left out,
+-- because they lie in other topics. A dead letter that was redriven to its original topic is left out, too: only for
+-- topics with redriven messages are the other entries of a message looked up. A message with a delay level has its due
+-- time in the level's entry: an entry that was made within one second after the message was stored had no level,
+-- because the shortest level is one second. The first columns of the log have other names here, because an entry has
+-- columns of the same names.
 SELECT
     l.*, c.segment_id, c.segment_id AS segment, c.topic_id, t.name AS topic, c.queue_id, c.queue_offset, c.entered_at,
     CASE WHEN strpos(t.name, chr(37)) > 1 THEN split_part(t.name, chr(37), 1) END AS namespace,

@@ -1,5 +1,5 @@
--- The ended transactions for the export, which adds the closed range of each slice: operations that are no end are left
--- out.
+-- The ended transactions for the export, which adds the closed range of each slice. Operations that do not end a
+-- transaction are left out.
 SELECT
     o.segment_id, o.segment_id AS segment, o.operation_id, o.transaction_id, g.name AS producer_group,
     CASE WHEN strpos(g.name, chr(37)) > 1 THEN split_part(g.name, chr(37), 1) END AS namespace,

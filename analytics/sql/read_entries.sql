@@ -1,6 +1,8 @@
--- The entries for the export, which adds the closed ranges of each slice. In a delay level's queue an entry has its real
--- topic, and its due time from its tags code, which is in ms. What an entry of discarded messages counts are no retries. An entry that a timer's release made has the timer's. The
--- namespace stands before the first % of a topic's name, and of one of retries or dead letters behind the second.
+-- The entries for the export, which adds the closed ranges of each slice. An entry in a delay level's queue gets the
+-- topic for which it is delayed, and its due time, which is its tags code in ms. The attempts that an entry of
+-- discarded messages counts are checks, not retries, and are left out. An entry that a timer's release made has the
+-- timer's due time. The namespace stands before the first % of a topic's name; in the name of a retry or dead letter
+-- topic, between the first and the second %.
 SELECT
     c.segment_id, c.segment_id AS segment, c.topic_id, t.name AS topic,
     CASE

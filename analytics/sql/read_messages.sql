@@ -1,9 +1,10 @@
--- The messages for the export, which adds the closed range of each slice and reads the columns that its table names.
--- `weight` is what a row takes in memory, nearly: by JDBC heavy rows are fetched in smaller steps. The length of a body
--- is known without reading the body. A name is null when its topic or group is deleted. A copy keeps the time at
--- which its message was stored first: before its own segment was opened, but for the half second that a roll waits for
--- the log. Only such rows are looked up by their ids, in the segments before. `state` is that of the transaction at the
--- time of the reading, null for a message of none, and where its end was dropped: files of an export do without it. The namespace is what stands before the first % of the topic's name.
+-- The messages for the export, which adds the closed range of each slice and selects the columns of its table. `weight`
+-- is the approximate memory of a row: by JDBC, heavy rows are fetched in smaller steps. The length of a body is known
+-- without reading the body. A name is null when its topic or group is deleted. A copy keeps the time at which its
+-- message was first stored, which is before its own segment was opened, except for the half second that a roll waits
+-- for the log. Only such rows are looked up by id in earlier segments. `state` is the state of the transaction at the
+-- time of reading, null without a transaction and if its end was dropped; files of an export leave it out. The
+-- namespace stands before the first % of the topic's name.
 SELECT
     l.*, l.segment_id AS segment,
     CASE

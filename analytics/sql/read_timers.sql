@@ -1,4 +1,5 @@
--- The timers for the export: messages that become visible at a time of their own, and retries. A released one is deleted.
+-- The timers for the export: messages and retries that become visible at a time of their own. A released timer is
+-- deleted.
 SELECT
     m.message_id, t.name AS topic, t.id AS topic_id, m.queue_id, m.due_at, m.log_segment, m.log_offset, m.reconsume_times
 FROM timer AS m

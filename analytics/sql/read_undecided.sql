@@ -1,5 +1,5 @@
--- The transactions without an end for the export, by the segment that their messages lie in. Of a discarded one the last
--- discard is taken for the decision.
+-- The undecided transactions for the export, by the segment of their messages. For a discarded transaction, the last
+-- discard counts as its decision.
 SELECT
     h.log_segment AS segment, h.transaction_id, g.name AS producer_group,
     CASE WHEN strpos(g.name, chr(37)) > 1 THEN split_part(g.name, chr(37), 1) END AS namespace,

@@ -1,2 +1,2 @@
--- Take the lock of the nightly run, or show that this session has it still: a session may take it again and again.
+-- Take the lock of the nightly run, or confirm that this session still has it: a session may take it several times.
 SELECT pg_try_advisory_lock(%(key)s) AS taken

@@ -1,2 +1,2 @@
--- Read by the snapshot that another transaction exported while no writer held the log.
+-- Use the snapshot that another transaction exported while no writer held the lock of the log.
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT %(snapshot)s

@@ -1,2 +1,3 @@
--- Let the writers of the log go on. As the first statement of a transaction it takes its snapshot while the log is held.
+-- Release the lock of the log. As the first statement of its transaction it takes the snapshot while the lock is still
+-- held.
 SELECT pg_advisory_unlock(%(key)s)

@@ -1,1 +1,1 @@
-"""Exports as tables of Delta Lake and of Iceberg, in the files that an export has anyway."""
+"""Exports as tables of Delta Lake and of Iceberg, which use the Parquet files of the export."""

@@ -1,4 +1,4 @@
-"""Tables of Delta Lake in the folders of an export: a log beside the files, with one version for each export."""
+"""Tables of Delta Lake in the folders of an export: a log beside the files, with one version per export."""
 
 import json
 from collections.abc import Mapping
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from deltalake.transaction import AddAction, RemoveAction
 
 LOG = "_delta_log"
-# The names of folders, which the files do not have.
+# Columns that the files lack, because folder names contain them.
 PLACES = (pyarrow.field("segment", pyarrow.int32()), pyarrow.field(tables.DAY, pyarrow.date32()))
 
 
 def folders() -> list[str]:
-    """Where the logs lie in an export."""
+    """The folders of Delta Lake's logs within an export."""
     return [f"{table}/{LOG}" for table in TABLES]
 
 
 def commit(new: Path, target: Path, made: Manifest, columns: Mapping[str, StructType] = COLUMNS) -> None:
-    """Commits to each table what is new in the list of the export, and takes out what is no longer in it.
+    """Commits to each table the new files of the manifest, and removes files that the manifest no longer lists.
 
-    A table without one of the `columns` gets it.
+    A table that lacks one of the `columns` gets it.
     """
     for table in TABLES:
         _commit(new / table, [part for part in made.parts if part.table == table], _schema(columns[table]), made)
@@ -48,7 +48,7 @@ def _commit(folder: Path, parts: list[Part], schema: pyarrow.Schema, made: Manif
     known, wanted = _known(found), {_path(part) for part in parts}
     if known == wanted:
         return
-    # A version takes out files only as it takes out all.
+    # Delta Lake's `overwrite` removes all earlier files; a version cannot remove only some.
     mode = "append" if known <= wanted else "overwrite"
     actions: list[AddAction | RemoveAction] = [
         _added(folder, part) for part in parts if mode == "overwrite" or _path(part) not in known
@@ -57,7 +57,7 @@ def _commit(folder: Path, parts: list[Part], schema: pyarrow.Schema, made: Manif
 
 
 def _with_all_columns(found: "DeltaTable", schema: pyarrow.Schema) -> "DeltaTable":
-    """The table with the columns that were added since: earlier files have none of them, so they are null there."""
+    """The table after missing columns were added. In files that were written before, the new columns are null."""
     from deltalake import DeltaTable, Schema
 
     known = {field.name for field in found.schema().fields}
@@ -92,11 +92,11 @@ def _path(part: Part) -> str:
 
 
 def _places(path: str) -> dict[str, str | None]:
-    """The segment and the day in the names of the folders."""
+    """The segment and day that a path contains in the names of its folders."""
     return {name: value for name, equals, value in (word.partition("=") for word in path.split("/")[:-1]) if equals}
 
 
 def _schema(columns: StructType) -> pyarrow.Schema:
-    """The columns of the table's files, and those of their folders."""
+    """The columns of the table's files, followed by the columns that only the folder names contain."""
     of_files = to_arrow_schema(tables.in_files(columns), timezone="UTC")
     return pyarrow.schema([*of_files, *(PLACES if "segment" in columns.names else ())])

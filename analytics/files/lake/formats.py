@@ -1,7 +1,8 @@
-"""Keeps the tables of other formats beside the files of an export: what the list has is what their next version has.
+"""Keeps tables of other formats beside the files of an export: each new version of a table has the files of the
+manifest.
 
-They are committed in the folder that is put in the target's place as a whole, so a reader has both as they were or both
-as they are now, also where the export is killed between its data and a commit.
+The versions are committed in the new folder before it replaces the target. So a reader sees files and tables either all
+as before or all new, also when the export is killed between data and commit.
 """
 
 import os
@@ -21,7 +22,9 @@ PACKAGES = {"delta": "deltalake", "iceberg": "pyiceberg"}
 
 
 def require(wanted: str, target: Path | str) -> None:
-    """Raises FolderRefused for tables behind a URL, ExtraMissing where the format's package is not installed."""
+    """Raises FolderRefused if the tables should lie behind a URL, ExtraMissing if the package of the format is not
+    installed.
+    """
     if wanted == PARQUET:
         return
     if not isinstance(target, Path):
@@ -31,15 +34,19 @@ def require(wanted: str, target: Path | str) -> None:
 
 
 def kept(export: Path) -> set[str]:
-    """The formats that an export has tables of: each next one adds to them, whether or not it is asked for again."""
+    """The table formats that an export has.
+
+    Later exports continue these formats even if they are not requested again.
+    """
     deltas = any((export / table / delta.LOG).is_dir() for table in TABLES)
     return ({"delta"} if deltas else set()) | ({"iceberg"} if (export / iceberg.FOLDER).is_dir() else set())
 
 
 def commit(new: Path, target: Path, wanted: str, made: Manifest) -> None:
-    """Commits a version with the files of the list to each table of the formats that are kept or wanted.
+    """Commits a new version of each table, in all formats that the export already has or that are requested.
 
-    `new` is the folder that takes the place of `target`, whose logs it gets first.
+    `new` is the folder that will replace `target`. The logs of the tables are first carried over from `target` to
+    `new`.
     """
     formats = kept(target) | ({wanted} - {PARQUET})
     for each in sorted(formats):
@@ -49,7 +56,7 @@ def commit(new: Path, target: Path, wanted: str, made: Manifest) -> None:
 
 
 def _carry(earlier: Path, new: Path, folders: Sequence[str]) -> None:
-    """Links what is written once, and copies what is written to."""
+    """Carries the folders over: links files that never change, copies files that will be written to."""
     for folder in folders:
         for file in (path for path in (earlier / folder).rglob("*") if path.is_file()):
             to = new / file.relative_to(earlier)

@@ -1,7 +1,8 @@
-"""Tables of Iceberg in the folder of an export: metadata and a catalog in SQLite, with a snapshot for each export.
+"""Tables of Iceberg in the folder of an export: metadata and a catalog in SQLite, with one snapshot per export.
 
-The files have no column for the names of their folders, and the tables do without these. Metadata name files by the
-place that the export goes to. It is not there yet: until then reads and writes go to the folder that takes its place.
+The export's files lack the columns that their folder names contain, and so do the tables. The metadata names files by
+their final path in the target. During an export the target is not replaced yet: until then, reads and writes of these
+paths go to the new folder.
 """
 
 import shutil
@@ -23,15 +24,15 @@ if TYPE_CHECKING:
 
 FOLDER = "_iceberg"
 CATALOG = "catalog.db"
-# The URL that the tables have.
+# The property with the URL that the tables were made for.
 PLACE = "place"
 NAMESPACE = "mqbroker"
 
 
 def commit(new: Path, target: Path, made: Manifest, columns: Mapping[str, StructType] = COLUMNS) -> None:
-    """Commits to each table what is new in the list of the export, and takes out what is no longer in it.
+    """Commits to each table the new files of the manifest, and removes files that the manifest no longer lists.
 
-    A table without one of the `columns` gets it.
+    A table that lacks one of the `columns` gets it.
     """
     _begin_where_moved(new / FOLDER, target)
     catalog = _catalog(new, target)
@@ -47,12 +48,12 @@ def commit(new: Path, target: Path, made: Manifest, columns: Mapping[str, Struct
 
 
 def _url(folder: Path) -> str:
-    """As readers of Iceberg take it: nothing in it is escaped."""
+    """The folder as a URL for readers of Iceberg, which expect no escaped characters."""
     return f"file://{folder}"
 
 
 def _begin_where_moved(folder: Path, target: Path) -> None:
-    """Begins the tables anew where the export was moved since: they name their files by the place that it had."""
+    """Creates the tables anew if the export was moved since, because they name their files by the former path."""
     marker = folder / PLACE
     if marker.exists() and marker.read_text(encoding="utf-8") != _url(target):
         shutil.rmtree(folder)
@@ -73,7 +74,7 @@ def _catalog(new: Path, target: Path) -> "SqlCatalog":
 
 
 def _table(catalog: "SqlCatalog", target: Path, table: str, schema: pyarrow.Schema) -> "Table":
-    """The table with all columns: those that were added since are null in earlier files."""
+    """The table with all columns. In files that were written before a column was added, the column is null."""
     name = f"{NAMESPACE}.{table}"
     if not catalog.table_exists(name):
         return catalog.create_table(name, schema, location=f"{_url(target)}/{FOLDER}/{table}")
@@ -91,14 +92,14 @@ def _commit(table: "Table", files: list[str], properties: dict[str, str]) -> Non
         return
     with table.transaction() as transaction:
         if not known <= set(files):
-            # Files are taken out only as all are: they have no column to tell them by.
+            # All earlier files are removed: Iceberg deletes by a condition on rows, and no column identifies a file.
             transaction.delete(AlwaysTrue(), snapshot_properties=properties)
             known = set()
         transaction.add_files([file for file in files if file not in known], snapshot_properties=properties)
 
 
 def _schema(columns: StructType) -> pyarrow.Schema:
-    """The columns of the table's files; Iceberg has no numbers of 16 bits."""
+    """The columns of the table's files. Columns of 16 bits become 32 bits, because Iceberg has no 16-bit type."""
     of_files = to_arrow_schema(tables.in_files(columns), timezone="UTC")
     return pyarrow.schema(
         [field.with_type(pyarrow.int32()) if field.type == pyarrow.int16() else field for field in of_files]

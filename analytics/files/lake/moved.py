@@ -1,4 +1,4 @@
-"""Files of Iceberg that lie in another folder than the one that they are named by."""
+"""Access to Iceberg's files at paths that they will only have after the export."""
 
 from typing import Any
 
@@ -7,9 +7,10 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 
 
 class MovedIO:
-    """Reads and writes in the folder `mqbroker.new` what is named as in `mqbroker.target`, whose place it takes.
+    """Redirects paths in `mqbroker.target` to the folder `mqbroker.new`, which will replace the target.
 
-    What catalogs ask of a FileIO; no subclass of it, because checkers do without the extra.
+    Has the methods that catalogs use of a FileIO. It is no subclass of FileIO, because type checkers run without the
+    extra.
     """
 
     def __init__(self, properties: dict[str, Any]) -> None:
@@ -17,15 +18,15 @@ class MovedIO:
         self._files: FileIO = PyArrowFileIO(properties)
 
     def new_input(self, location: str) -> Any:
-        """The file to read from."""
+        """The file at this location, opened for reading."""
         return self._moved(self._files.new_input(location))
 
     def new_output(self, location: str) -> Any:
-        """The file to write to."""
+        """The file at this location, opened for writing."""
         return self._moved(self._files.new_output(location))
 
     def delete(self, location: Any) -> None:
-        """Nothing: a folder that was not finished is removed as a whole."""
+        """Does nothing: an unfinished folder is removed as a whole."""
 
     def _moved(self, file: Any) -> Any:
         target, new = self.properties["mqbroker.target"], self.properties["mqbroker.new"]

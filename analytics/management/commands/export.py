@@ -21,7 +21,7 @@ MISSING = (
 
 
 class Command(BaseCommand):
-    """Exports messages, entries, transactions and checks, and shows the counts of both sides."""
+    """Exports messages, entries, transactions and checks, and prints the row counts of the broker and of the files."""
 
     help = "Exports messages, entries, transactions with their outcomes and checks to Parquet files in a folder."
     requires_system_checks = ()
@@ -61,7 +61,7 @@ class Command(BaseCommand):
         if find_spec("pyspark") is None:
             raise CommandError(f"{ExtraMissing(MISSING)} ({ExtraMissing.code})")
         place = to or verify or ""
-        # Not at the top: the broker runs without the extra, and lists its commands.
+        # Imported here, because the broker also runs without the extra and must be able to list its commands.
         from analytics.management import watch
 
         try:
@@ -78,7 +78,7 @@ class Command(BaseCommand):
         self.stdout.flush()
 
     def _verify(self, place: Path | str, options: Mapping[str, Any]) -> str:
-        # Not at the top: the broker runs without the extra, and lists its commands.
+        # Imported here, because the broker also runs without the extra and must be able to list its commands.
         from analytics.management import installation
         from analytics.readers import address, opening
 

@@ -20,14 +20,14 @@ MISSING = (
 
 
 def file(text: str) -> Path:
-    """A file of this machine. As a path a URL would name one, too."""
+    """A path of this machine. Raises ArgumentTypeError for a URL, which would also pass as a path."""
     if URL.match(text):
         raise ArgumentTypeError(f"{text} is a URL, and the page goes to a file of this machine: give one.")
     return Path(text).absolute().resolve()
 
 
 class Command(BaseCommand):
-    """Makes the reports of an export, and shows how many rows each has."""
+    """Makes the reports of an export, and prints the number of rows of each report."""
 
     help = "Makes reports of an export: Parquet files, and a page of HTML that loads nothing."
     requires_system_checks = ()
@@ -50,7 +50,7 @@ class Command(BaseCommand):
         began = time.monotonic()
         if find_spec("pyspark") is None:
             raise CommandError(f"{ExtraMissing(MISSING)} ({ExtraMissing.code})")
-        # Not at the top: the broker runs without the extra, and lists its commands.
+        # Imported here, because the broker also runs without the extra and must be able to list its commands.
         from analytics.management import watch
 
         try:
@@ -65,7 +65,7 @@ class Command(BaseCommand):
         self.stdout.write(f"Reported to {place} in {time.monotonic() - began:.1f} s.")
 
     def _make(self, export: Path | str, options: Mapping[str, Any]) -> Path | str:
-        # Not at the top: the broker runs without the extra, and lists its commands.
+        # Imported here, because the broker also runs without the extra and must be able to list its commands.
         from analytics.reports import job, shown
 
         def show(made: job.Made) -> None:

@@ -1,1 +1,1 @@
-"""The data source `mqbroker` of Spark: its options, what it hands on to PostgreSQL, one reading, and the streams."""
+"""The data source `mqbroker` of Spark: its options, the filters that PostgreSQL applies, batch reads, and streams."""

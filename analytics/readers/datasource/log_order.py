@@ -1,4 +1,4 @@
-"""The order of a stream of the commit log, or of the operations: one offset for all rows."""
+"""The order in which a stream reads the commit log or the operations: one offset for all rows."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -15,7 +15,7 @@ LOG_OFFSET_SINCE = Statement(__file__, "log_offset_since", Since)
 
 
 class LogOrder:
-    """One order for all rows: that of the commit log, or of the operations."""
+    """A stream order with one offset for all rows: the log offset or the operation id."""
 
     def __init__(self, column: str) -> None:
         self.column = column
@@ -26,7 +26,7 @@ class LogOrder:
 
     def end(self, ranges: ClosedRange, start: Position | None = None) -> Position:
         spans, begun = self._spans(ranges), start[self.column] if start else 0
-        # Where retention dropped all that there was, there is nothing to read.
+        # If retention dropped all rows, there is nothing to read.
         end = spans[-1][1].last + 1 if spans else begun
         if end < begun:
             raise LogBehind(behind(f"the {self._offsets} below {begun}", f"the log ends before {end}"))

@@ -1,4 +1,4 @@
-"""The options of the data source, each by its name; what is not understood is refused."""
+"""The options of the data source by name. An unknown option or value is refused."""
 
 import json
 import os
@@ -29,7 +29,9 @@ Position = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Starting:
-    """Where a stream without a checkpoint begins: at an end, at a position, or at the first row from a time on."""
+    """Where a stream without a checkpoint begins: at the earliest or latest row, at a position, or at the first row
+    after a time.
+    """
 
     end: str = ENDS[0]
     position: Position | None = None
@@ -38,12 +40,12 @@ class Starting:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was given to `option`, checked. Each property raises OptionRefused."""
+    """The options that the user gave to `option`. Each property checks its value and raises OptionRefused."""
 
     given: Mapping[str, str]
 
     def require_known(self) -> None:
-        """Raises OptionRefused for the first option that there is not, with the one that is nearest to it."""
+        """Raises OptionRefused for the first unknown option, and names the most similar known option."""
         known = {name.lower(): name for name in NAMES}
         for name in self.given:
             if name.lower() not in known:
@@ -52,7 +54,7 @@ class Options:
                 raise OptionRefused(f"There is no option {name}: give one of {', '.join(NAMES)}.{hint}")
 
     def require_none_of_streams(self) -> None:
-        """Raises OptionRefused for an option that a single reading has no use for."""
+        """Raises OptionRefused for an option that only streams use."""
         for name in OF_STREAMS:
             if self._of(name):
                 raise OptionRefused(f"{name} is an option of streams: give it to spark.readStream.")
@@ -67,7 +69,7 @@ class Options:
 
     @property
     def streamed(self) -> str:
-        """The same, of a stream."""
+        """The table to read as a stream."""
         if self.table not in STREAMED:
             raise OptionRefused(
                 f"The table {self.table} has no order to stream by: read it whole, or stream {', '.join(STREAMED)}."
@@ -76,12 +78,12 @@ class Options:
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns that are wanted; none for all."""
+        """The names of the requested columns; empty for all."""
         return [name.strip() for name in self._of("columns").split(",") if name.strip()]
 
     @property
     def pushdown(self) -> bool:
-        """Whether filters are handed on to PostgreSQL."""
+        """Whether filters of Spark are passed on to PostgreSQL."""
         given = self._of("pushdown").lower()
         if given not in ("", "true", "false"):
             raise OptionRefused(f"pushdown is {given}: give true or false.")
@@ -89,12 +91,12 @@ class Options:
 
     @property
     def rows_per_slice(self) -> int:
-        """The most rows of one task."""
+        """The maximum number of rows that one task reads."""
         return self._whole("rows_per_slice") or slices.SLICE_ROWS
 
     @property
     def most_per_trigger(self) -> int | None:
-        """The most offsets of one batch of a stream; None for no limit."""
+        """The maximum number of offsets in one batch of a stream; None for no limit."""
         return self._whole("maxOffsetsPerTrigger")
 
     @property
@@ -130,7 +132,7 @@ class Options:
 
 
 def _time(text: str) -> datetime:
-    """ISO 8601, in UTC where it names no zone; or milliseconds, as Spark's own sources have them."""
+    """Reads a time in ISO 8601 (UTC if it names no zone) or in milliseconds, as Spark's own sources do."""
     try:
         found = datetime.fromtimestamp(int(text) / 1000, UTC) if text.isdecimal() else datetime.fromisoformat(text)
     except (ValueError, OverflowError) as problem:

@@ -1,4 +1,4 @@
-"""The tables that the data source gives: those of the export, with the day of a row, and what is committed."""
+"""The tables of the data source: the tables of the export with a column for the day, and the table `committed`."""
 
 from collections.abc import Sequence
 
@@ -10,12 +10,12 @@ from store.db.statements import Statement
 
 
 def _with_day(table: Table, *others: StructField) -> Table:
-    """The table with columns that its files do not have, and with the day by which these lie in folders."""
+    """The table with extra columns that its files lack, and with the day by which its files are sorted into folders."""
     day = [StructField(DAY, DateType())] if table.day_of else []
     return Table(table.statement, StructType([*table.columns, *others, *day]), table.day_of)
 
 
-# A message as consumers see it: where and when it became visible, what made it so, and the message itself.
+# A message as consumers see it: when it became visible, at which queue offset, for which reason, and its fields.
 COMMITTED_COLUMNS = StructType(
     [
         StructField("topic", StringType()),
@@ -37,12 +37,15 @@ TABLES = {
     "timers": TIMERS,
 }
 OPEN = _with_day(UNDECIDED)
-# The tables whose rows have an order that only grows.
+# The tables whose rows have an offset that only grows.
 STREAMED = ("committed", "messages", "entries", "transactions")
 
 
 def narrowed(table: str, names: Sequence[str]) -> StructType:
-    """The columns of these names, in this order. Raises OptionRefused for one that the table has not."""
+    """The columns with these names, in this order.
+
+    Raises OptionRefused for a name that is not a column of the table.
+    """
     columns = TABLES[table].columns
     for name in names:
         if name not in columns.names:
@@ -51,7 +54,7 @@ def narrowed(table: str, names: Sequence[str]) -> StructType:
 
 
 def require_ours(table: str, schema: StructType) -> None:
-    """Raises OptionRefused unless each column of a schema that was given is one of the table, with its type."""
+    """Raises OptionRefused unless each column of the user's schema is a column of the table and has its type."""
     for column, known in zip(schema, narrowed(table, schema.names), strict=True):
         if column.dataType != known.dataType:
             raise OptionRefused(

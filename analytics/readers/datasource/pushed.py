@@ -1,4 +1,6 @@
-"""Hands filters of Spark on to PostgreSQL: which mean the same there, as SQL, and which rows they leave to be read."""
+"""Passes Spark's filters on to PostgreSQL: decides which filters mean the same in SQL, and which rows then need to be
+read.
+"""
 
 import uuid
 from collections.abc import Iterable, Sequence
@@ -26,22 +28,22 @@ from analytics.tables import DAY, Table
 
 NUMBERS = (IntegerType, LongType, ShortType)
 ORDERS = {GreaterThan: ">", GreaterThanOrEqual: ">=", LessThan: "<", LessThanOrEqual: "<="}
-# Stored as UUIDs, and text in Spark.
+# UUIDs in the database, text in Spark.
 IDS = ("message_id", "transaction_id")
 
 
 @dataclass
 class Pushed:
-    """The filters on one table that PostgreSQL applies, and the bounds that they set."""
+    """The filters on one table that PostgreSQL applies, and the bounds that they set for offsets."""
 
     table: Table
     filters: list[Filter] = field(default_factory=list)
-    # Of the columns that are whole numbers: both inclusive.
+    # The lowest value of each whole-number column, inclusive.
     lowest: dict[str, int] = field(default_factory=dict)
     highest: dict[str, int] = field(default_factory=dict)
 
     def take(self, filters: Iterable[Filter]) -> Iterable[Filter]:
-        """Takes what it can; gives what Spark has to apply itself."""
+        """Takes the filters that PostgreSQL can apply; returns the filters that Spark must apply itself."""
         for one in filters:
             if self._condition(one) is None:
                 yield one
@@ -50,22 +52,24 @@ class Pushed:
             self._narrow(one)
 
     def conditions(self, table: Table) -> list[str]:
-        """The filters as SQL, on this table or on another with the same columns, whose day is of another time."""
+        """The filters as SQL conditions on this table, or on another table with the same columns but another time for
+        the day.
+        """
         of_table = Pushed(table)
         return [condition for one in self.filters if (condition := of_table._condition(one))]
 
     def within(self, column: str, span: Span | None) -> Span | None:
-        """What the bounds of a column leave of a span; None for nothing."""
+        """The part of a span that lies within the filters' bounds for a column; None if no part does."""
         if span is None:
             return None
         first, last = max(span.first, self.lowest.get(column, span.first)), self.highest.get(column, span.last)
         return Span(first, min(span.last, last)) if first <= min(span.last, last) else None
 
     def _condition(self, of: Filter) -> str | None:
-        """The filter as SQL; None where SQL has none that means the same."""
+        """The filter as SQL; None if no SQL condition means the same."""
         match of:
             case Not(child=EqualTo() | In() | IsNull() as child):
-                # What is null is in neither, in both languages.
+                # Null satisfies neither a condition nor its negation, in SQL and in Spark.
                 inner = self._condition(child)
                 return None if inner is None else f"NOT ({inner})"
             case IsNull(attribute=(name,)):
@@ -77,7 +81,7 @@ class Pushed:
             case EqualTo(attribute=(name,)) | EqualNullSafe(attribute=(name,)):
                 return self._compared(name, "=" if isinstance(of, EqualTo) else "IS NOT DISTINCT FROM", of.value)
             case GreaterThan() | GreaterThanOrEqual() | LessThan() | LessThanOrEqual() if len(of.attribute) == 1:
-                # PostgreSQL orders texts by its collation, and Spark by their bytes.
+                # PostgreSQL compares texts by collation, Spark by bytes.
                 name = of.attribute[0]
                 is_text = isinstance(self.table.columns[name].dataType, StringType)
                 return None if is_text else self._compared(name, ORDERS[type(of)], of.value)
@@ -97,7 +101,7 @@ class Pushed:
         return f"(\"{self.table.day_of}\" AT TIME ZONE 'UTC')::date" if name == DAY else f'"{name}"'
 
     def _literal(self, name: str, value: object) -> str | None:
-        """The value as SQL has it, where the column's type is compared in PostgreSQL as in Spark; else None."""
+        """The value as a literal in SQL, if PostgreSQL compares the column's type as Spark does; else None."""
         kind = self.table.columns[name].dataType
         if isinstance(kind, StringType) and isinstance(value, str):
             return _text(name, value)
@@ -109,7 +113,7 @@ class Pushed:
         return None
 
     def _narrow(self, of: Filter) -> None:
-        """Takes the bounds that a filter sets to whole numbers."""
+        """Keeps the bounds that a filter sets for a whole-number column."""
         match of:
             case EqualTo(attribute=(name,), value=int(value)) | EqualNullSafe(attribute=(name,), value=int(value)):
                 self._bound(name, value, value)
@@ -132,7 +136,7 @@ class Pushed:
 
 
 def _text(name: str, value: str) -> str | None:
-    """None for what no row of PostgreSQL can be compared with."""
+    """The text for a comparison in SQL; None if PostgreSQL cannot store such a text, so that no row equals it."""
     if "\0" in value:
         return None
     if name in IDS:

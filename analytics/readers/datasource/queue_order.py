@@ -1,4 +1,4 @@
-"""The order of a stream of entries: an offset for each queue, without holes, by `topic_id/queue_id`."""
+"""The order in which a stream reads entries: one offset for each queue, without holes, named `topic_id/queue_id`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,13 +14,16 @@ from store.db.statements import Statement
 
 QUEUE_OFFSETS_SINCE = Statement(__file__, "queue_offsets_since", QueueSince)
 FIND_TOPIC_IDS = Statement(__file__, "find_topic_ids", TopicId)
-# In the option startingOffsets, as Kafka's source has it.
+# Values of the option startingOffsets, as in Spark's source for Kafka.
 LATEST, EARLIEST = -1, -2
 EXAMPLE = '{"orders": {"0": 23}}'
 
 
 class QueueOrder:
-    """An order for each queue, whose offsets have no holes. A position names the queues by `topic_id/queue_id`."""
+    """A stream order with one offset for each queue; offsets of a queue have no holes.
+
+    A position names queues `topic_id/queue_id`.
+    """
 
     def first(self, ranges: ClosedRange) -> Position:
         firsts: dict[str, int] = {}
@@ -56,7 +59,10 @@ class QueueOrder:
         return _ordered(position_of)
 
     def limited(self, start: Position, end: Position, most: int) -> Position:
-        """Each queue gets a part by what waits in it, and what is left over goes to the first of them."""
+        """The position `most` offsets after `start`.
+
+        Each queue gets a share in proportion to its unread entries; the first queues get the rest.
+        """
         waiting = {key: last - start.get(key, 0) for key, last in end.items()}
         total = sum(waiting.values())
         if total <= most:
@@ -101,5 +107,5 @@ def _key(queue: QueueSpan) -> str:
 
 
 def _ordered(offsets: Mapping[str, int]) -> Position:
-    """In one order: Spark compares positions as texts."""
+    """The position with its queues sorted, because Spark compares positions as texts."""
     return {key: offsets[key] for key in sorted(offsets)}

@@ -1,4 +1,4 @@
-"""One reading of a table, of one moment: the slices of a closed range, without what filters and columns leave out."""
+"""Reads a table once, at one moment: the slices of a closed range, limited by filters and columns."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -17,12 +17,13 @@ from analytics.readers.datasource.slices import Slice, packed, rows
 from analytics.readers.source import query
 from analytics.tables import Table
 
-# The column by which a segment's rows are cut into slices, and the field of SegmentRows that they are of.
+# For each table, the column by which a segment's rows are cut into slices, and the field of SegmentRows that counts
+# them.
 BY_SPAN = {"messages": ("log_offset", "messages"), "transactions": ("operation_id", "operations")}
 
 
 class BrokerReader(DataSourceReader):
-    """Reads one table in slices of a closed range."""
+    """Reads one table, by slices of a closed range."""
 
     def __init__(self, conninfo: str, table: str, columns: StructType, rows_per_slice: int) -> None:
         self.conninfo = conninfo
@@ -32,11 +33,11 @@ class BrokerReader(DataSourceReader):
         self.pushed = Pushed(TABLES[table])
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The slices of the range that is closed now. Raises LogBusy."""
+        """The slices of the range that is closed at this moment. Raises LogBusy."""
         with closed.quiet(self.conninfo) as (reader, first):
             ranges = closed.find(reader)
             found = [part for segment in ranges.segments if self._may_hold(segment.id) for part in self._of(segment)]
-            # What changes is read now: its snapshot ends with this block.
+            # Rows that can change are read now, because the snapshot ends with this block.
             found += self._of_moment(ranges, first)
         return found
 
@@ -48,7 +49,7 @@ class BrokerReader(DataSourceReader):
         return self.pushed.within("segment", closed.Span(segment_id, segment_id)) is not None
 
     def _of(self, segment: ClosedSegment) -> list[Slice]:
-        """The slices of the rows of one segment that are final."""
+        """The slices of one segment's final rows."""
         if self.name in BY_SPAN:
             column, kind = BY_SPAN[self.name]
             span = segment.messages if kind == "messages" else segment.operations
@@ -96,12 +97,12 @@ class BrokerReader(DataSourceReader):
 
 
 class FilteringReader(BrokerReader):
-    """The same, which leaves to PostgreSQL what filters of Spark leave out.
+    """As BrokerReader, but PostgreSQL applies Spark's filters.
 
-    Spark 4.3 keeps one plan for all uses of a loaded frame: the filters of the last use hold for the others, too,
-    which then lack rows. So it is chosen by an option, for frames that are used once.
+    Spark 4.3 keeps one plan for all uses of a loaded frame: the filters of the last use then apply to earlier uses too,
+    which lose rows. So an option turns this on, for frames that are used only once.
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Hands on what PostgreSQL applies as Spark does; gives the others back."""
+        """Takes the filters that PostgreSQL applies in the same way as Spark; returns the others."""
         return self.pushed.take(filters)

@@ -1,4 +1,4 @@
-"""The tasks of a reading: each reads one slice by one query, and knows whether retention took the slice away."""
+"""The tasks of a read: each reads one slice by one query, and notices when retention has dropped the slice."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ FIND_SEGMENT_ROWS = Statement(__file__, "find_segment_rows", SegmentRows)
 
 @dataclass
 class Slice(InputPartition):
-    """One task: the rows of a query, or rows read before.
+    """One task: reads the rows of a query, or returns rows that were read before.
 
-    `segment` had rows of the kind `of`, a field of SegmentRows, when the slice was planned: it must still have some
-    where the query finds none.
+    When the slice was planned, its `segment` had rows of the kind `of`, a field of SegmentRows. If the query finds no
+    row, the segment must still have such rows; otherwise it was dropped.
     """
 
     query: str = ""
@@ -33,7 +33,7 @@ class Slice(InputPartition):
 
 
 def rows(conninfo: str, part: InputPartition, columns: StructType) -> Iterator[pyarrow.RecordBatch]:
-    """In a worker: the rows of a slice. Raises SegmentDropped where its segment is gone."""
+    """In a worker: the rows of a slice. Raises SegmentDropped if the segment was dropped."""
     assert isinstance(part, Slice)
     if part.rows:
         yield from pyarrow.ipc.open_stream(part.rows)
@@ -49,7 +49,7 @@ def rows(conninfo: str, part: InputPartition, columns: StructType) -> Iterator[p
 
 
 def packed(batches: Iterator[pyarrow.RecordBatch]) -> Sequence[Slice]:
-    """Rows that change, read now: as slices of their own."""
+    """Rows that can change, which were read at planning, packed into slices."""
     return [Slice(rows=_packed(batch)) for batch in batches]
 
 

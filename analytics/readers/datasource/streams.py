@@ -1,4 +1,4 @@
-"""A stream of a table: positions of a closed range, of which each batch reads what is between two."""
+"""A stream of a table. Each batch reads the rows of a closed range between two positions."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -18,9 +18,9 @@ from analytics.readers.datasource.queue_order import QueueOrder
 from analytics.readers.datasource.slices import Slice, rows
 from analytics.readers.source import query
 
-# Writers wait for the snapshot of a closed range, if only for milliseconds.
+# Each closed range needs a snapshot, for which writers wait some milliseconds.
 SECONDS_BETWEEN_SNAPSHOTS = 2.0
-# With the field of SegmentRows that each is of.
+# The order of each table, and its field of SegmentRows.
 ORDERS: dict[str, tuple[Order, str]] = {
     "committed": (QueueOrder(), "entries"),
     "entries": (QueueOrder(), "entries"),
@@ -30,10 +30,11 @@ ORDERS: dict[str, tuple[Order, str]] = {
 
 
 class BrokerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads a table in the order of its offsets: a position has the first ones that are not read yet.
+    """Reads a table in the order of its offsets. A position has the first offsets that were not read.
 
-    With the trigger `availableNow` a stream ends at what is closed when it begins. Of a source that could not say that
-    Spark would make one batch: after a kill the one that was under way, and nothing of what came since.
+    With the trigger `availableNow` a stream ends at the end of the range that was closed when the stream began. For a
+    source without this support Spark would run only one batch: after a kill it would repeat the unfinished batch and
+    read nothing newer.
     """
 
     def __init__(
@@ -57,16 +58,19 @@ class BrokerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._is_to_end = False
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Has the stream end at what is closed now. Raises LogBusy."""
+        """Makes the stream end at what is closed now. Raises LogBusy."""
         self._look()
         self._is_to_end = True
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """What the option maxOffsetsPerTrigger says."""
+        """The limit of a batch, from the option maxOffsetsPerTrigger."""
         return ReadMaxRows(self.most_per_trigger) if self.most_per_trigger else ReadAllAvailable()
 
     def initialOffset(self) -> Position:
-        """Where a stream without a checkpoint begins, by its options. Raises LogBusy, OptionRefused."""
+        """The position at which a stream without a checkpoint begins, from its options.
+
+        Raises LogBusy, OptionRefused.
+        """
         with closed.quiet(self.conninfo) as (reader, _):
             ranges = closed.find(reader)
             if self.starting.since:
@@ -76,16 +80,19 @@ class BrokerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self.order.first(ranges) if self.starting.end == ENDS[0] else self.order.end(ranges)
 
     def latestOffset(self, start: Position, limit: ReadLimit) -> Position:
-        """The end of the closed range, at most two seconds old, or of the limit. Raises LogBusy, LogBehind."""
+        """The end of the next batch: the end of the closed range, at most two seconds old, or of the limit.
+
+        Raises LogBusy, LogBehind.
+        """
         end = self.order.end(self._looked(), start)
         return self.order.limited(start, end, limit.max_rows) if isinstance(limit, ReadMaxRows) else end
 
     def reportLatestOffset(self) -> Position | None:
-        """The end of the closed range that was looked at last: how far the stream is behind, for its progress."""
+        """The end of the last closed range that was looked at. Spark shows from it how far the stream is behind."""
         return None if self._closed is None else self.order.end(self._closed)
 
     def partitions(self, start: Position, end: Position) -> Sequence[InputPartition]:
-        """The slices from one position to another. Raises HoleFound when retention dropped some of them."""
+        """The slices between two positions. Raises HoleFound if retention dropped some of their rows."""
         if start == end:
             return []
         with connections.connect(self.conninfo) as reader:
