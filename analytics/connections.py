@@ -17,9 +17,7 @@ Connection = psycopg.Connection[TupleRow]
 
 
 def connect(conninfo: str) -> Connection:
-    """Opens a connection that writes parameter values into the SQL text, so that the server plans for one segment and
-    skips the other partitions.
-    """
+    """Opens a connection that writes parameters into the SQL text, so that the server can skip other partitions."""
     return psycopg.connect(conninfo, cursor_factory=psycopg.ClientCursor)
 
 
@@ -38,9 +36,7 @@ def database(connection: Connection) -> str:
 
 
 def bind(connection: Connection) -> None:
-    """Binds the server's process of this session to the processors of this process, if both run on this machine and it
-    is allowed.
-    """
+    """Binds the server's process of this session to this process's processors, if both run on this machine."""
     [backend] = read(connection, FIND_BACKEND)
     bind_backend(backend)
 
@@ -63,9 +59,7 @@ def bind_backend(backend: Backend) -> None:
 
 
 def _is_ours(backend: Backend) -> bool:
-    """Whether a process of this machine has the backend's process id and the title that PostgreSQL gives it, with the
-    port of our client.
-    """
+    """Whether the backend's process runs on this machine: its title has the port of our client."""
     try:
         if backend.port not in {one.laddr.port for one in psutil.Process().net_connections("tcp") if one.laddr}:
             return False

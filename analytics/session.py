@@ -118,9 +118,7 @@ def opened(
 
 @contextmanager
 def _undivided(path: Path | None) -> Iterator[str]:
-    """A path that Spark takes as one path, although it contains a comma: Spark splits lists of folders and jars at
-    commas.
-    """
+    """A path that Spark takes as one path, although it has a comma, at which Spark splits lists."""
     if path is None or "," not in str(path):
         yield str(path or "")
         return
@@ -175,9 +173,7 @@ def _builder(cluster: Cluster) -> SparkSession.Builder:
 
 
 def _ship(session: SparkSession, scratch: Path) -> None:
-    """Sends the workers the modules that they import, as `--py-files` does, because a worker's machine may lack the
-    broker.
-    """
+    """Sends the workers the modules that they import, as `--py-files` does: their machine may lack the broker."""
     scratch.mkdir(parents=True, exist_ok=True)
     package = scratch / "mqbroker-reader.zip"
     with zipfile.ZipFile(package, "w") as opened:

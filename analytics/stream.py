@@ -1,5 +1,4 @@
-"""The data source `mqbroker`, with which any Spark program can read the broker's tables: `spark.read`,
-`spark.readStream`.
+"""The data source `mqbroker`, with which any Spark program can read the broker's tables.
 
     register(spark)
     spark.read.format("mqbroker").option("table", "entries").load()

@@ -1,6 +1,4 @@
-"""Exports the broker's tables to Parquet: reads closed ranges, transforms rows, writes files, and compares their row
-counts with the broker.
-"""
+"""Exports the broker's tables to Parquet: reads, transforms and writes rows, and compares their counts."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import nullcontext

@@ -1,6 +1,4 @@
-"""Captures the moment of an export: the closed range, and with the same snapshot the tables that
-change or are small.
-"""
+"""Captures the moment of an export: the closed range, and by the same snapshot all other tables."""
 
 from dataclasses import dataclass
 

@@ -52,9 +52,7 @@ def rows(source: Source, table: Table, clauses: Sequence[str]) -> DataFrame:
 
 
 def dated(frame: DataFrame, table: Table) -> DataFrame:
-    """Rows → rows with the day by which their files are sorted; unchanged, but without the segment, for a table without
-    days.
-    """
+    """Rows → rows with the day by which their files are sorted; a table without days only loses its segment."""
     return frame.drop("segment") if table.day_of is None else frame.withColumn(DAY, F.to_date(table.day_of))
 
 

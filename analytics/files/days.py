@@ -31,9 +31,7 @@ class Files(Protocol):
 
 
 def files(folder: Path, schema: pyarrow.Schema, day_of: str | None) -> Files:
-    """New files for rows with this schema: one for each segment and day, `segment=N/day=D/`, or a single file for a
-    table without days.
-    """
+    """New files for rows with this schema: one per segment and day, `segment=N/day=D/`, or a single file."""
     return DayFiles(folder, day_of) if day_of else GroupedFile(folder, schema)
 
 

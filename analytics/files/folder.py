@@ -1,6 +1,4 @@
-"""Puts a finished export in its target in one step: the target holds the earlier export or the new one, never a
-mixture.
-"""
+"""Puts a finished export in its target in one step: a reader sees the earlier export or the new one."""
 
 import fcntl
 import os
@@ -18,9 +16,7 @@ from analytics.files.manifest import NAME as MANIFEST
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Describes what a folder may hold: the name of its contents, the file that marks them, and the only names allowed
-    in it.
-    """
+    """Describes a kind of folder: its name in sentences, the file that marks it, and the names allowed in it."""
 
     article: str
     name: str
@@ -58,9 +54,7 @@ def workspace(target: Path, contents: Contents = EXPORT) -> Iterator[Path]:
 
 
 def require_replaceable(target: Path, contents: Contents = EXPORT) -> None:
-    """Raises FolderRefused unless the target may be replaced: it does not exist, or holds only earlier contents of the
-    same kind.
-    """
+    """Raises FolderRefused unless the target is missing or holds only earlier contents of the same kind."""
     if target.is_mount():
         raise FolderRefused(f"{target} is a mount point and cannot be replaced as a whole: give a folder in it.")
     if target.exists() and not target.is_dir():

@@ -1,6 +1,4 @@
-"""A folder that is named by a URL and reached by Hadoop's FileSystem in Spark's Java: hdfs, file,
-or s3a with its jar.
-"""
+"""A folder named by a URL and reached by Hadoop's FileSystem in Spark's Java: hdfs, file, or s3a."""
 
 import io
 from collections.abc import Iterator
@@ -79,8 +77,8 @@ class Hadoop:
             return bytes(opened.read())
 
     def write(self, path: str, content: bytes) -> None:
-        """Writes with one PUT if the store shows a file only when it is closed; otherwise writes another file and
-        renames it.
+        """Writes with one PUT if the store shows a file only when it is closed; else writes a new
+        file and renames it.
         """
         unfinished = f".{path}.unfinished"
         with self.created(path if self._renames is None else unfinished) as created:

@@ -1,6 +1,4 @@
-"""Checks that an export belongs to this database and its history: after a restored back-up the same offsets are
-assigned again.
-"""
+"""Checks that an export belongs to this database and its history: a restored back-up assigns offsets again."""
 
 from collections.abc import Iterator
 
@@ -19,8 +17,7 @@ FIND_MESSAGE = Statement(__file__, "find_message", StoredMessage)
 
 
 def require(broker: Connection, place: Place | None, before: Manifest | None, ranges: ClosedRange, name: str) -> None:
-    """Raises FolderRefused unless the earlier export comes from this database, and from the history that the database
-    still has.
+    """Raises FolderRefused unless the earlier export comes from this database and from its present history.
 
     Raises ExportDamaged if the last messages of the earlier export cannot be read.
     """

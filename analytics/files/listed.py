@@ -53,9 +53,7 @@ def each(place: Place) -> dict[str, Place]:
 
 
 def write(place: Place, names: Iterable[str]) -> None:
-    """Writes the list of cells before the exports: so a cell without an export, such as one that is away, is known to
-    be missing.
-    """
+    """Writes the list of cells before the exports: so a cell whose export is missing is known."""
     document = msgspec.json.encode(Cells(cells=list(names)))
     if _content(place) != document:
         place.write(NAME, document)

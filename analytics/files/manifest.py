@@ -122,9 +122,7 @@ def files(place: Place, table: str) -> list[str]:
 
 
 def hidden(path: str) -> str | None:
-    """The part of a path that makes readers ignore it, such as Spark's folder of unfinished files; None if there is no
-    such part.
-    """
+    """The part of a path that makes readers ignore it, such as Spark's folder of unfinished files; or None."""
     names = path.split("/")
     for number, name in enumerate(names, 1):
         if name.startswith(("_", ".")):

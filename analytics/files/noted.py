@@ -1,6 +1,4 @@
-"""Notes a finished export in the broker's database, for retention, metrics, the console, and the verification of the
-export.
-"""
+"""Notes a finished export in the broker's database, for retention, metrics, the console and verification."""
 
 import hashlib
 from collections.abc import Sequence

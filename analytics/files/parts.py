@@ -1,6 +1,4 @@
-"""The files of an export: finds new files, merges small files into large ones, and removes files that no manifest
-lists.
-"""
+"""The files of an export: finds new files, merges small ones, and removes files that no manifest lists."""
 
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -98,9 +96,7 @@ def _merged(place: Place, parts: Sequence[Part]) -> Part:
 
 
 def _require_whole(place: Place, parts: Sequence[Part]) -> None:
-    """Checks the checksums of files before they are merged: the merged file gets a new checksum, which would hide their
-    damage.
-    """
+    """Checks files before they are merged: the merged file gets a new checksum, which would hide damage."""
     for part in parts:
         if place.checksum(part.path) != part.checksum:
             raise ExportDamaged(

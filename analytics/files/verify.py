@@ -39,9 +39,7 @@ def of_files(place: Place, made: Manifest) -> list[str]:
 
 
 def against(broker: Connection, place: Place, made: Manifest) -> list[str]:
-    """The differences from the broker: another last message, or other numbers of outcomes, in segments that the broker
-    still has.
-    """
+    """The differences from the broker's last message and outcomes, in segments that the broker still has."""
     return [*_replaced(broker, place, made), *_outcomes(broker, place, made)]
 
 

@@ -198,8 +198,7 @@ def _noted(cell: str, conninfo: str, wishes: Wishes, made: Manifest) -> Sequence
 
 
 def verify(control: str, place: Place, say: Callable[[str], None], target: Target) -> None:
-    """Verifies an export as `job.verify`, or the exports of all cells; each line about a cell begins with the cell's
-    name.
+    """Verifies an export as `job.verify`, or the exports of all cells; a line about a cell begins with its name.
 
     Each cell has noted its export under `target`, the folder of all cells. Raises ExportDamaged, FolderRefused, or
     ExportIncomplete with the names of the cells whose export is damaged or missing.

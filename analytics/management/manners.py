@@ -20,9 +20,7 @@ VARIABLE = "MQBROKER_EXPORT_NICE"
 
 
 class _Refused(Exception):
-    """Raised for a command line that argparse refuses: Django refuses it too, and prints the usage of the whole
-    command.
-    """
+    """Raised for arguments that argparse refuses: Django refuses them too, and prints the whole usage."""
 
 
 class _Parser(ArgumentParser):

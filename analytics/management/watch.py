@@ -1,5 +1,4 @@
-"""Watches the progress of a low-priority command: lowers its priority after the first row, raises it if the command
-starves.
+"""Watches the progress of a low-priority command: raises its priority if the command starves.
 
 A starved command is recognised by its processor time: even a long slice uses processor time, a command that waits for a
 processor uses none.

@@ -55,9 +55,7 @@ def entries(broker: Connection, closed: ClosedRange) -> int:
 
 
 def undecided(quiet: Connection, segment_id: int = 0) -> Undecided:
-    """The numbers of half messages, timers and check attempts (from `segment_id` on) in the snapshot of a quiet
-    transaction.
-    """
+    """The numbers of half messages, timers and check attempts in the snapshot of a quiet transaction."""
     [counted] = read(quiet, COUNT_UNDECIDED, {"segment_id": segment_id})
     return counted
 

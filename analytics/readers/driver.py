@@ -39,8 +39,7 @@ def find(named: str, system_jars: Iterable[Path] = SYSTEM_JARS) -> Path | None:
 
 
 def fetch(runtime: Java, folder: Path, coordinates: str = COORDINATES) -> Path:
-    """Downloads the jar into `folder`, with the Ivy that Spark contains: from Maven's local cache, else from Maven
-    Central.
+    """Downloads the jar into `folder` with the Ivy that Spark contains: from Maven's cache, else Maven Central.
 
     Spark could do the same by `spark.jars.packages`, but would print each step between the lines of the export. Raises
     DriverMissing with Ivy's reason.

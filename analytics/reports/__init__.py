@@ -1,3 +1,1 @@
-"""The reports of an export: each is a function from frames of its tables to one small frame, written as Parquet and on
-a page.
-"""
+"""The reports of an export: functions from frames of its tables to small frames, written as Parquet and a page."""

@@ -105,8 +105,7 @@ def once(messages: DataFrame, *columns: str) -> DataFrame:
 
 
 def with_message(entries: DataFrame, messages: DataFrame) -> DataFrame:
-    """The entries with two more columns: `message`, equal for all entries of one message, and `stored_topic`, to which
-    it was sent.
+    """The entries with `message`, equal for all entries of one message, and `stored_topic`, its first topic.
 
     An entry whose message is not in the export counts as a message of its own.
     """

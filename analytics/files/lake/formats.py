@@ -1,5 +1,4 @@
-"""Keeps tables of other formats beside the files of an export: each new version of a table has the files of the
-manifest.
+"""Keeps tables of other formats beside the files of an export: a version has the files of the manifest.
 
 The versions are committed in the new folder before it replaces the target. So a reader sees files and tables either all
 as before or all new, also when the export is killed between data and commit.
@@ -22,9 +21,7 @@ PACKAGES = {"delta": "deltalake", "iceberg": "pyiceberg"}
 
 
 def require(wanted: str, target: Path | str) -> None:
-    """Raises FolderRefused if the tables should lie behind a URL, ExtraMissing if the package of the format is not
-    installed.
-    """
+    """Raises FolderRefused for tables behind a URL, ExtraMissing if the package of the format is not installed."""
     if wanted == PARQUET:
         return
     if not isinstance(target, Path):

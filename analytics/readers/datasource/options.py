@@ -29,9 +29,7 @@ Position = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Starting:
-    """Where a stream without a checkpoint begins: at the earliest or latest row, at a position, or at the first row
-    after a time.
-    """
+    """Where a stream without a checkpoint begins: at the first or last row, at a position, or after a time."""
 
     end: str = ENDS[0]
     position: Position | None = None

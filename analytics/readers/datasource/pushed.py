@@ -1,6 +1,4 @@
-"""Passes Spark's filters on to PostgreSQL: decides which filters mean the same in SQL, and which rows then need to be
-read.
-"""
+"""Passes Spark's filters on to PostgreSQL: decides which mean the same in SQL, and which rows they select."""
 
 import uuid
 from collections.abc import Iterable, Sequence
@@ -52,9 +50,7 @@ class Pushed:
             self._narrow(one)
 
     def conditions(self, table: Table) -> list[str]:
-        """The filters as SQL conditions on this table, or on another table with the same columns but another time for
-        the day.
-        """
+        """The filters as SQL conditions on this table, or on one with the same columns but another time for the day."""
         of_table = Pushed(table)
         return [condition for one in self.filters if (condition := of_table._condition(one))]
 
