@@ -78,8 +78,8 @@ class Caller:
     def _require_whole(self, scope: str) -> None:
         if self.namespace is not None:
             raise NoPermission(
-                f"The key {self.name!r} is bound to the namespace {self.namespace}, and this is a matter of the whole "
-                f"broker: use a key without a namespace, with the scope {scope}."
+                f"The key {self.name!r} is bound to the namespace {self.namespace}, and this request concerns "
+                f"the whole broker: use a key without a namespace, with the scope {scope}."
             )
 
     def require_metrics(self, *, is_narrowed: bool) -> None:

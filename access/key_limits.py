@@ -97,8 +97,8 @@ class Allowance:
 
     def _refusal(self, bucket: Bucket, unit: str, wait_seconds: int) -> RateLimited:
         return RateLimited(
-            f"{self.named} may send {bucket.per_second} {unit} a second, its limit, and has sent them: try "
-            f"again in {wait_seconds} s, or have its {unit}_per_second raised at {self.way_out}.",
+            f"{self.named} has used up its limit of {bucket.per_second} {unit} a second: try again in "
+            f"{wait_seconds} s, or raise {unit}_per_second at {self.way_out}.",
             retry_after_seconds=wait_seconds,
         )
 

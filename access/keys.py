@@ -164,7 +164,7 @@ def change(name_or_id: str, given: Mapping[str, Any]) -> ApiKey:
 def require_unexpired(row: ApiKey) -> None:
     """Raises MessageIllegal when the row's expiry is in the past."""
     if ApiKey.objects.filter(id=row.id, expires_at__lte=Now()).exists():
-        raise MessageIllegal("expires_at: it is over already.")
+        raise MessageIllegal("expires_at: this time is in the past. Give a time in the future.")
 
 
 def _require_namespace(row: ApiKey) -> None:

@@ -108,7 +108,7 @@ def remove(row: Namespace) -> None:
         keys = list(ApiKey.objects.filter(namespace=row.name).order_by("name").values_list("name", flat=True)[:3])
         if keys:
             raise MessageIllegal(
-                f"API keys are bound to the namespace {row.name} ({', '.join(keys)}, …): revoke them first."
+                f"API keys are bound to the namespace {row.name} ({', '.join(keys)}, …): revoke these keys first."
             )
         row.delete()
         caches.drop_everywhere()

@@ -53,7 +53,7 @@ def given_by(request: HttpRequest) -> QueryDict:
     """
     given = request.POST if request.method == "POST" else request.GET
     if any("\0" in text for _, texts in given.lists() for text in texts):
-        raise MessageIllegal("The form holds a NUL, which nothing is named by.")
+        raise MessageIllegal("The form contains a NUL character, which no name may contain: remove the character.")
     return given
 
 
@@ -73,7 +73,7 @@ def targets_of(kind: Stepwise, given: QueryDict) -> list[str]:
     if not found and not kind.makes:
         raise MessageIllegal("Nothing is chosen: choose what to change first.")
     if len(found) > 1 and kind.standing:
-        raise MessageIllegal(f"{kind.title}: one at a time.")
+        raise MessageIllegal(f"{kind.title}: choose one target only.")
     return found
 
 
@@ -105,7 +105,7 @@ def target_of(kind: Stepwise, text: str) -> str:
     try:
         return str(uuid.UUID(text))
     except ValueError as problem:
-        raise MessageIllegal(f"{text[:60]!r} is no id.") from problem
+        raise MessageIllegal(f"{text[:60]!r} is not an id: give a UUID.") from problem
 
 
 def _wanted(kind: Stepwise, texts: Mapping[str, str]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def refuse_nul(request: HttpRequest) -> None:
     """Raises BadRequest (400) for an address with a NUL in its path or its query."""
     texts = itertools.chain([request.path], request.GET, *(values for _, values in request.GET.lists()))
     if any("\0" in text for text in texts):
-        raise BadRequest("The address holds a NUL, which nothing is named by.")
+        raise BadRequest("The address contains a NUL character, which no name may contain: remove the character.")
 
 
 class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]  # Unfold ships no types

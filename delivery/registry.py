@@ -28,7 +28,7 @@ DELETE_LEFT_WAITING = Statement(__file__, "delete_left_waiting")
 MAX_RECEIPTS_AT_ONCE = 1000
 MAX_STEPS = 100
 
-EITHER = "An ordered group keeps the order of sharding keys: its fair_by is sharding_key, or null."
+EITHER = "An ordered group keeps the order of each sharding key: give sharding_key or null as fair_by."
 STARTS = ("earliest", "latest")
 QUEUE_ORDERS = ("turns", "priority")
 FIELDS = fields.of(
@@ -61,7 +61,7 @@ FIELDS = fields.of(
     fields.Json(
         "retry_policy",
         "Retry policy",
-        help="Its kind is table, exponential or none",
+        help="Give the kind table, exponential or none",
         default='{"kind": "table"}, the delay levels from the third on; of an ordered group '
         '{"kind": "table", "delay_seconds": [1.0]}',
         parse=policies.parse,
@@ -138,7 +138,7 @@ def _require_settled(group: ConsumerGroup, changes: Mapping[str, object]) -> Non
 
 def _require_none_waits(rows: QuerySet[Receipt] | QuerySet[Waiting], what: str) -> None:
     if any(cells.each(rows.exists)):
-        raise MessageIllegal(f"{what}: reset its offsets.")
+        raise MessageIllegal(f"{what}: reset the offsets of the group first.")
 
 
 def remove(name: str) -> None:

@@ -72,8 +72,8 @@ CODE_OF_STATUS = {
 PROBLEM_TYPE = "application/problem+json"
 BUSY_SECONDS = 1
 UNKNOWN = (
-    "The database stopped answering when this request was committed, or after that: its change may be stored. "
-    "Read it back, and repeat the request if it is not there."
+    "The database stopped answering during or after the commit of this request: the change may be stored. "
+    "Read the object again, and repeat the request if the change is missing."
 )
 
 Code = Annotated[str, Meta(description="A stable word for what happened.")]

@@ -23,7 +23,7 @@ MAX_AUTHORIZATION = 256
 # Parameters of paths that are names of topics, groups and subscriptions.
 NAMES_OF_PATHS = ("topic", "group", "name")
 NO_KEY = "No API key: send the header `Authorization: Bearer <api key>`."
-KEY_UNKNOWN = "The API key is unknown, revoked or expired: make another at /v1/api-keys."
+KEY_UNKNOWN = "The API key is unknown, revoked or expired: create a new key at /v1/api-keys."
 
 
 class KeyRing:

@@ -125,7 +125,9 @@ async def recall_message(message_id: uuid.UUID, note: Note | None = None) -> Rec
         raise lookup.not_found(message_id)
     [row] = rows
     if row.visible or row.due_at is None:
-        raise AlreadyDelivered(f"Message {message_id} does not wait: it was delivered, or recalled before.")
+        raise AlreadyDelivered(
+            f"Message {message_id} is not waiting for a delay: it was already delivered or recalled."
+        )
     return await recall(handle(row.message_id, row.timer_id, row.queue_id, row.queue_offset), note)
 
 
@@ -144,7 +146,8 @@ def _read(recall_handle: str) -> Handle:
     except (ValueError, msgspec.DecodeError):
         pass
     raise MessageIllegal(
-        f"recall_handle {recall_handle[:60]!r} is none: give the one that the send of the delayed message answered."
+        f"recall_handle {recall_handle[:60]!r} is not valid: give the recall_handle that the answer to the "
+        "delayed send contained."
     )
 
 
@@ -200,9 +203,10 @@ async def _refusal(batch: Batch, message_id: uuid.UUID) -> Refusal | None:
     """The refusal when the message was delivered; None when the message was recalled before."""
     rows = await batch.read(FIND_FATE, {"message_id": message_id})
     if rows and rows[0].visible:
-        return AlreadyDelivered(f"Message {message_id} was delivered before it was recalled: its consumers have it.")
+        return AlreadyDelivered(f"Message {message_id} was delivered before the recall: its consumers have it.")
     if not rows or not rows[0].kept:
         return AlreadyDelivered(
-            f"Message {message_id} waits no more, and it is too long ago to tell whether it was delivered or recalled."
+            f"Message {message_id} is no longer waiting, and the broker no longer knows whether it was "
+            "delivered or recalled."
         )
     return None

@@ -170,7 +170,7 @@ def _open_cell() -> int:
 
 def _refuse_own(name: str) -> None:
     if topics.is_system(name):
-        raise TopicForbidden(f"The topic {name} is the broker's own: it can be read, but not changed.")
+        raise TopicForbidden(f"The topic {name} belongs to the broker: it can be read, but not changed.")
 
 
 def _require_as_many_queues(topic: Topic, changes: Mapping[str, Any]) -> None:

@@ -156,8 +156,8 @@ async def _refusal(batch: Batch, transaction_id: uuid.UUID) -> Refusal:
     if found[0].stored_at >= batch.now - timedelta(hours=settings.RESERVED_HOURS):
         raise Overtaken
     return TransactionDiscarded(
-        f"Transaction {transaction_id} is older than the retention of {settings.RESERVED_HOURS} hours and is not "
-        f"checked again: decide it at /v1/discarded/{transaction_id}/resolve."
+        f"Transaction {transaction_id} is older than the retention of {settings.RESERVED_HOURS} hours, so it "
+        f"cannot be checked again: decide it at /v1/discarded/{transaction_id}/resolve."
     )
 
 

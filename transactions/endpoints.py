@@ -48,8 +48,8 @@ async def of_url(group: ProducerGroupRow | None, group_name: str, url: str) -> i
         found = await connections.read_control(FIND_ENDPOINT, {"group_id": group.id, "url": url})
     if not found:
         raise MessageIllegal(
-            f"check_url {url[:200]!r} is no endpoint of the producer group {group_name}: "
-            f"register it at POST /v1/producer-groups/{group_name}/endpoints."
+            f"check_url {url[:200]!r} is not an endpoint of the producer group {group_name}: register it at "
+            f"POST /v1/producer-groups/{group_name}/endpoints."
         )
     return found[0]
 
@@ -87,7 +87,9 @@ def register(group: ProducerGroup, given: Mapping[str, Any]) -> tuple[Endpoint, 
     if existing is not None:
         return change(existing, given), False
     if group.endpoints.count() >= MAX_ENDPOINTS:
-        raise MessageIllegal(f"The producer group {group.name} has {MAX_ENDPOINTS} endpoints, the limit: delete some.")
+        raise MessageIllegal(
+            f"The producer group {group.name} has {MAX_ENDPOINTS} endpoints, the limit: delete an endpoint first."
+        )
     registration.validate(given)
     new = {**given, "secret": given.get("secret") or signing.make_secret()}
     try:
@@ -99,7 +101,7 @@ def register(group: ProducerGroup, given: Mapping[str, Any]) -> tuple[Endpoint, 
         # After the read above, another process has registered the same URL or deleted the group.
         existing = _at(group, given["url"])
         if existing is None:
-            raise GroupNotExist(f"The producer group {group.name} was just deleted.") from problem
+            raise GroupNotExist(f"The producer group {group.name} was deleted during this request.") from problem
         return change(existing, given), False
 
 
@@ -121,7 +123,8 @@ def change(endpoint: Endpoint, given: Mapping[str, Any]) -> Endpoint:
             copies.write(Endpoint, [endpoint.id], besides=changes)
     except IntegrityError as problem:
         raise MessageIllegal(
-            f"The producer group {endpoint.group.name} has another endpoint at {given['url'][:200]!r}: change that one."
+            f"The producer group {endpoint.group.name} already has another endpoint at "
+            f"{given['url'][:200]!r}: change the other endpoint instead."
         ) from problem
     endpoint.refresh_from_db()
     return endpoint
@@ -141,7 +144,9 @@ def signing_secrets(endpoint: Endpoint) -> Sequence[str]:
     Raises SystemBusy if this process has no key to open them.
     """
     if not endpoint.secret:
-        raise SystemBusy(f"The secret of the endpoint {endpoint.url} cannot be read: see MQBROKER_SECRETS_KEYS.")
+        raise SystemBusy(
+            f"The secret of the endpoint {endpoint.url} cannot be decrypted: its key is not in MQBROKER_SECRETS_KEYS."
+        )
     recent = Endpoint.objects.filter(id=endpoint.id, rotated_at__gt=Now() - timedelta(hours=ROTATION_HOURS))
     if endpoint.previous_secret is None or not recent.exists():
         return (endpoint.secret,)

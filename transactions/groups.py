@@ -72,7 +72,9 @@ async def find_for_producing(name: str) -> ProducerGroupRow | None:
     if group is None and not settings.AUTO_CREATE_TOPICS:
         raise absent(name)
     if settings.REJECT_TRANSACTION_MESSAGE or (group is not None and group.reject_transaction_message):
-        raise TransactionsRejected(f"The producer group {name} may not send half messages: the operator refuses them.")
+        raise TransactionsRejected(
+            f"The producer group {name} may not send half messages: an operator has forbidden it."
+        )
     return group
 
 

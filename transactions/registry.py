@@ -138,6 +138,6 @@ def _lock(group: ProducerGroup) -> bool:
         return ProducerGroup.objects.using(databases.here()).select_for_update().filter(id=group.id).exists()
     except OperationalError as problem:
         raise SystemBusy(
-            f"Transactions of the producer group {group.name} are being begun all the time: it is not deleted; try "
-            "again when its producers are stopped."
+            f"New transactions of the producer group {group.name} began during the deletion: the group was "
+            "not deleted. Stop its producers and try again."
         ) from problem

@@ -54,7 +54,7 @@ def in_seconds(asked: float | None) -> float:
     if asked > (longest := longest_seconds()):
         raise MessageIllegal(
             f"check_immunity_seconds {asked} is above the maximum of {longest}: the retention of "
-            f"{settings.RESERVED_HOURS} hours, less the time for one check."
+            f"{settings.RESERVED_HOURS} hours minus the time that one check needs."
         )
     return max(asked, least)
 

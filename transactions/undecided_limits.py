@@ -97,8 +97,8 @@ async def _of(one: Allowance, statement: Statement[int], counted: int | str) -> 
         return None
     one.refused += 1
     return RateLimited(
-        f"{one.named} has {one.max_undecided} undecided transactions, its limit: end some of them "
-        f"first, or have its max_undecided raised at {one.way_out}."
+        f"{one.named} has {one.max_undecided} undecided transactions, its limit: end some of them first, or "
+        f"raise max_undecided at {one.way_out}."
     )
 
 

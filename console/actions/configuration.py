@@ -60,7 +60,9 @@ class Thing:
         """No columns, because the target is to be created. Raises MessageIllegal for a name that is in use."""
         with contextlib.suppress(*NOT_EXIST):
             self.find(target)
-            raise MessageIllegal(f"There is a {self.noun} {target} already: change that one, or take another name.")
+            raise MessageIllegal(
+                f"There is a {self.noun} {target} already: change the existing one, or choose another name."
+            )
         return {}
 
     def changed(

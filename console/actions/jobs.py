@@ -119,8 +119,8 @@ def steer(action_id: uuid.UUID, way: str, signature: Signature) -> None:
     with audit.change(signature, "action.steer", action_id) as change, transaction.atomic():
         action = find(action_id, Action.objects.select_for_update())
         if way not in STEERED.get(action.state, ()):
-            allowed = " or ".join(STEERED.get(action.state, ())) or "nothing"
-            raise MessageIllegal(f"The action is {action.state}: it takes {allowed}, not {way[:20]}.")
+            allowed = " or ".join(STEERED.get(action.state, ())) or "do nothing"
+            raise MessageIllegal(f"The action is {action.state}: you can {allowed} now, not {way[:20]}.")
         change.before, change.after = {"state": action.state}, {"state": STEERING[way]}
         action.state = STEERING[way]
         if way == "continue":
@@ -188,8 +188,9 @@ def _is_stopped(action: Action) -> bool:
     if lost is None:
         return False
     refusal = NoPermission(
-        f"Paused by the broker: it goes on by the right of its user, and {lost}, who may not do this ({needed}). "
-        f"One who is {roles.least(needed)} may continue it by a right of their own; an operator may cancel it."
+        f"The broker has paused this action: an action needs the role of its user, and {lost}, who may not do "
+        f"this ({needed}). A user with the role {roles.least(needed)} may continue the action under their own "
+        "name; an operator may cancel it."
     )
     if Action.objects.filter(id=action.id, state="running").update(state="paused", stopped=refusal.detail):
         audit.write(Signature("user", action.acting, action.request_id), "action.step", Outcome(action.id, refusal))

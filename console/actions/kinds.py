@@ -43,5 +43,5 @@ def matching(name: str) -> Matching:
     """
     found = find(name).matching
     if found is None:
-        raise TargetsOnly(f"The action {name} is for named targets only.")
+        raise TargetsOnly(f"The action {name} needs a list of targets: it cannot be run on all that match a filter.")
     return found

@@ -107,4 +107,7 @@ class Stepwise(Kind):
 def require_all(missing: Sequence[str]) -> None:
     """Raises CellAway when a cell is missing: an action on all that match waits until all cells answer."""
     if missing:
-        raise CellAway(f"The cell {missing[0]} is away: what matches there is not known until it is back.")
+        raise CellAway(
+            f"The cell {missing[0]} is away, so the targets that match in this cell are unknown: try again when "
+            "the cell is back."
+        )

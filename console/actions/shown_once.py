@@ -69,7 +69,9 @@ def make_subscription(target: str, values: Parameters, signature: Signature) -> 
     """Creates a subscription of this name. Raises MessageIllegal when it exists already."""
     with audit.change(signature, "subscription.put", target) as change:
         if subscriptions.named(target) is not None:
-            raise MessageIllegal(f"There is a subscription {target} already: change that one, or take another name.")
+            raise MessageIllegal(
+                f"There is a subscription {target} already: change the existing one, or choose another name."
+            )
         row, _ = subscriptions.put(target, values)
         change.after = picture(row)
     return Shown((("Subscription", row.name), ("Server", row.url)), row.secret)

@@ -44,4 +44,6 @@ def require_whole(home: str, found: Sequence[Topic]) -> None:
     if len(of_cells) > 1:
         names = dict(Cell.objects.filter(id__in=list(of_cells)).values_list("id", "name"))
         places = ", ".join(f"{topic} in {names.get(cell, cell)}" for cell, topic in sorted(of_cells.items()))
-        raise CellIllegal(f"Topics of the home {home} lie in several cells ({places}): a home lies in one.")
+        raise CellIllegal(
+            f"Topics of the home {home} lie in several cells ({places}): all topics of a home must lie in one cell."
+        )

@@ -33,7 +33,7 @@ def require_server(name: str, url: str) -> None:
         raise CellIllegal(str(problem)) from None
     except psycopg.OperationalError as problem:
         reason = " ".join(str(problem).split())
-        raise CellIllegal(f"The URL of the cell {name} leads into no database: {reason}") from None
+        raise CellIllegal(f"The URL of the cell {name} does not lead to a database: {reason}") from None
     if found.reasons or found.warnings:
         reasons = "; ".join((*found.reasons, *found.warnings))
         raise CellIllegal(f"The database of the cell {name} cannot be used: {reasons}")
@@ -52,8 +52,8 @@ def require_own(alias: str, cell: Cell) -> None:
         if (theirs.cell_id, theirs.installation) == (cell.id, installation()):
             return
     raise CellIllegal(
-        f"The cell {cell.name} has another database: give the URL under which that one is reached now, or another name "
-        "to this one."
+        f"The URL leads to another database than the one of the cell {cell.name}: give the present URL of the "
+        "cell's own database, or add the other database under a new cell name."
     )
 
 
@@ -75,8 +75,9 @@ def is_prepared(alias: str, name: str, cell: Cell | None) -> bool:
         return False
     if applied != needed:
         raise CellIllegal(
-            f"The database of the cell {name} has the tables of another version of the broker: it differs by the "
-            f"migration {_named(applied ^ needed)}. {EMPTY} One that is to be kept is migrated by its own broker first."
+            f"The tables of the database of the cell {name} belong to another version of the broker: the "
+            f"difference is the migration {_named(applied ^ needed)}. {EMPTY} To keep the data of this "
+            "database, first migrate it with the broker that uses it."
         )
     return True
 
@@ -96,7 +97,9 @@ def require_joinable(alias: str, name: str) -> None:
     if theirs.installation == installation():
         _require_left(alias, theirs, name)
     elif theirs.cell_id != CONTROL:
-        raise CellIllegal(f"The database of the cell {name} is a cell of another installation. {EMPTY}")
+        raise CellIllegal(
+            f"The database of the cell {name} belongs to another installation, as one of its cells. {EMPTY}"
+        )
     elif held := ", ".join(_held(alias)):
         raise CellIllegal(f"The database of the cell {name} holds {held} of another installation. {EMPTY}")
 
@@ -107,9 +110,9 @@ def _require_left(alias: str, theirs: CellIdentity, name: str) -> None:
         raise CellIllegal(f"The database of the cell {name} is the control itself, or a copy of it. {EMPTY}")
     other = Cell.objects.filter(id=theirs.cell_id).first()
     if other is not None:
-        raise CellIllegal(f"The database of the cell {name} is the cell {other.name} already. {EMPTY}")
+        raise CellIllegal(f"The database of the cell {name} is already in use as the cell {other.name}. {EMPTY}")
     if CommitLog.objects.using(alias).exists():
-        raise CellIllegal(f"The database of the cell {name} holds messages of a cell that was removed. {EMPTY}")
+        raise CellIllegal(f"The database of the cell {name} still holds messages of a cell that was removed. {EMPTY}")
 
 
 def _held(alias: str) -> Iterator[str]:

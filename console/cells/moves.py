@@ -38,7 +38,9 @@ def require_none() -> None:
 
 def _taken() -> CellIllegal:
     move = standing.read()
-    return CellIllegal(f"A move is not ended: {move.sentence if move else 'another process began it just now'}.")
+    return CellIllegal(
+        f"An earlier move has not ended: {move.sentence if move else 'another process began it just now'}."
+    )
 
 
 def taken_over() -> Move:
@@ -87,7 +89,9 @@ def _update(move: Move, **fields: object) -> None:
 
 
 def _elsewhere(move: Move) -> CellIllegal:
-    return CellIllegal(f"Another run works at the move {move} by now: this one has stopped, and changes nothing.")
+    return CellIllegal(
+        f"Another run of the command has taken over the move {move}: this run has stopped and changes nothing more."
+    )
 
 
 def _enter(move: Move, signature: Signature) -> None:

@@ -117,7 +117,10 @@ class Run:
         until = time.monotonic() + OUST_SECONDS
         while left:
             if time.monotonic() > until:
-                raise CellAway(f"Sessions of the cell {self.move.source_name} do not end: {left}.")
+                raise CellAway(
+                    f"Database sessions of the cell {self.move.source_name} were told to end and have not ended: "
+                    f"{left}."
+                )
             time.sleep(LOOK_SECONDS)
             left = self.source.oust(pids=left)
         self._note(steps.FENCED, fenced_at=fenced_at)
@@ -133,7 +136,9 @@ class Run:
         self._note(steps.REPLAYED, position=position)
         with self.source.transaction():
             if not self.source.ask(fences.HOLD_FENCE, epoch=self._epoch):
-                raise CellIllegal(f"The fence of the cell {self.move.source_name} was ended meanwhile.")
+                raise CellIllegal(
+                    f"The fence of the cell {self.move.source_name} was removed while the move was running."
+                )
             if not self.move.is_whole:
                 gone = sorted({*self.source.look().departed, *self.move.topic_ids})
                 self.source.depart(gone, plans.queues_of(self.source, gone))
@@ -153,7 +158,9 @@ class Run:
         until = time.monotonic() + seconds
         while not is_done():
             if time.monotonic() > until:
-                raise CellAway(f"The {named} of the standby for {self.move.target_name} has taken {seconds:g} s.")
+                raise CellAway(
+                    f"The {named} of the standby for {self.move.target_name} is not finished after {seconds:g} s."
+                )
             time.sleep(LOOK_SECONDS)
 
     def _divide(self) -> None:
@@ -201,7 +208,9 @@ class Run:
         """Undoes the move: ends the fence; the source keeps its topics. Raises CellIllegal after the map's change."""
         move = self.move
         if move.step not in steps.BEFORE_THE_MAP:
-            raise CellIllegal(f"The topics of the move {move} lie in the new cell by now: `cells resume` finishes it.")
+            raise CellIllegal(
+                f"The topics of the move {move} already lie in the new cell: run `cells resume` to finish the move."
+            )
         dividing.take_back(move, self.source)
         moves.end(move, steps.UNDONE, self._signature, error)
 

@@ -63,10 +63,10 @@ def split(source_name: str, target_name: str, url: str, wanted: Sequence[str], *
     moves.require_none()
     source = registry.find(source_name)
     if not registry.NAME.fullmatch(target_name):
-        raise CellIllegal(f"{target_name[:60]!r} is no name of a cell: {registry.NAME_RULE}.")
+        raise CellIllegal(f"{target_name[:60]!r} is not a valid name of a cell: {registry.NAME_RULE}.")
     if Cell.objects.filter(name=target_name).exists():
         raise CellIllegal(
-            f"There is a cell {target_name} already: topics move into a new cell only, so give another name."
+            f"There is already a cell {target_name}, and topics can only move into a new cell: give another name."
         )
     moving = [topic for home in wanted for topic in _of_home(source, home)]
     ids = {topic.id for topic in moving}
@@ -91,7 +91,8 @@ def whole(source_name: str, url: str, *, by_hand: bool) -> Plan:
     source = registry.find(source_name)
     if source.id == CONTROL:
         raise CellIllegal(
-            f"{source_name} is the control, whose URL is DATABASE_URL: promote its standby, and change that setting."
+            f"{source_name} is the control, and the URL of the control is the setting DATABASE_URL: promote "
+            "its standby, and change the setting."
         )
     move = Move(
         source_id=source.id,
@@ -110,7 +111,7 @@ def _of_home(source: Cell, home: str) -> Sequence[Topic]:
         raise CellIllegal(f"No topic has the home {home}: `cells topics home {home} TOPIC…` gives it topics.")
     homes.require_whole(home, found)
     if found[0].cell_id != source.id:
-        raise CellIllegal(f"The topics of the home {home} do not lie in the cell {source.name}.")
+        raise CellIllegal(f"No topic of the home {home} lies in the cell {source.name}.")
     return found
 
 
@@ -150,25 +151,35 @@ def _require_server(move: Move) -> None:
 def _require_standby(move: Move, ours: SideFacts, theirs: SideFacts) -> None:
     if ours.cell_id != move.source_id:
         raise CellIllegal(
-            f"The database of the cell {move.source_name} is another one: `cells list` says what is wrong."
+            f"The URL of the cell {move.source_name} leads to the database of another cell: `cells list` "
+            "shows the fault."
         )
     if ours.is_standby:
-        raise CellIllegal(f"The database of the cell {move.source_name} is a standby itself: give its primary's URL.")
+        raise CellIllegal(
+            f"The database of the cell {move.source_name} is itself a standby: give the URL of its primary."
+        )
     if ours.is_fenced:
-        raise CellIllegal(f"The cell {move.source_name} is fenced: try again in a minute, or `cells undo`.")
+        raise CellIllegal(
+            f"The cell {move.source_name} is fenced by an earlier move: try again in a minute, or run `cells undo`."
+        )
     given = f"The server of --standby is no standby of the cell {move.source_name}"
     if ours.system_identifier != theirs.system_identifier:
-        raise CellIllegal(f"{given}: it has another system identifier. pg_basebackup makes one.")
+        raise CellIllegal(
+            f"{given}: the two servers have different system identifiers. Make a standby with pg_basebackup."
+        )
     if not theirs.is_standby:
-        raise CellIllegal(f"{given}: it takes writes, so it has been promoted, or is the primary itself.")
+        raise CellIllegal(f"{given}: it accepts writes, so it is the primary itself, or was already promoted.")
     if (theirs.cell_id, theirs.installation) != (ours.cell_id, ours.installation):
-        raise CellIllegal(f"{given}: its database {theirs.database} is not that of the cell, which is {ours.database}.")
+        raise CellIllegal(f"{given}: its database {theirs.database} differs from the cell's database {ours.database}.")
     if theirs.columns != ours.columns:
-        raise CellIllegal(f"{given} yet: it has the tables of an earlier version. Wait until it has caught up.")
+        raise CellIllegal(
+            f"{given} yet: its tables are still of an earlier version. Wait until the standby has caught up."
+        )
     if not theirs.may_promote and not move.by_hand:
         raise CellIllegal(
-            "The user of --standby may not promote it: GRANT EXECUTE ON FUNCTION pg_promote TO that user in the "
-            f"database {ours.database} of the cell, or give --promote-by-hand and promote it when you are asked to."
+            "The user in the URL of --standby lacks the right to promote the server: GRANT EXECUTE ON "
+            f"FUNCTION pg_promote TO that user in the database {ours.database} of the cell, or give "
+            "--promote-by-hand and promote the standby yourself when the command asks."
         )
 
 
@@ -182,7 +193,8 @@ def _lag(ours: Side, theirs: Side) -> int:
         if time.monotonic() > until:
             behind = "nothing yet" if lag is None else f"all but {lag} bytes"
             raise CellIllegal(
-                f"The standby has replayed {behind} of the WAL: less than {MAX_LAG_BYTES} may be missing."
+                f"The standby has replayed {behind} of the WAL: at most {MAX_LAG_BYTES} bytes may be missing. "
+                "Wait until it has caught up."
             )
         time.sleep(0.05)
 
@@ -192,8 +204,9 @@ def require_untorn(ours: Side, topic_ids: Sequence[int]) -> None:
     found = ours.one(COUNT_HALVES_OF, topics=list(topic_ids))
     if found.torn:
         raise CellIllegal(
-            f"{found.torn} undecided transactions have messages of topics that move and of topics that stay, as "
-            f"{found.example}: end them, or give these topics one home by `cells topics home`."
+            f"{found.torn} undecided transactions, such as {found.example}, have messages both of topics that "
+            "move and of topics that stay: end these transactions, or put all their topics into one home by "
+            "`cells topics home`."
         )
 
 

@@ -42,7 +42,7 @@ def find(name: str) -> Cell:
     """The cell of this name. Raises CellNotExist."""
     cell = Cell.objects.filter(name=name).first()
     if cell is None:
-        raise CellNotExist(f"There is no cell {name}: `cells list` shows those that there are.")
+        raise CellNotExist(f"There is no cell {name}: `cells list` shows all cells.")
     return cell
 
 
@@ -55,7 +55,7 @@ def url_of(cell: Cell) -> str:
     """The URL of a cell's database; empty for the control, whose URL is in the settings. Raises CellIllegal."""
     if not cell.url and cell.id != CONTROL:
         raise CellIllegal(
-            f"The URL of the cell {cell.name} is sealed under a key that is not in MQBROKER_SECRETS_KEYS."
+            f"The stored URL of the cell {cell.name} cannot be decrypted: its key is not in MQBROKER_SECRETS_KEYS."
         )
     return str(cell.url)
 
@@ -105,10 +105,12 @@ def _prepare(name: str, url: str) -> None:
     Raises CellIllegal, or Django's OperationalError when the database goes away meanwhile.
     """
     if not NAME.fullmatch(name):
-        raise CellIllegal(f"{name[:60]!r} is no name of a cell: {NAME_RULE}.")
+        raise CellIllegal(f"{name[:60]!r} is not a valid name of a cell: {NAME_RULE}.")
     cell = Cell.objects.filter(name=name).first()
     if cell is not None and cell.id == CONTROL:
-        raise CellIllegal(f"{name} is the control, whose URL is DATABASE_URL: give the new cell another name.")
+        raise CellIllegal(
+            f"{name} is the name of the control, whose URL is the setting DATABASE_URL: give the new cell another name."
+        )
     joining.require_server(name, url)
     alias = databases.alias("joining" if cell is None else cell.id, name, url)
     if cell is not None:
@@ -147,8 +149,8 @@ def migrate() -> None:
             failed.append(f"{cell.name} ({' '.join(str(problem).split())})")
     if failed:
         raise CellAway(
-            f"Cells that are away have the tables of an earlier version: {', '.join(failed)}. Repeat this when they "
-            "are back; `cells remove` takes one without topics out."
+            f"These cells are away and still have the tables of an earlier version: {', '.join(failed)}. Run "
+            "this command again when they are back, or remove a cell without topics by `cells remove`."
         )
 
 
@@ -196,7 +198,10 @@ def close_cell(name: str) -> None:
         copies.hold()
         cell = find(name)
         if cell.takes_topics and cell.id == CONTROL:
-            raise CellIllegal(f"New topics go to {name}: `cells open` names the cell where they are to go instead.")
+            raise CellIllegal(
+                f"The broker creates new topics in the cell {name}: choose another cell for new topics by `cells "
+                "open` first."
+            )
         if cell.takes_topics:
             Cell.objects.filter(id=cell.id).update(takes_topics=False)
             Cell.objects.filter(id=CONTROL).update(takes_topics=True)
@@ -211,11 +216,16 @@ def remove(name: str) -> None:
     with transaction.atomic():
         cell = find(name)
         if cell.id == CONTROL:
-            raise CellIllegal(f"{name} is the control, without which there is no installation.")
+            raise CellIllegal(f"{name} is the control, which every installation needs: the control cannot be removed.")
         if topics := topic_registry.of_users().filter(cell_id=cell.id).count():
-            raise CellIllegal(f"The cell {name} has {topics} topics: delete them first, with their messages.")
+            raise CellIllegal(
+                f"The cell {name} still has {topics} topics: delete these topics and their messages first."
+            )
         if cell.takes_topics:
-            raise CellIllegal(f"New topics go to the cell {name}: open another one first.")
+            raise CellIllegal(
+                f"The broker creates new topics in the cell {name}: choose another cell for new topics by `cells "
+                "open` first."
+            )
         # The broker's own topics do not count, because each cell has queues of them.
         own = list(Topic.objects.filter(cell_id=cell.id).values_list("id", flat=True))
         cell.delete()

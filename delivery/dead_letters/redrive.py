@@ -105,8 +105,9 @@ def _is_elsewhere(wanted: Redrive) -> bool:
 def _of_another_cell(wanted: Redrive, message_id: uuid.UUID) -> MessageIllegal:
     assert wanted.to_topic is not None
     return MessageIllegal(
-        f"Message {message_id} lies in {runtime.here().name}, and the topic {wanted.to_topic.name} in "
-        f"{runtime.of(wanted.to_topic.cell_id).name}: it stays a dead letter; give a topic of its cell, or none.",
+        f"Message {message_id} lies in the cell {runtime.here().name}, and the topic {wanted.to_topic.name} "
+        f"in the cell {runtime.of(wanted.to_topic.cell_id).name}: the message stays a dead letter. Give a "
+        "to_topic of the same cell, or leave to_topic out.",
         message_id=message_id,
     )
 

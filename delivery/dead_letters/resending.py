@@ -140,6 +140,7 @@ async def _destination(wanted: Redrive, letter: DeadLetterHead) -> tuple[TopicFa
 def unknown(wanted: Redrive, message_id: uuid.UUID) -> MessageNotFound:
     """The refusal of a message that is no dead letter of the group."""
     return MessageNotFound(
-        f"Message {message_id} is no dead letter of {wanted.group.name}: it never was one, or it was redriven before.",
+        f"Message {message_id} is not among the dead letters of {wanted.group.name}: it never was, or it was "
+        "already redriven.",
         message_id=message_id,
     )

@@ -64,7 +64,7 @@ def parse(given: object) -> Filter | None:
     if isinstance(given, dict) and given.keys() == {"sql"} and isinstance(given["sql"], str):
         _require_length(given["sql"])
         return _by_sql(given["sql"])
-    raise FilterIllegal(f"filter {str(given)[:60]} is none: {EVERY_FORM}.")
+    raise FilterIllegal(f"filter {str(given)[:60]} is not a filter: {EVERY_FORM}.")
 
 
 async def parse_in_turn(given: object) -> Filter | None:

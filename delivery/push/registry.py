@@ -161,7 +161,7 @@ def _lag(rows: Sequence[QueueLag], topic: Topic, queue_ids: Container[int], *, f
 def named(name: str) -> Subscription | None:
     """The subscription of this name, or None. Raises MessageIllegal for an invalid name."""
     if not names.is_name(name, MAX_NAME):
-        raise MessageIllegal(f"subscription {name[:140]!r} is no subscription name: {names.rule(MAX_NAME)}.")
+        raise MessageIllegal(f"subscription {name[:140]!r} is not a valid subscription name: {names.rule(MAX_NAME)}.")
     found = Subscription.objects.filter(name=name).first()
     return None if found is None else health.of_one(found)
 
@@ -177,7 +177,10 @@ def _change(subscription: Subscription, given: Mapping[str, object]) -> Subscrip
 def _validate_new(name: str, given: Mapping[str, object]) -> None:
     missing = [field.name for field in FIELDS if field.needed and field.column not in given]
     if missing:
-        raise MessageIllegal(f"{', '.join(missing)}: missing. The subscription {name} is new, and needs them.")
+        raise MessageIllegal(
+            f"{', '.join(missing)}: missing. The subscription {name} does not exist yet, and a new subscription "
+            "needs these fields."
+        )
     if Subscription.objects.count() >= MAX_SUBSCRIPTIONS:
         raise MessageIllegal(f"There are {MAX_SUBSCRIPTIONS} subscriptions, the limit: delete some.")
 

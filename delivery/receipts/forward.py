@@ -100,8 +100,8 @@ class Forward(Operation[list[Sent]]):
         if len(cells) > 1:
             names = ", ".join(sorted(runtime.of(cell).name for cell in cells))
             raise TransactionSpansCells(
-                f"The deliveries and the topics of the messages lie in {names}: send first, then ack, or give these "
-                "topics one home by `cells topics home`."
+                f"The deliveries and the topics of the new messages lie in several cells ({names}): send "
+                "first and ack afterwards, or put these topics into one home by `cells topics home`."
             )
         [self.cell] = cells
         ids = self._ids

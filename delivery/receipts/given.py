@@ -92,6 +92,6 @@ def outcomes(
 def expired(given: str) -> ReceiptExpired:
     """The refusal of a handle that proves no delivery."""
     return ReceiptExpired(
-        f"The receipt {given[:60]} is acked already, or its invisible time is over: "
-        "a message that is not done comes again; ack within the invisible time, or extend it."
+        f"The receipt {given[:60]} is acked already, or its invisible time is over. A message without an ack "
+        "is delivered again: ack within the invisible time, or extend it."
     )

@@ -177,7 +177,7 @@ class Ack(Pipelined[Set[Handle]]):
             batch.after_commit(partial(wake, one.group, done))
             if not one.is_late and elsewhere.have_left(one.cell, one.handles - done):
                 one.found = done
-                one.refusal = TopicMoved("The topic of a delivery has left its cell: try again in a second.")
+                one.refusal = TopicMoved("The topic of a delivery has moved to another cell: try again in a second.")
 
     async def renew(self, refusal: Refusal) -> bool:
         """Acks deliveries of topics that have left the cell in the topics' new cells, once."""

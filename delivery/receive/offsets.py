@@ -111,10 +111,11 @@ def _target(to: str | int) -> Target:
         moment = times.in_utc(time)
     except ValueError as problem:
         raise MessageIllegal(
-            f"to {to[:60]!r} is no place: give earliest, latest, an offset, or a time such as 2026-01-31T12:00:00Z."
+            f"to {to[:60]!r} is not a place in a queue: give earliest, latest, an offset, or a time such as "
+            "2026-01-31T12:00:00Z."
         ) from problem
     if time.tzinfo is None:
-        raise MessageIllegal(f"to {to!r} names no time zone: give a time such as 2026-01-31T12:00:00Z.")
+        raise MessageIllegal(f"to {to!r} has no time zone: give a time such as 2026-01-31T12:00:00Z.")
     return moment
 
 

@@ -95,7 +95,8 @@ def _validate(topic: TopicFacts, queue_id: int, max_messages: int, wait_seconds:
 def out_of_range(topic: str, queue_id: int, offset: int, min_offset: int, max_offset: int) -> OffsetOutOfRange:
     """The refusal of an offset that the queue does not hold, with both bounds."""
     return OffsetOutOfRange(
-        f"Queue {queue_id} of {topic} has no offset {offset}: it holds {min_offset} up to, not with, {max_offset}.",
+        f"Queue {queue_id} of {topic} has no offset {offset}: its offsets begin at {min_offset} and end "
+        f"before {max_offset}.",
         min_offset=min_offset,
         max_offset=max_offset,
     )

@@ -53,8 +53,8 @@ def parse(given: object) -> dict[str, object]:
         policy = msgspec.convert(given, Policy)
     except msgspec.ValidationError as problem:
         raise MessageIllegal(
-            f"retry_policy cannot be used: {problem}. Its kind is table (delay_seconds?), "
-            "exponential (initial_seconds?, max_seconds?, multiplier?) or none."
+            f"retry_policy is not valid: {problem}. Give the kind table (optional: delay_seconds), "
+            "exponential (optional: initial_seconds, max_seconds, multiplier) or none."
         ) from problem
     kept: dict[str, object] = msgspec.to_builtins(policy)
     return kept

@@ -101,12 +101,13 @@ class Body:
                 content = await self._read(limit)
         except TimeoutError as problem:
             raise RequestTimeout(
-                f"The body was not complete after {settings.BODY_READ_SECONDS} seconds: nothing was stored, "
-                "send the request again."
+                f"The body did not arrive completely within {settings.BODY_READ_SECONDS} seconds: nothing was "
+                "stored, send the request again."
             ) from problem
         except ProcessEnds as problem:
             raise SystemBusy(
-                "This process ends, and the body was not complete: nothing was stored, send the request again."
+                "This process of the broker is stopping and had not received the whole body: nothing was "
+                "stored, send the request again."
             ) from problem
         if self._coding is not None:
             content = await codings.decoded(self._coding, content, limit, self._hold)

@@ -27,7 +27,7 @@ async def require(exchange: Exchange, keys: KeyRing) -> None:
     session_key = _session_of(exchange.headers)
     if authorization is None and session_key:
         if not await _is_of_console_user(session_key):
-            raise Unauthenticated("The session is over: sign in at /console/, or send an API key.")
+            raise Unauthenticated("The console session has ended: sign in at /console/, or send an API key.")
         return
     caller = await keys.caller(authorization or b"")
     # A key that consumes may change a subscription.

@@ -59,7 +59,9 @@ async def decoded(name: str, content: bytes, limit: int, hold: Callable[[int], N
             whole.write(piece)
         return whole.getvalue()
     except Unreadable as problem:
-        raise BadRequest(f"The body cannot be read as {name} ({problem}): send one whole stream of it.") from problem
+        raise BadRequest(
+            f"The body cannot be decompressed as {name} ({problem}): send one complete {name} stream."
+        ) from problem
 
 
 async def _size_of(name: str, content: bytes, most: int) -> int:
@@ -67,7 +69,7 @@ async def _size_of(name: str, content: bytes, most: int) -> int:
     async for piece in pacing.each(compression.pieces(name, content)):
         size += len(piece)
         if size > most:
-            raise MessageTooLarge(f"The body has more than {most} bytes, the limit, when it is unpacked.")
+            raise MessageTooLarge(f"The decompressed body has more than {most} bytes, the limit.")
     return size
 
 

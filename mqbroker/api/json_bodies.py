@@ -42,9 +42,9 @@ def _require_json(body: bytes) -> None:
 
 
 def _ambiguous(problem: DuplicateName) -> BadRequest:
-    return BadRequest(f"The body has two meanings: {problem}.")
+    return BadRequest(f"The meaning of the body is not clear: {problem}.")
 
 
 def no_json(problem: object) -> BadRequest:
     """The refusal of a body that is not JSON."""
-    return BadRequest(f"The body is no JSON: {problem}.")
+    return BadRequest(f"The body is not JSON: {problem}.")

@@ -130,7 +130,7 @@ def _restored(outline: Outline, found: Sequence[Any], within: Span) -> Work[None
             if (span := left.pop(properties[name], None)) is not None:
                 properties[name] = yield from _decoded(outline, span)
     for begin, end in left.values():
-        raise MessageIllegal(f"A text of {end - begin} bytes is no body of a message: no other text is so long.")
+        raise MessageIllegal(f"A text field has {end - begin} bytes: only the body of a message may be so long.")
 
 
 def _messages(found: Sequence[Any]) -> Iterator[Message]:

@@ -66,7 +66,7 @@ async def messages_of_topic(request: DataRequest) -> Answer:
         request.caller.require_manage()
     since, until = requests.time("from", query.get("from")), requests.time("to", query.get("to"))
     if since is not None and until is not None and since >= until:
-        raise MessageIllegal(f"from {query['from']} is not before to {query['to']}.")
+        raise MessageIllegal(f"The time from {query['from']} is not before the time to {query['to']}.")
     count = number(given, "limit", cursors.DEFAULT_LIMIT)
     require_between("limit", count, 1, cursors.MAX_LIMIT)
     after = cursors.decode(query.get("cursor"), Cursor)

@@ -167,7 +167,9 @@ class Outline:
 
     def _of_size(self, part: bytes) -> bytes:
         if len(part) > MOST_BYTES:
-            raise MessageIllegal(f"The request has {len(part)} bytes beside its bodies, the limit is {MOST_BYTES}.")
+            raise MessageIllegal(
+                f"The request has {len(part)} bytes besides the bodies of its messages, the limit is {MOST_BYTES}."
+            )
         return part
 
     def _texts_in(self, begin: int, end: int) -> range:

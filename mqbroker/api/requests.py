@@ -164,7 +164,7 @@ def number(query: Query, name: str, default: int) -> int:
     """
     given = query.get(name, [str(default)])[-1]
     if not WHOLE.fullmatch(given) or not -(2**63) <= int(given) < 2**63:
-        raise MessageIllegal(f"{name}={given[:40]!r} is no whole number of 64 bits.")
+        raise MessageIllegal(f"{name}={given[:40]!r} is not a whole number of at most 64 bits.")
     return int(given)
 
 
@@ -175,7 +175,9 @@ def time(name: str, given: str | None) -> datetime | None:
     try:
         return times.read(BLANK_OFFSET.sub(r"+\1", given))
     except ValueError as problem:
-        raise MessageIllegal(f"{name} {given[:60]!r} is no time: give one such as 2026-01-31T12:00:00Z.") from problem
+        raise MessageIllegal(
+            f"{name} {given[:60]!r} is not a time: give one such as 2026-01-31T12:00:00Z."
+        ) from problem
 
 
 def transaction_id(given: str) -> uuid.UUID:

@@ -24,12 +24,12 @@ class PatientScheduler(PersistentScheduler):
 
     def tick(self, *given: Any, **named: Any) -> float:
         """As Celery's; and notes that beat goes round, for `mqbroker.alive`."""
-        beating.touched(Path(self.schedule_filename)).touch()  # type: ignore[attr-defined]  # the stubs know none
+        beating.touched(Path(self.schedule_filename)).touch()  # type: ignore[attr-defined] # the stubs know none
         return float(super().tick(*given, **named))
 
     def adjust(self, n: float, drift: float = 0.0) -> float:
         """How long to sleep where a task is due in `n` seconds."""
-        return float(super().adjust(n, drift))  # type: ignore[arg-type]  # seconds are no whole number
+        return float(super().adjust(n, drift))  # type: ignore[arg-type] # seconds are no whole number
 
 
 class BeatByName(Beat):

@@ -56,7 +56,8 @@ FROM_DOORS: Sequence[tuple[str, Callable[[float], Awaitable[object]]]] = list(do
 
 class Fallback:
     """Does in this process, every POLL_SECONDS, what has been due for LATE_SECONDS: in a task for each cell, so that
-    one that hangs does not hold up the others."""
+    one that hangs does not hold up the others.
+    """
 
     def __init__(self) -> None:
         self._tasks: dict[Runtime | None, asyncio.Task[None]] = {}

@@ -27,8 +27,8 @@ Result = TypeVar("Result")
 CLIENT_ID = "x-mq-client-id"
 # Characters of a client's id, which is kept with all that the client holds; clients make some 60.
 MAX_CLIENT_ID = 255
-# Calls of callers with a key at a time, streams and long polls with them; one key has five eighths. Each takes 40 to
-# 70 kB.
+# Calls of callers with a key at a time, streams and long polls with them; one key has five eighths. Each takes 40 to 70
+# kB.
 MAX_CALLS = 2_000
 # A client: the name of its key, and the id that it has given itself.
 Client = tuple[str, str]
@@ -80,8 +80,8 @@ class Call:
         self._has_entered = calls.take(self.caller.name)
         if not self._has_entered:
             raise SystemBusy(
-                f"Too many calls are open: {MAX_CALLS} of all keys, {calls.most_of_key} of one, streams and long polls "
-                "with them. End some, or start another process for RocketMQ's clients."
+                f"Too many calls are open: {MAX_CALLS} of all keys, {calls.most_of_key} of one key, including "
+                "streams and long polls. End some calls, or start another process for RocketMQ's clients."
             )
 
     def leave(self) -> None:

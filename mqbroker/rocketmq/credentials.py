@@ -25,9 +25,12 @@ MAX_HEADERS = 1024
 MAX_LOOK_UPS = 256
 FIELD = re.compile(r"(\w+)=([^,\s]*)")
 NO_CREDENTIALS = (
-    "No credentials: give the client an API key of the broker as its access key, and the same one as its access secret."
+    "No credentials: give the client an API key of the broker, both as its access key and as its access secret."
 )
-WRONG_SIGNATURE = "The signature is not that of the access key: give the API key as the access secret, too."
+WRONG_SIGNATURE = (
+    "The signature was not made with the access key: give the client the same API key as access key and as "
+    "access secret."
+)
 
 
 async def caller_of(authorization: str, date_time: str, keys: KeyRing) -> Caller:
@@ -53,7 +56,7 @@ class LookUps:
 async def _looked_up(bearer: bytes, keys: KeyRing) -> Caller:
     look_ups = runtime.control(LookUps)
     if look_ups.count >= MAX_LOOK_UPS:
-        raise SystemBusy("Many keys are being looked up: nothing was stored, try again in a second.")
+        raise SystemBusy("Too many API keys are being looked up at once: nothing was stored, try again in a second.")
     look_ups.count += 1
     try:
         return await keys.caller(bearer)

@@ -84,7 +84,7 @@ class HalfOfBytes(BeginTransaction, kw_only=True):
 
 def with_time(message: Given) -> dict[str, str]:
     """The properties of a message as they are stored, with the time to which it is delayed."""
-    found = Given.kept_properties.fget(message)  # type: ignore[attr-defined]  # a property, read of the class
+    found = Given.kept_properties.fget(message)  # type: ignore[attr-defined] # a property, read of the class
     return found if message.deliver_at is None else {DELIVER_MS: str(_milliseconds(message.deliver_at)), **found}
 
 
@@ -157,14 +157,14 @@ async def _unpacked(packed: bytes) -> bytes:
     def take(piece: bytes) -> None:
         found.extend(piece)
         if len(found) > limit:
-            raise MessageTooLarge(f"The body has more than {limit} bytes, the limit, when it is unpacked.")
+            raise MessageTooLarge(f"The decompressed body has more than {limit} bytes, the limit.")
 
     try:
         await unpacking.current().each(GZIP, packed, take)
     except Unreadable as problem:
         raise Refused(Code.MESSAGE_CORRUPTED, f"The body cannot be unpacked with gzip ({problem}).") from problem
     if not found:
-        raise Refused(Code.MESSAGE_BODY_EMPTY, "The body is empty when it is unpacked: give at least one byte.")
+        raise Refused(Code.MESSAGE_BODY_EMPTY, "The body is empty after decompression: give at least one byte.")
     return bytes(found)
 
 

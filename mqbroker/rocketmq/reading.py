@@ -86,7 +86,9 @@ async def read(
         if is_read:
             detail = f"The request was not complete after {seconds} seconds: nothing was stored, send it again."
             raise Refused(Code.REQUEST_TIMEOUT, detail) from problem
-        raise SystemBusy("Many requests are being read: nothing was stored, try again in a second.") from problem
+        raise SystemBusy(
+            "Too many requests are being read at once: nothing was stored, try again in a second."
+        ) from problem
 
 
 @contextmanager

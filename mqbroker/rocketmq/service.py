@@ -126,7 +126,7 @@ def _unary(name: str, unary: Unary, bytes_of: BytesOf) -> Callable[[Any, Context
         except asyncio.CancelledError:
             call.end()
             raise
-        except Exception as problem:  # noqa: BLE001  # it is answered, and logged if it is no refusal
+        except Exception as problem:  # noqa: BLE001 # it is answered, and logged if it is no refusal
             answer: Message = unary.response(status=_status(name, call, problem))
             return answer
         finally:
@@ -149,7 +149,7 @@ def _receiving(bytes_of: BytesOf) -> Callable[[Any, Context], AsyncIterator[Mess
         except (asyncio.CancelledError, GeneratorExit):
             call.end()
             raise
-        except Exception as problem:  # noqa: BLE001  # it is answered, and logged if it is no refusal
+        except Exception as problem:  # noqa: BLE001 # it is answered, and logged if it is no refusal
             status = _status("ReceiveMessage", call, problem)
             if has_begun:
                 # What was sent cannot be taken back by a second status: the client is to see a call that failed.
@@ -173,7 +173,7 @@ def _telemetry(*, read_whole: bool) -> Callable[[AsyncIterator[bytes], Context],
             await context.abort(
                 grpc.StatusCode.UNAVAILABLE, "The client took no command in time: open the stream again."
             )
-        except Exception as problem:  # noqa: BLE001  # it is answered, and logged if it is no refusal
+        except Exception as problem:  # noqa: BLE001 # it is answered, and logged if it is no refusal
             call.end()
             await context.write(service_pb2.TelemetryCommand(status=_status("Telemetry", call, problem)))
         finally:

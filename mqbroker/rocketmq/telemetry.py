@@ -68,7 +68,7 @@ async def _write(stream: Stream, write: Write, serving: asyncio.Task[Any]) -> No
         # It would go on for as long as the client is connected.
         stream.is_unread = True
         serving.cancel()
-    except Exception:  # noqa: BLE001  # by either server another one: the client has gone
+    except Exception:  # noqa: BLE001 # by either server another one: the client has gone
         stream.call.end()
 
 
@@ -78,7 +78,7 @@ async def _is_taken(stream: Stream, write: Write, answer: TelemetryCommand) -> b
         await stream.write_now(write, answer)
     except TimeoutError:
         raise Unread from None
-    except Exception:  # noqa: BLE001  # by either server another one: the client has gone
+    except Exception:  # noqa: BLE001 # by either server another one: the client has gone
         return False
     return True
 

@@ -86,8 +86,9 @@ def _narrowed(name: str, schema: dict[str, Any], known: dict[str, dict[str, Any]
 
 
 def _field(schema: dict[str, Any], rule: dict[str, Any]) -> dict[str, Any]:
-    """The rule belongs to the branches other than null. An empty text that the rule forbids stands for a field that
-    is left out: the document has no default there.
+    """The rule belongs to the branches other than null.
+
+    An empty text that the rule forbids stands for a field that is left out: the document has no default there.
     """
     if schema.get("default") == "" and ("pattern" in rule or rule.get("minLength")):
         schema = {name: value for name, value in schema.items() if name != "default"}

@@ -1,6 +1,6 @@
 -- Find whether anything waits in this cell that time or a subscription will move: undecided halves, timers, delivered
--- messages, entries at a delay level that are not released, and subscriptions to its own topics. Each part ends at the first
--- row that it finds; without one, a poll has nothing to look for.
+-- messages, entries at a delay level that are not released, and subscriptions to its own topics. Each part ends at the
+-- first row that it finds; without one, a poll has nothing to look for.
 SELECT
     EXISTS (SELECT 1 FROM half_message)
     OR EXISTS (SELECT 1 FROM timer)

@@ -100,7 +100,8 @@ class Processes:
     def _has_loaded(self, load: Callable[[], None]) -> bool:
         try:
             load()
-        except (Exception, SystemExit):  # whatever is wrong with the new code or its settings, the old one serves
+        # whatever is wrong with the new code or its settings, the old one serves
+        except (Exception, SystemExit):
             if not self._started:
                 raise
             logger.exception("the code cannot be loaded, the web processes of the earlier one serve on")

@@ -56,11 +56,13 @@ def parse(given: object) -> dict[str, Any]:
     kept: dict[str, Any] = msgspec.to_builtins(found)
     size = len(msgspec.json.encode(kept))
     if size > MAX_BYTES:
-        raise MessageIllegal(f"message has {size:,} bytes as JSON: {MAX_BYTES:,} is the limit of a schedule's.")
+        raise MessageIllegal(
+            f"message has {size:,} bytes as JSON: the limit for the message of a schedule is {MAX_BYTES:,}."
+        )
     topics.validate_sending(found.topic)
     own = [name for name in OWN_PROPERTIES if name in (found.properties or {})]
     if own:
-        raise MessageIllegal(f"property {own[0]} is the schedule's own: name yours otherwise.")
+        raise MessageIllegal(f"The property {own[0]} is set by the schedule itself: choose another name.")
     rules.checked(message_of(kept, "x" * 100, datetime.max.replace(tzinfo=UTC)))
     return kept
 
@@ -136,7 +138,9 @@ def find(name: str) -> Schedule:
 def validate_name(name: str) -> None:
     """Raises MessageIllegal for an invalid name."""
     if not NAME.fullmatch(name):
-        raise MessageIllegal(f"{name[:60]!r}: the name of a schedule has 1 to 100 of the characters a-z A-Z 0-9 _ -.")
+        raise MessageIllegal(
+            f"{name[:60]!r} is not a valid schedule name: give 1 to 100 of the characters a-z A-Z 0-9 _ -."
+        )
 
 
 def put(name: str, changes: Mapping[str, Any]) -> tuple[Schedule, bool]:
@@ -202,9 +206,7 @@ def _find_next(row: Schedule) -> None:
         found = None
     if found is None and not row.paused:
         end = "" if row.ends_at is None else f" up to {row.ends_at.isoformat()}"
-        raise MessageIllegal(
-            f"cron {row.cron!r} has no time{end} that is still to come: change it, or delete the schedule."
-        )
+        raise MessageIllegal(f"cron {row.cron!r} has no time{end} in the future: change it, or delete the schedule.")
     row.next_at = found
 
 

@@ -23,8 +23,8 @@ def validate(cron: str, time_zone: str) -> None:
         CronSim(cron, datetime.now(UTC))
     except CronSimError as problem:
         raise MessageIllegal(
-            f"cron {cron[:60]!r} cannot be read ({problem}): give minute, hour, day of month, month and day of week, "
-            "or a field of seconds before them, such as `0 3 * * MON-FRI`."
+            f"cron {cron[:60]!r} cannot be read ({problem}): give minute, hour, day of month, month and day "
+            "of week, such as `0 3 * * MON-FRI`; a sixth field in front is the seconds."
         ) from problem
 
 

@@ -68,7 +68,10 @@ def _validate_message(message: BatchedMessage) -> None:
     if message.delay_level:
         raise BatchIllegal("TimeDelayLevel is not supported for batching")
     if message.delay_seconds is not None or message.deliver_at is not None:
-        raise BatchIllegal("delay_seconds and deliver_at are not supported for batching: send it by itself.")
+        raise BatchIllegal(
+            "delay_seconds and deliver_at are not supported for batching: send a delayed message in a request of "
+            "its own."
+        )
     if (
         message.producer_group is not None
         or message.transaction_id is not None

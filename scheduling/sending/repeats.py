@@ -29,7 +29,9 @@ def answer_again(
     if not known:
         return None
     if len(known) < len(accepted):
-        raise MessageIdReused(f"The message_id {known[0].message_id} was used outside of this batch: use a new id.")
+        raise MessageIdReused(
+            f"The message_id {known[0].message_id} is already used by a message outside of this batch: use a new id."
+        )
     return [answer_repeat(one, stored[one.message_id], standings.get(one.message_id)) for one in accepted]
 
 

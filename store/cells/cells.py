@@ -159,7 +159,7 @@ def _answer(cell: Runtime, answer: Future[Result]) -> Result:
         return answer.result(ASKED_SECONDS)
     except TimeoutError as problem:
         answer.cancel()
-        raise CellAway(f"The cell {cell.name} is away: it is being asked too much, and has not answered.") from problem
+        raise CellAway(f"The cell {cell.name} is away: other requests already wait for its answer.") from problem
 
 
 def together(

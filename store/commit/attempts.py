@@ -27,11 +27,13 @@ def answer(pending: Pending, problem: Exception) -> Exception:
         return connections.locked(pending.holders)
     if isinstance(problem, ENDED):
         return SystemBusy(
-            "The database ended the session of this write again and again, as where a process gets no processor: "
-            "nothing was stored, try again."
+            "The database ended the session of this write several times, because this process was too slow "
+            "between two steps: nothing was stored, try again."
         )
     if isinstance(problem, DONE_OVER):
-        return SystemBusy("Others write the same thing over and over: nothing was stored, try again.")
+        return SystemBusy(
+            "Other requests wrote the same rows at the same time in every attempt: nothing was stored, try again."
+        )
     if not isinstance(problem, Refusal):
         logger.error("an operation could not be written", operation=type(pending.operation).__name__, exc_info=problem)
     return problem

@@ -100,7 +100,10 @@ class PendingQueue:
         if len(self) >= settings.GROUP_COMMIT_MAX_WAITING:
             raise too_many(len(self))
         if self._bytes and self._bytes + size > settings.GROUP_COMMIT_MAX_WAITING_BYTES:
-            raise SystemBusy(f"{self._bytes} bytes wait to be written: nothing was stored, try again in a second.")
+            raise SystemBusy(
+                f"Requests that wait to be written fill {self._bytes} bytes, the limit: nothing was stored, try "
+                "again in a second."
+            )
 
 
 def resolve(pending: Sequence[Pending], problem: Exception | None = None) -> None:

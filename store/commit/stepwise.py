@@ -28,8 +28,8 @@ PUT_OFF_SECONDS = 0.5
 # A database that is connected but does not answer is given up after this. The server's statement time-out is shorter.
 WRITE_SECONDS = 20.0
 COMMIT_LOST = (
-    "The database connection broke during the commit: stored or not is unknown. "
-    "Repeating the request with the same ids is safe."
+    "The database connection broke during the commit: whether the message was stored is unknown. Repeating "
+    "the request with the same ids is safe."
 )
 
 

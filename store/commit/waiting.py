@@ -47,21 +47,22 @@ def most_wait_seconds() -> float:
 
 def too_many(waiting: int) -> SystemBusy:
     """The refusal of a request while `waiting` others wait."""
-    return SystemBusy(f"{waiting} requests wait to be written: nothing was stored, try again in a second.")
+    return SystemBusy(f"{waiting} requests already wait to be written: nothing was stored, try again in a second.")
 
 
 def too_long() -> SystemBusy:
     """The refusal of new work while other new work has waited longer than `most_wait_seconds`."""
     return SystemBusy(
-        f"Other requests wait for {most_wait_seconds():g} s to be written: nothing was stored, try again in a second."
+        f"Other requests have waited for {most_wait_seconds():g} s to be written: nothing was stored, try "
+        "again in a second."
     )
 
 
 def silent(cell: str) -> CellAway:
     """The refusal of new work for a cell among several that does not answer."""
     return CellAway(
-        f"The cell {cell} is away: it has not answered for {SILENT_SECONDS:g} s. Nothing was stored there, and the "
-        "topics of other cells go on. Try again in a second."
+        f"The cell {cell} is away: it has not answered for {SILENT_SECONDS:g} s. Nothing was stored there; "
+        "topics of other cells can still be used. Try again in a second."
     )
 
 
@@ -151,7 +152,10 @@ class Waiting:
         if runtime.placement.refuses_silent and not is_urgent and self._is_silent:
             raise silent(self._cell)
         if self._bytes + size > self._most_bytes and self._bytes:
-            raise SystemBusy(f"{self._bytes} bytes wait to be written: nothing was stored, try again in a second.")
+            raise SystemBusy(
+                f"Requests that wait to be written fill {self._bytes} bytes, the limit: nothing was stored, try "
+                "again in a second."
+            )
         # An end must not overtake its half message, which may still wait here.
         if is_urgent and key not in keys:
             self._urgent.append(operation)

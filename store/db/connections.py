@@ -236,5 +236,5 @@ def locked(holders: str = "") -> SystemBusy:
     """The refusal for a lock that another session holds for too long. `holders`: the sessions, if known."""
     named = f" ({holders})" if holders else ""
     return SystemBusy(
-        f"Another session{named} holds a lock of the database: nothing was stored, try again in a second."
+        f"Another session{named} holds a lock in the database: nothing was stored, try again in a second."
     )

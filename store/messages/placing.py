@@ -26,7 +26,9 @@ def common_queue(given: Sequence[Message], topic: TopicFacts) -> int:
         if message.queue_id is not None or message.sharding_key is not None
     }
     if len(named) > 1:
-        raise errors.BatchIllegal(f"The messages name the queues {sorted(named)}: all of one batch go to one queue.")
+        raise errors.BatchIllegal(
+            f"The messages name the queues {sorted(named)}: all messages of a batch must go to one queue."
+        )
     return named.pop() if named else queue_of(given[0], topic)
 
 

@@ -56,16 +56,16 @@ async def _require_readable(method: Compression, packed: bytes) -> None:
         nonlocal size
         size += len(piece)
         if size > limit:
-            raise errors.MessageTooLarge(f"The body has more than {limit} bytes, the limit, when it is unpacked.")
+            raise errors.MessageTooLarge(f"The decompressed body has more than {limit} bytes, the limit.")
 
     try:
         await unpacking.current().each(method, packed, take)
     except Unreadable as problem:
         raise errors.MessageIllegal(
-            f"body_base64 cannot be unpacked with {method} ({problem}): give one whole stream of it."
+            f"body_base64 cannot be decompressed with {method} ({problem}): give one complete {method} stream."
         ) from problem
     if not size:
-        raise errors.MessageIllegal("The body is empty when it is unpacked: give at least one byte.")
+        raise errors.MessageIllegal("The body is empty after decompression: give at least one byte.")
 
 
 def _body_of(message: Message) -> bytes:
@@ -77,9 +77,11 @@ def _body_of(message: Message) -> bytes:
     if message.body_bytes is not None:
         return _of_size(_not_empty(message.body_bytes))
     if (message.body is None) == (message.body_base64 is None):
-        raise errors.MessageIllegal("A message has exactly one of body and body_base64: give one of them.")
+        raise errors.MessageIllegal("A message must have exactly one of body and body_base64: give one of them.")
     if message.compression is not None and message.body_base64 is None:
-        raise errors.MessageIllegal("compression is of a body_base64: give the compressed bytes there, in base64.")
+        raise errors.MessageIllegal(
+            "compression is only allowed with body_base64: give the compressed bytes in body_base64."
+        )
     body = message.body.encode() if message.body is not None else _from_base64(message.body_base64 or "")
     return _of_size(_not_empty(body))
 
@@ -100,7 +102,7 @@ def _from_base64(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except ValueError as problem:
-        raise errors.MessageIllegal(f"body_base64 is no base64 ({problem}): use the standard alphabet.") from problem
+        raise errors.MessageIllegal(f"body_base64 is not base64 ({problem}): use the standard alphabet.") from problem
 
 
 def _validate(message: Message) -> None:
@@ -130,7 +132,9 @@ def _validate(message: Message) -> None:
 
 def _size_of_tags(tags: str) -> int:
     if not tags.strip() or "|" in tags or CONTROL.search(tags):
-        raise errors.MessageIllegal(f"tags {tags!r} cannot be used: not blank, without | and control characters.")
+        raise errors.MessageIllegal(
+            f"tags {tags!r} cannot be used: give a text that is not blank and has no | and no control characters."
+        )
     return len(tags.encode())
 
 
@@ -143,7 +147,8 @@ def _size_of_key(key: str) -> int:
 def _validate_text(name: str, text: str | None, most: int) -> None:
     if text is not None and (not text.strip() or len(text) > most or CONTROL.search(text)):
         raise errors.MessageIllegal(
-            f"{name} {text[:80]!r} cannot be used: 1 to {most} characters, not blank, none of control."
+            f"{name} {text[:80]!r} cannot be used: give 1 to {most} characters that are not all blank, "
+            "without control characters."
         )
 
 
@@ -153,7 +158,7 @@ def _validate_born_at(born_at: datetime) -> None:
         born_at.astimezone(UTC)
     except OverflowError as problem:
         raise errors.MessageIllegal(
-            f"born_at {born_at.isoformat()} cannot be used: give a time in the years 1 to 9999 of UTC."
+            f"born_at {born_at.isoformat()} cannot be used: give a time in the years 1 to 9999, in UTC."
         ) from problem
 
 
@@ -168,7 +173,7 @@ def _validate_delay(message: Message) -> None:
     }
     given = [name for name, value in delays.items() if value is not None]
     if len(given) > 1:
-        raise errors.DelayIllegal(f"{' and '.join(given)} are given together: give at most one of them.")
+        raise errors.DelayIllegal(f"{' and '.join(given)} exclude each other: give at most one of them.")
     if (message.delay_level or 0) < 0:
         raise errors.DelayIllegal(f"delay_level {message.delay_level} is below 0: give 1 to the highest level.")
     if (message.delay_seconds or 0) < 0:

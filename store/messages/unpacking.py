@@ -44,7 +44,7 @@ class Unpacked:
         self._work += unpacked + OF_PACKED * packed
         if self._size <= (limit := MAX_MESSAGES * setting("MAX_MESSAGE_BYTES")):
             return
-        what = f"The bodies of the request have more than {limit} bytes together, the limit, when they are unpacked"
+        what = f"The decompressed bodies of the request have more than {limit} bytes together, the limit"
         if self._may_come_again:
             raise SystemBusy(f"{what}: send this message again.")
         raise MessageTooLarge(f"{what}: send less in one request.")

@@ -40,7 +40,9 @@ class Groups(Generic[Facts]):
     def validate_name(self, name: str, called: str) -> None:
         """Raises MessageIllegal unless a group may have this name. `called` is the name of the field."""
         if not self.is_name(name):
-            raise MessageIllegal(f"{called} {name[:140]!r} is no group name: {names.rule(self.max_characters)}.")
+            raise MessageIllegal(
+                f"{called} {name[:140]!r} is not a valid group name: {names.rule(self.max_characters)}."
+            )
 
     def known(self, name: str) -> Facts | None:
         """The group of this name, if this process has it in its cache; else None."""

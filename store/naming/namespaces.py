@@ -88,8 +88,9 @@ class Namespace:
         """The whole name for a name in a request. Raises NoPermission for a name of another namespace."""
         if (part := part_of(name)) not in ("", self.name):
             raise NoPermission(
-                f"The name {name[:200]} lies in the namespace {part[:MAX_CHARACTERS]}, and this request in "
-                f"{self.name}: write names without a namespace, or whole ones that begin with {self.name} and %."
+                f"The name {name[:200]} lies in the namespace {part[:MAX_CHARACTERS]}, but this request is "
+                f"for the namespace {self.name}: write names without a namespace, or whole names that begin "
+                f"with {self.name}%."
             )
         return wrapped(self.name, name)
 

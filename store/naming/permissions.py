@@ -37,8 +37,8 @@ def require_writable(topic: TopicFacts) -> None:
         assert topic.sends_from is not None
         until = topic.sends_from.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         raise errors.SendsForbidden(
-            f"The topic {topic.name} takes no messages until {until}: send again then. Ends and receives go on. "
-            f"PUT /v1/topics/{quote(topic.name)} with sends_from sets the time.",
+            f"The topic {topic.name} takes no messages until {until}: send again then. Ends and receives "
+            f"still work. Change the time with sends_from at PUT /v1/topics/{quote(topic.name)}.",
             retry_after_seconds=ceil((topic.sends_from - datetime.now(UTC)).total_seconds()),
         )
 
@@ -47,8 +47,8 @@ def require_readable(name: str, permission: str) -> None:
     """Raises TopicForbidden for a topic without `r`, and for the topic of delayed messages, which are not visible."""
     if name == SCHEDULE:
         raise errors.TopicForbidden(
-            f"The topic {name} holds what is not visible yet: receive from the topic a message was sent to. "
-            "GET /v1/delay-levels shows what waits."
+            f"The topic {name} holds delayed messages, which are not visible yet: receive from the topic to "
+            "which the message was sent. GET /v1/delay-levels shows the waiting messages."
         )
     if "r" not in permission:
         raise _not_permitted(name, permission, "it is not read")

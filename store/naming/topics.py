@@ -62,7 +62,7 @@ def group_of(topic_name: str, prefix: str) -> str | None:
 def validate_name(name: str) -> None:
     """Raises TopicIllegal unless a topic may have this name."""
     if not is_name(name):
-        raise errors.TopicIllegal(f"topic {name[:140]!r} is no topic name: {rule()}.")
+        raise errors.TopicIllegal(f"topic {name[:140]!r} is not a valid topic name: {rule()}.")
 
 
 def absent(name: str) -> errors.TopicNotExist:
@@ -75,7 +75,7 @@ def validate_sending(name: str) -> None:
     """Raises TopicIllegal unless a topic may have this name, TopicForbidden for the broker's own topics."""
     validate_name(name)
     if is_system(name):
-        raise errors.TopicForbidden(f"The topic {name} is the broker's own: send to a topic of yours.")
+        raise errors.TopicForbidden(f"The topic {name} belongs to the broker: send to a topic of your own.")
 
 
 async def for_sending(name: str, queue_id: int | None = None, beside: str | None = None) -> TopicFacts:

@@ -196,7 +196,9 @@ class Hold:
             async with asyncio.timeout(ROOM_SECONDS):
                 await answers().turn(self.key)
         except TimeoutError as problem:
-            raise SystemBusy(f"{answers().held} bytes of answers are in flight: try again in a second.") from problem
+            raise SystemBusy(
+                f"Answers that callers have not read yet fill {answers().held} bytes of memory: try again in a second."
+            ) from problem
         self.size = LEAST_PAGE_BYTES
 
     def page(self) -> int:

@@ -109,7 +109,7 @@ class Runtime:
                 self.ends(each)
 
     def _left(self) -> CellAway:
-        return CellAway(f"This process has just left the database of the cell {self.name}: try again in a second.")
+        return CellAway(f"This process has just disconnected from the cell {self.name}: try again in a second.")
 
     def forget(self) -> None:
         """Calls `forget_all`, which drops cached configuration, on the parts that have it. Callable from any thread."""
@@ -135,7 +135,7 @@ class Runtime:
 
 def ending() -> SystemBusy:
     """The refusal of work that starts after its runtime was closed."""
-    return SystemBusy("This process is ending: nothing was stored, ask again.")
+    return SystemBusy("This process of the broker is stopping: nothing was stored, send the request again.")
 
 
 _control: Runtime | None = None
@@ -183,7 +183,7 @@ def of(cell: int) -> Runtime:
     """The runtime of a cell. Raises CellAway if this process does not know the cell."""
     found = current().cells.get(cell)
     if found is None:
-        raise CellAway(f"This process does not know cell {cell} yet: nothing was stored, try again in a second.")
+        raise CellAway(f"This process has not loaded the cell {cell} yet: nothing was stored, try again in a second.")
     return found
 
 

@@ -59,7 +59,9 @@ def _decoded(text: str | None, read: Callable[[bytes], Cursor]) -> Cursor | None
             return read(raw)
     except (ValueError, OverflowError, msgspec.MsgspecError, RecursionError):
         pass
-    raise MessageIllegal(f"cursor {text[:60]!r} is none of this list: give `next` of its last page.")
+    raise MessageIllegal(
+        f"cursor {text[:60]!r} does not belong to this list: give the value of `next` in the list's previous page."
+    )
 
 
 def _in_utc(cursor: Cursor) -> Cursor:

@@ -38,13 +38,13 @@ def of_queues(topic: TopicFacts, named: str | None = None) -> int:
     if named is None:
         if len(holding) > 1:
             raise MessageIllegal(
-                f"The topic {topic.name} has queues of its own in each of {len(holding)} cells: name one of them as "
-                f"cell, {', '.join(holding)}."
+                f"The topic {topic.name} has queues in {len(holding)} cells: choose a cell with the parameter "
+                f"cell, one of {', '.join(holding)}."
             )
         return next(iter(holding.values()))
     if named not in holding:
         raise MessageIllegal(
-            f"The cell {named[:60]!r} has no queues of the topic {topic.name}: they are in {', '.join(holding)}."
+            f"The cell {named[:60]!r} has no queues of the topic {topic.name}: its queues are in {', '.join(holding)}."
         )
     return holding[named]
 

@@ -113,4 +113,4 @@ async def with_first_entries(messages: Sequence[MessageRow], topic_id: int, topi
 
 def not_found(message_id: uuid.UUID) -> MessageNotFound:
     """The refusal for an id that no stored message has."""
-    return MessageNotFound(f"There is no message {message_id}: it was never stored, or its segment is gone.")
+    return MessageNotFound(f"There is no message {message_id}: it was never stored, or retention has deleted it.")

@@ -85,7 +85,7 @@ async def by_key(
     in flight.
     """
     if not is_key(key):
-        raise MessageIllegal(f"key {key[:60]!r} is none: {KEY_RULE}.")
+        raise MessageIllegal(f"key {key[:60]!r} is not a valid key: {KEY_RULE}.")
     limits = {
         "topic_id": topic.id,
         "by_entry": topics.is_system(topic.name) or not hidden_too,

@@ -63,8 +63,8 @@ def test_a_key_sends_as_many_messages_a_second_as_it_may(broker: RunningBroker, 
     assert refused.problem == problem(
         429,
         "rate_limited",
-        f"The key {holder.name!r} may send 1 messages a second, its limit, and has sent them: try again in {pause} s, "
-        "or have its messages_per_second raised at /v1/api-keys.",
+        f"The key {holder.name!r} has used up its limit of 1 messages a second: try again in {pause} s, or "
+        "raise messages_per_second at /v1/api-keys.",
         retry_after_seconds=pause,
     )
     assert holder.begins().problem["code"] == "rate_limited"
@@ -150,8 +150,8 @@ def test_a_key_leaves_as_many_transactions_undecided_as_it_may(broker: RunningBr
     third = holder.begins()
 
     sentence = (
-        f"The key {holder.name!r} has 2 undecided transactions, its limit: end some of them first, or have its "
-        "max_undecided raised at /v1/api-keys."
+        f"The key {holder.name!r} has 2 undecided transactions, its limit: end some of them first, or raise "
+        "max_undecided at /v1/api-keys."
     )
     expected = problem(429, "rate_limited", sentence, retry_after_seconds=1)
     assert [answer.problem for answer in refused] == [expected, expected]

@@ -99,8 +99,8 @@ def test_what_changes_nothing_or_has_no_right_value_is_not_done(
     assert "Nothing would change." in pages[0].text
     assert "It is no whole number from 1 to 1024." in pages[1].text
     assert 'value="many"' in pages[1].html
-    assert f"There is a topic {orders} already: change that one, or take another name." in pages[2].text
-    assert "The form holds a NUL" in pages[3].text
+    assert f"There is a topic {orders} already: change the existing one, or choose another name." in pages[2].text
+    assert "The form contains a NUL character" in pages[3].text
     assert result(does(oda, "topic.change", orders, queues="1", permission="rw")) == "queue_illegal"
     assert [entry["result"] for entry in audit.of(orders) if entry["author"] == "oda"] == ["queue_illegal"]
 
@@ -243,7 +243,7 @@ def test_the_scopes_and_the_end_of_a_key_are_changed_by_an_admin(ada: Operator, 
         ("topic.make", "permission", "x", "It is none of rw, r, w."),
         ("producer_group.make", "api_keys", "shop,a|b", "'a|b': 100 at most, and each is the name of an API key, or"),
         ("producer_group.make", "checks_paused", "perhaps", "It is neither yes nor no."),
-        ("consumer_group.make", "retry_policy", '{"kind": "sometimes"}', "retry_policy cannot be used: Invalid value"),
+        ("consumer_group.make", "retry_policy", '{"kind": "sometimes"}', "retry_policy is not valid: Invalid value"),
         ("consumer_group.make", "retry_policy", "{kind", "It is no JSON: "),
     ],
 )

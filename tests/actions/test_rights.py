@@ -95,8 +95,8 @@ def test_an_action_stops_when_its_author_loses_the_role_and_says_why(
     for name, reason in STATES.items():
         if name != "active":
             page = paused(oda, asked[name])
-            assert f"it goes on by the right of its user, and {reason}" in page.text
-            assert "One who is operator may continue it by a right of their own" in page.text
+            assert f"an action needs the role of its user, and {reason}" in page.text
+            assert "A user with the role operator may continue the action under their own name" in page.text
             assert pending(web, name) == 1
             [entry] = [one for one in entries.of(id_of(page)) if one["action"] == "action.step"]
             assert (entry["author"], entry["result"]) == (name, "no_permission")

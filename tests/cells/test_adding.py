@@ -92,7 +92,7 @@ def test_an_add_that_was_killed_is_repeated(installation: Installation) -> None:
 
         assert installation.state("c2") == "ready"
         assert installation.run("remove", "c2").returncode == 0
-    assert installation.refusal("remove", "c2") == "There is no cell c2: `cells list` shows those that there are."
+    assert installation.refusal("remove", "c2") == "There is no cell c2: `cells list` shows all cells."
 
 
 def test_a_cell_keeps_its_database_and_may_have_another_url(installation: Installation) -> None:
@@ -104,8 +104,8 @@ def test_a_cell_keeps_its_database_and_may_have_another_url(installation: Instal
             tables = session.execute("SELECT 1 FROM pg_tables WHERE schemaname = 'public'").fetchall()
 
     assert refusal == (
-        "The cell c1 has another database: give the URL under which that one is reached now, or another name to this "
-        "one."
+        "The URL leads to another database than the one of the cell c1: give the present URL of the cell's own "
+        "database, or add the other database under a new cell name."
     )
     assert tables == []
     assert installation.state("c1") == "ready"
@@ -130,11 +130,17 @@ def test_an_older_state_of_a_cell_comes_back_with_the_configuration_that_was_mad
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("add", "C2", "postgresql://127.0.0.1/x"), "'C2' is no name of a cell: 1 to 30 small letters, digits and -, "),
-        (("add", "c0", "postgresql://127.0.0.1/x"), "c0 is the control, whose URL is DATABASE_URL: give the new cell "),
+        (
+            ("add", "C2", "postgresql://127.0.0.1/x"),
+            "'C2' is not a valid name of a cell: 1 to 30 small letters, digits and -, ",
+        ),
+        (
+            ("add", "c0", "postgresql://127.0.0.1/x"),
+            "c0 is the name of the control, whose URL is the setting DATABASE_URL: give the new cell ",
+        ),
         (("add", "c2", "mysql://127.0.0.1/x"), "The URL of the cell c2 does not name a PostgreSQL database: give "),
-        (("add", "c2", "postgresql://127.0.0.1:1/x"), "The URL of the cell c2 leads into no database: "),
-        (("remove", "c0"), "c0 is the control, without which there is no installation."),
+        (("add", "c2", "postgresql://127.0.0.1:1/x"), "The URL of the cell c2 does not lead to a database: "),
+        (("remove", "c0"), "c0 is the control, which every installation needs: the control cannot be removed."),
     ],
 )
 def test_what_is_no_cell_is_refused(installation: Installation, words: tuple[str, ...], sentence: str) -> None:
@@ -159,7 +165,9 @@ def test_a_cell_with_topics_is_not_removed(installation: Installation) -> None:
         session.execute("INSERT INTO topic (name, queues, permission, cell_id) VALUES ('kept', 1, 'rw', 1)")
     installation.run("sync", "c1")
 
-    assert installation.refusal("remove", "c1") == ("The cell c1 has 1 topics: delete them first, with their messages.")
+    assert installation.refusal("remove", "c1") == (
+        "The cell c1 still has 1 topics: delete these topics and their messages first."
+    )
 
 
 def test_a_database_of_this_installation_joins_once(installation: Installation) -> None:
@@ -168,7 +176,9 @@ def test_a_database_of_this_installation_joins_once(installation: Installation) 
     assert installation.refusal("add", "c2", control) == (
         f"The database of the cell c2 is the control itself, or a copy of it. {EMPTY}"
     )
-    assert installation.refusal("add", "c2", cell) == f"The database of the cell c2 is the cell c1 already. {EMPTY}"
+    assert installation.refusal("add", "c2", cell) == (
+        f"The database of the cell c2 is already in use as the cell c1. {EMPTY}"
+    )
 
 
 def test_a_database_of_another_installation_is_refused(installation: Installation) -> None:
@@ -241,6 +251,7 @@ def test_a_database_of_another_version_is_refused(installation: Installation, pr
         run_there("DELETE FROM django_migrations WHERE name = '0007_cells'")(url)
 
         assert installation.refusal("add", "c2", url) == (
-            "The database of the cell c2 has the tables of another version of the broker: it differs by the migration "
-            f"store.0007_cells. {EMPTY} One that is to be kept is migrated by its own broker first."
+            "The tables of the database of the cell c2 belong to another version of the broker: the difference "
+            "is the migration store.0007_cells. {EMPTY} To keep the data of this database, first migrate it "
+            "with the broker that uses it."
         )

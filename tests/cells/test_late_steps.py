@@ -62,7 +62,7 @@ def test_a_run_that_was_taken_over_before_it_reached_the_source_ends_no_session_
     moves.taken_over()
 
     with Side("c0", "") as source_of_the_second_run:
-        with pytest.raises(CellIllegal, match="Another run works at the move"):
+        with pytest.raises(CellIllegal, match="Another run of the command has taken over the move"):
             run_before.take_back()
 
         assert not source_of_the_second_run.look().is_fenced

@@ -58,7 +58,9 @@ def test_new_topics_lie_in_the_open_cell_and_the_others_where_they_were(
     assert [stored(url) for url in (installation.broker.database_url, installation.cells["c1"])] == [1, 2]
     assert [receives(operator, topic) for topic in ("old", "made", "first-used")] == [["old"], ["made"], ["first-used"]]
     assert installation.differences("c1") == {}
-    assert installation.refusal("remove", "c1") == "The cell c1 has 2 topics: delete them first, with their messages."
+    assert installation.refusal("remove", "c1") == (
+        "The cell c1 still has 2 topics: delete these topics and their messages first."
+    )
 
     installation.run("open", "c0")
     assert operator.post("/v1/messages", {"topic": "newest", "body": "newest"}).status == 201
@@ -95,4 +97,4 @@ def test_a_cell_without_topics_is_removed_and_the_broker_goes_on(
 
 
 def test_a_cell_that_is_not_there_is_not_opened(installation: Installation) -> None:
-    assert installation.refusal("open", "c7") == "There is no cell c7: `cells list` shows those that there are."
+    assert installation.refusal("open", "c7") == "There is no cell c7: `cells list` shows all cells."

@@ -99,6 +99,6 @@ def test_a_read_behind_a_lock_is_answered_within_5_seconds_with_the_reason(dista
 
     assert answer.status == 503
     assert answer.problem["detail"] == (
-        "Another session holds a lock of the database: nothing was stored, try again in a second."
+        "Another session holds a lock in the database: nothing was stored, try again in a second."
     )
     assert seconds < PROMISED_SECONDS

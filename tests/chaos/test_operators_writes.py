@@ -270,7 +270,7 @@ def test_a_sign_in_that_is_lost_says_so(distant: RunningBroker, proxy: DatabaseP
     page, seconds = silenced(distant, proxy, None, signs_in)
 
     assert seconds < PROMISED_SECONDS
-    assert (page.status, "its change may be stored" in page.text) == (503, True)
+    assert (page.status, "the change may be stored" in page.text) == (503, True)
 
 
 def silenced(

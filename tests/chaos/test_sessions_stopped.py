@@ -177,4 +177,4 @@ def is_true(page: Page, path: str, stored: bool) -> bool:
     """Whether a page says what became of the write of the form at a path: one that leads on was stored."""
     if not page.address.endswith(path):
         return stored
-    return page.status == 503 and ("its change may be stored" in page.text or not stored)
+    return page.status == 503 and ("the change may be stored" in page.text or not stored)

@@ -144,7 +144,7 @@ def test_a_transaction_that_was_decided_before_does_not_run_again() -> None:
         )
 
     assert refused.value.detail == (
-        f"transaction {TRANSACTION_ID} is ROLLED_BACK already, so its local transaction does not run: "
+        f"transaction {TRANSACTION_ID} is already ROLLED_BACK, so its local transaction was not run: "
         "try again without this transaction_id, or with a new one"
     )
     assert orders.executed == []

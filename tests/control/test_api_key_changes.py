@@ -78,7 +78,7 @@ def test_an_expired_key_is_good_again_with_a_later_expiry(operator: Operator, ma
         ({"scopes": []}, "scopes: it has fewer than 1."),
         ({"scopes": ["admin"]}, f"scopes: 0: {SCOPE_RULE}"),
         ({"scopes": None}, "scopes: it cannot be null."),
-        ({"expires_at": "2020-01-01T00:00:00Z"}, "expires_at: it is over already."),
+        ({"expires_at": "2020-01-01T00:00:00Z"}, "expires_at: this time is in the past. Give a time in the future."),
         (
             {"name": "other"},
             "There is no field name here: the fields are scopes, namespace, expires_at, "

@@ -10,7 +10,7 @@ from tests.broker.running import RunningBroker
 from tests.broker.wire import Answer, problem
 from tests.control.operators import Operator, illegal
 
-REVOKED = "The API key is unknown, revoked or expired: make another at /v1/api-keys."
+REVOKED = "The API key is unknown, revoked or expired: create a new key at /v1/api-keys."
 NAME_RULE = "a name begins with a letter or _, and has 1 to 100 letters, digits, blanks and _ . : @ + -."
 SCOPE_RULE = (
     "a scope is manage, metrics, produce:<topic pattern>, consume:<group pattern> or read:<topic pattern>, where * "
@@ -127,7 +127,7 @@ def test_a_key_may_do_what_its_scopes_say_and_no_more(operator: Operator, holder
         ),
         (
             {"name": "shop", "scopes": ["manage"], "expires_at": "2020-01-01T00:00:00Z"},
-            "expires_at: it is over already.",
+            "expires_at: this time is in the past. Give a time in the future.",
         ),
         (
             {"name": "shop", "scopes": ["manage"], "key": "x"},

@@ -52,7 +52,10 @@ def test_a_retry_policy_is_kept_with_its_defaults(
     assert operator.reads(f"/v1/consumer-groups/{coupon_service}")["retry_policy"] == kept
 
 
-POLICY = " Its kind is table (delay_seconds?), exponential (initial_seconds?, max_seconds?, multiplier?) or none."
+POLICY = (
+    " Give the kind table (optional: delay_seconds), exponential (optional: initial_seconds, max_seconds, multiplier) "
+    "or none."
+)
 
 
 @pytest.mark.parametrize(
@@ -65,15 +68,15 @@ POLICY = " Its kind is table (delay_seconds?), exponential (initial_seconds?, ma
         ({"retry_policy": "none"}, "retry_policy: it is no object."),
         (
             {"retry_policy": {"kind": "linear"}},
-            "retry_policy cannot be used: Invalid value 'linear' - at `$.kind`." + POLICY,
+            "retry_policy is not valid: Invalid value 'linear' - at `$.kind`." + POLICY,
         ),
         (
             {"retry_policy": {"kind": "exponential", "multiplier": 0}},
-            "retry_policy cannot be used: Expected `float` >= 1.0 - at `$.multiplier`." + POLICY,
+            "retry_policy is not valid: Expected `float` >= 1.0 - at `$.multiplier`." + POLICY,
         ),
         (
             {"retry_policy": {"kind": "table", "delays": []}},
-            "retry_policy cannot be used: Object contains unknown field `delays`." + POLICY,
+            "retry_policy is not valid: Object contains unknown field `delays`." + POLICY,
         ),
         (
             {"start": "latest"},

@@ -130,7 +130,9 @@ def test_two_endpoints_of_a_group_never_share_a_url(operator: Operator, endpoint
 
     refused = operator.put(f"{endpoints}/{other['id']}", url=URL)
 
-    assert illegal(refused) == f"The producer group {shop} has another endpoint at {URL!r}: change that one."
+    assert illegal(refused) == (
+        f"The producer group {shop} already has another endpoint at {URL!r}: change the other endpoint instead."
+    )
 
 
 def test_a_deleted_or_unknown_endpoint_is_not_found(operator: Operator, endpoints: str, shop: str) -> None:

@@ -9,7 +9,7 @@ from tests.broker.wire import problem
 from tests.control.operators import Operator, illegal
 
 NO_KEY = "No API key: send the header `Authorization: Bearer <api key>`."
-UNKNOWN_KEY = "The API key is unknown, revoked or expired: make another at /v1/api-keys."
+UNKNOWN_KEY = "The API key is unknown, revoked or expired: create a new key at /v1/api-keys."
 PATHS = (
     "/v1/topics",
     "/v1/producer-groups/shop",
@@ -76,7 +76,7 @@ def test_what_is_no_json_is_a_bad_request(operator: Operator, orders: str, body:
     answer = operator.call("PUT", f"/v1/topics/{orders}", body)
 
     assert (answer.problem["status"], answer.problem["code"]) == (400, "bad_request")
-    assert answer.problem["detail"].startswith("The body is no JSON: ")
+    assert answer.problem["detail"].startswith("The body is not JSON: ")
     assert operator.get(f"/v1/topics/{orders}").status == 404
 
 
@@ -84,7 +84,7 @@ def test_what_is_no_json_is_a_bad_request(operator: Operator, orders: str, body:
 def test_what_is_no_object_is_refused(operator: Operator, orders: str, body: bytes) -> None:
     answer = operator.call("PUT", f"/v1/topics/{orders}", body)
 
-    assert answer.problem == problem(422, "message_illegal", "The body is no JSON object: give one, such as {}.")
+    assert answer.problem == problem(422, "message_illegal", "The body is not a JSON object: give one, such as {}.")
 
 
 def test_a_number_that_nothing_holds_is_illegal(operator: Operator, orders: str) -> None:

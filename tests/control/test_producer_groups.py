@@ -28,11 +28,11 @@ def test_a_bad_field_is_named_with_what_is_wrong(operator: Operator, shop: str) 
     assert illegal(operator.put(path, checks_paused="true")) == "checks_paused: it is neither true nor false."
     assert illegal(operator.put(path, max_undecided=0)) == "max_undecided: it is below 1."
     assert illegal(operator.put(path, checks_pausd=True)) == (
-        "There is no field checks_pausd here: the fields are reject_transaction_message, max_undecided, checks_paused, "
-        "api_keys."
+        "There is no field checks_pausd here: the fields are reject_transaction_message, max_undecided, "
+        "checks_paused, api_keys."
     )
     assert illegal(operator.put("/v1/producer-groups/my%20shop")) == (
-        "producer_group 'my shop' is no group name: 1 to 127 letters, digits and % | _ -."
+        "producer_group 'my shop' is not a valid group name: 1 to 127 letters, digits and % | _ -."
     )
     assert operator.get(path).status == 404
 

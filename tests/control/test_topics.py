@@ -88,7 +88,7 @@ def test_a_name_that_no_topic_may_have_is_refused(operator: Operator) -> None:
     answer = operator.put("/v1/topics/my%20orders")
 
     assert answer.problem == problem(
-        422, "topic_illegal", "topic 'my orders' is no topic name: 1 to 127 letters, digits and % | _ -."
+        422, "topic_illegal", "topic 'my orders' is not a valid topic name: 1 to 127 letters, digits and % | _ -."
     )
 
 
@@ -175,7 +175,7 @@ def test_topics_are_listed_by_name_page_by_page(operator: Operator) -> None:
 
 def test_the_brokers_own_topics_can_be_read_but_not_changed(operator: Operator) -> None:
     own = operator.reads("/v1/topics/SCHEDULE_TOPIC_XXXX")
-    sentence = "The topic SCHEDULE_TOPIC_XXXX is the broker's own: it can be read, but not changed."
+    sentence = "The topic SCHEDULE_TOPIC_XXXX belongs to the broker: it can be read, but not changed."
 
     assert own["system"]
     assert own in [{**topic, "offsets": own["offsets"]} for topic in operator.walks("/v1/topics", limit=100)]

@@ -129,8 +129,14 @@ def test_a_filter_looks_at_a_bounded_number_of_decisions_at_a_time(
             "There is no field group here: the fields are limit, cursor, state, producer_group, topic, "
             "older_than_seconds.",
         ),
-        ("cursor=xyz", "cursor 'xyz' is none of this list: give `next` of its last page."),
-        ("cursor=Im9yZGVycyI", "cursor 'Im9yZGVycyI' is none of this list: give `next` of its last page."),
+        (
+            "cursor=xyz",
+            "cursor 'xyz' does not belong to this list: give the value of `next` in the list's previous page.",
+        ),
+        (
+            "cursor=Im9yZGVycyI",
+            "cursor 'Im9yZGVycyI' does not belong to this list: give the value of `next` in the list's previous page.",
+        ),
     ],
 )
 def test_a_bad_query_is_named_with_what_is_wrong(operator: Operator, query: str, sentence: str) -> None:

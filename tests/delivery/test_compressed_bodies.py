@@ -116,7 +116,7 @@ def test_a_body_that_cannot_be_unpacked_is_refused_where_it_is_sent(
     refusal = refused(wire, path, message)
 
     assert (refusal["status"], refusal["code"]) == (422, "message_illegal")
-    assert refusal["detail"].startswith(f"body_base64 cannot be unpacked with {method} ({why}")
+    assert refusal["detail"].startswith(f"body_base64 cannot be decompressed with {method} ({why}")
     assert wire.get(f"/v1/topics/{orders}").status == 404
 
 
@@ -201,7 +201,7 @@ def test_a_bomb_is_too_large_before_it_has_taken_memory(
 
     assert len(bomb) < MIB
     assert (refusal["status"], refusal["code"]) == (413, "message_too_large")
-    assert refusal["detail"] == "The body has more than 4194304 bytes, the limit, when it is unpacked."
+    assert refusal["detail"] == "The decompressed body has more than 4194304 bytes, the limit."
     assert peak(broker) - before < 12 * MIB
 
 
@@ -223,7 +223,7 @@ def test_only_bytes_in_base64_are_compressed(wire: Wire, orders: str) -> None:
     assert answer.problem == problem(
         422,
         "message_illegal",
-        "compression is of a body_base64: give the compressed bytes there, in base64.",
+        "compression is only allowed with body_base64: give the compressed bytes in body_base64.",
     )
 
 

@@ -111,7 +111,7 @@ def test_a_group_stays_fair_until_nothing_waits_and_a_reset_ends_the_wait(
 
     with pytest.raises(errors.MessageIllegal, match="wait for their turns: reset its offsets"):
         admin.create_consumer_group(group, fair_by=None)
-    with pytest.raises(errors.MessageIllegal, match=r"wait for their turns|keeps the order of sharding keys"):
+    with pytest.raises(errors.MessageIllegal, match=r"wait for their turns|keeps the order of each sharding key"):
         admin.create_consumer_group(group, ordered=True)
     admin.create_consumer_group(group, fair_by="property:country")
 

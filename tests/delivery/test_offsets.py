@@ -138,7 +138,7 @@ def test_a_group_that_has_read_nothing_stands_where_it_would_begin(
             {"to": 6, "queue_id": 0},
             416,
             "offset_out_of_range",
-            "Queue 0 of {topic} has no offset 6: it holds 0 up to, not with, 5.",
+            "Queue 0 of {topic} has no offset 6: its offsets begin at 0 and end before 5.",
             {"min_offset": 0, "max_offset": 5},
         ),
         (
@@ -152,14 +152,15 @@ def test_a_group_that_has_read_nothing_stands_where_it_would_begin(
             {"to": "yesterday"},
             422,
             "message_illegal",
-            "to 'yesterday' is no place: give earliest, latest, an offset, or a time such as 2026-01-31T12:00:00Z.",
+            "to 'yesterday' is not a place in a queue: give earliest, latest, an offset, or a time such as "
+            "2026-01-31T12:00:00Z.",
             {},
         ),
         (
             {"to": "2026-01-31T12:00:00"},
             422,
             "message_illegal",
-            "to '2026-01-31T12:00:00' names no time zone: give a time such as 2026-01-31T12:00:00Z.",
+            "to '2026-01-31T12:00:00' has no time zone: give a time such as 2026-01-31T12:00:00Z.",
             {},
         ),
     ],

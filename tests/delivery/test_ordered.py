@@ -185,7 +185,7 @@ def test_a_group_stays_ordered_while_messages_wait_in_order(
     answer = wire.call("PUT", f"/v1/consumer-groups/{consumer.group}", b'{"ordered": false}')
 
     assert answer.problem["detail"] == (
-        f"ordered of {consumer.group} cannot change while messages wait in order: reset its offsets."
+        f"ordered of {consumer.group} cannot change while messages wait in order: reset the offsets of the group first."
     )
 
 

@@ -88,9 +88,9 @@ def test_messages_without_a_key_take_turns_as_one(
 
 
 def test_no_order_but_that_of_sharding_keys_goes_with_it(broker: RunningBroker, orders: str, group: str) -> None:
-    with pytest.raises(errors.MessageIllegal, match="keeps the order of sharding keys"):
+    with pytest.raises(errors.MessageIllegal, match="keeps the order of each sharding key"):
         Admin(broker.client()).create_consumer_group(group, fair_by="property:tenant")
-    with pytest.raises(errors.MessageIllegal, match="keeps the order of sharding keys"):
+    with pytest.raises(errors.MessageIllegal, match="keeps the order of each sharding key"):
         Admin(broker.client()).create_consumer_group(characters.name("x"), ordered=True, fair_by="property:tenant")
 
 

@@ -182,6 +182,6 @@ def expired(handle: str) -> Document:
     return problem(
         410,
         "receipt_expired",
-        f"The receipt {handle[:60]} is acked already, or its invisible time is over: "
-        "a message that is not done comes again; ack within the invisible time, or extend it.",
+        f"The receipt {handle[:60]} is acked already, or its invisible time is over. A message without an ack "
+        "is delivered again: ack within the invisible time, or extend it.",
     )

@@ -177,7 +177,7 @@ def test_a_group_has_a_name(wire: Wire, producer: Producer, orders: str) -> None
     assert wire.post("/v1/consumer-groups/a%20b/receive", {"topic": orders}).problem == problem(
         422,
         "message_illegal",
-        "consumer group 'a b' is no group name: 1 to 120 letters, digits and % | _ -.",
+        "consumer group 'a b' is not a valid group name: 1 to 120 letters, digits and % | _ -.",
     )
 
 

@@ -121,7 +121,7 @@ def test_what_breaks_the_subset_is_refused_where_it_does(expression: str, positi
         (["paid"], f"filter ['paid'] is none: {FORMS}", None),
         ({}, f"filter {{}} is none: {FORMS}", None),
         ({"sql": 5}, f"filter {{'sql': 5}} is none: {FORMS}", None),
-        ({"sql": "a = 1", "tags": "A"}, f"filter {{'sql': 'a = 1', 'tags': 'A'}} is none: {FORMS}", None),
+        ({"sql": "a = 1", "tags": "A"}, f"filter {{'sql': 'a = 1', 'tags': 'A'}} is not a filter: {FORMS}", None),
         ("x" * 4097, "The filter has 4097 characters, the limit is 4096.", None),
         ({"sql": " " * 4097}, "The filter has 4097 characters, the limit is 4096.", None),
     ],

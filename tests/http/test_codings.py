@@ -49,7 +49,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(
     answer = wire.call(method, path, bomb, {"Content-Encoding": coding})
 
     assert answer.problem == problem(
-        413, "message_too_large", f"The body has more than {limit} bytes, the limit, when it is unpacked."
+        413, "message_too_large", f"The decompressed body has more than {limit} bytes, the limit."
     )
 
 
@@ -60,7 +60,7 @@ def test_a_stream_that_is_cut_short_or_damaged_is_no_request(wire: Wire, orders:
     for spoilt in (packed[:-2], packed + b"x", b"x" + packed, b""):
         answer = wire.call("POST", "/v1/messages", spoilt, {"Content-Encoding": coding})
         assert (answer.status, answer.problem["code"]) == (400, "bad_request")
-        assert answer.problem["detail"].startswith(f"The body cannot be read as {coding} (")
+        assert answer.problem["detail"].startswith(f"The body cannot be decompressed as {coding} (")
 
 
 def read(request: Request) -> tuple[dict[str, str], bytes]:

@@ -95,7 +95,10 @@ def test_a_process_that_ends_answers_a_request_whose_body_does_not_come(alone: R
         found = answer.status, json.loads(answer.read())
         ends.join()
 
-    ending = "This process ends, and the body was not complete: nothing was stored, send the request again."
+    ending = (
+        "This process of the broker is stopping and had not received the whole body: nothing was stored, "
+        "send the request again."
+    )
     assert found == (503, problem(503, "system_busy", ending))
 
 

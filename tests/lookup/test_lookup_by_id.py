@@ -77,7 +77,7 @@ def test_what_was_never_stored_is_not_found(wire: Wire, way: str) -> None:
     no_id = wire.get(f"/v1/messages/order-1{way}")
 
     assert unknown.problem == problem(
-        404, "message_not_found", f"There is no message {message_id}: it was never stored, or its segment is gone."
+        404, "message_not_found", f"There is no message {message_id}: it was never stored, or retention has deleted it."
     )
     assert no_id.problem == problem(404, "message_not_found", "There is no message order-1: a message_id is a UUID.")
 

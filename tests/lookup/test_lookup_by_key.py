@@ -109,26 +109,34 @@ def test_a_page_ends_before_its_bodies_are_too_much(wire: Wire, orders: str) -> 
 @pytest.mark.parametrize(
     ("query", "code", "detail"),
     [
-        ("key=", "message_illegal", "key '' is none: a key is not blank and has no blanks or control characters."),
+        (
+            "key=",
+            "message_illegal",
+            "key '' is not a valid key: a key is not blank and has no blanks or control characters.",
+        ),
         (
             "key=a+b",
             "message_illegal",
-            "key 'a b' is none: a key is not blank and has no blanks or control characters.",
+            "key 'a b' is not a valid key: a key is not blank and has no blanks or control characters.",
         ),
         ("limit=0", "message_illegal", "limit 0 is not between 1 and 500."),
         ("limit=501", "message_illegal", "limit 501 is not between 1 and 500."),
-        ("limit=ten", "message_illegal", "limit='ten' is no whole number of 64 bits."),
-        ("cursor=5", "message_illegal", "cursor '5' is none of this list: give `next` of its last page."),
-        ("from=yesterday", "message_illegal", "from 'yesterday' is no time: give one such as 2026-01-31T12:00:00Z."),
+        ("limit=ten", "message_illegal", "limit='ten' is not a whole number of at most 64 bits."),
+        (
+            "cursor=5",
+            "message_illegal",
+            "cursor '5' does not belong to this list: give the value of `next` in the list's previous page.",
+        ),
+        ("from=yesterday", "message_illegal", "from 'yesterday' is not a time: give one such as 2026-01-31T12:00:00Z."),
         (
             "to=2026-01-31T12:00:00",
             "message_illegal",
-            "to '2026-01-31T12:00:00' is no time: give one such as 2026-01-31T12:00:00Z.",
+            "to '2026-01-31T12:00:00' is not a time: give one such as 2026-01-31T12:00:00Z.",
         ),
         (
             "from=2026-01-31T12:00:00Z&to=2026-01-31T12:00:00Z",
             "message_illegal",
-            "from 2026-01-31T12:00:00Z is not before to 2026-01-31T12:00:00Z.",
+            "The time from 2026-01-31T12:00:00Z is not before the time to 2026-01-31T12:00:00Z.",
         ),
     ],
 )
@@ -141,7 +149,7 @@ def test_a_query_that_cannot_be_is_refused(wire: Wire, orders: str, query: str, 
 
 
 def test_a_topic_must_be_named_and_there(wire: Wire, orders: str) -> None:
-    rule = "is no topic name: 1 to 127 letters, digits and % | _ -."
+    rule = "is not a valid topic name: 1 to 127 letters, digits and % | _ -."
 
     assert wire.get("/v1/messages").problem == problem(422, "topic_illegal", f"topic '' {rule}")
     assert wire.get(f"/v1/messages?topic={orders}").problem == problem(

@@ -56,8 +56,8 @@ def test_a_database_that_is_no_standby_is_refused(ground: Ground, broker: Runnin
     words = ("split", "c1", "--into", "c2", "--standby", ground.url_of("c1"), "--home", home)
 
     assert ground.refusal(*words) == (
-        "The server of --standby is no standby of the cell c1: it takes writes, so it has been promoted, or is the "
-        "primary itself."
+        "The server of --standby is no standby of the cell c1: it accepts writes, so it is the primary itself, "
+        "or was already promoted."
     )
 
 

@@ -41,5 +41,8 @@ def test_a_key_of_a_namespace_that_names_another_one_is_refused(
     answer = ours.calls.call(method, path, None if fields is None else body.encode())
 
     assert (answer.status, answer.problem["code"]) == (403, "no_permission"), answer
-    assert f"in the namespace {theirs.namespace}, and this request in {ours.namespace}" in answer.problem["detail"]
+    assert (
+        f"in the namespace {theirs.namespace}, but this request is for the namespace {ours.namespace}"
+        in answer.problem["detail"]
+    )
     assert [one["name"] for one in ours.calls.reads("/v1/topics")["results"] if theirs.namespace in one["name"]] == []

@@ -35,7 +35,7 @@ def test_a_name_that_stands_twice_is_refused_in_a_namespace_too(
 
     for answer in (plain, asked, bound):
         assert (answer.status, answer.problem["code"]) == (400, "bad_request")
-        assert answer.problem["detail"].startswith("The body has two meanings: an object has the name '")
+        assert answer.problem["detail"].startswith("The meaning of the body is not clear: an object has the name '")
 
 
 def test_names_in_a_query_are_wrapped_however_they_are_escaped(ours: Team) -> None:

@@ -126,8 +126,8 @@ def test_queues_of_the_broker_s_own_topics_are_read_by_offset_in_the_cell_that_i
     ends = {name: wire.get(standing + name).document["results"][0]["max_offset"] for name in sent}
 
     assert (unnamed.status, unnamed.problem["code"]) == (422, "message_illegal")
-    assert "in each of 3 cells: name one of them as cell, c0, c1, c2." in unnamed.problem["detail"]
-    assert elsewhere.problem["detail"] == f"The cell 'c2' has no queues of the topic {spread[1]}: they are in c1."
+    assert "in 3 cells: choose a cell with the parameter cell, one of c0, c1, c2." in unnamed.problem["detail"]
+    assert elsewhere.problem["detail"] == f"The cell 'c2' has no queues of the topic {spread[1]}: its queues are in c1."
     assert {name: [one["message"]["message_id"] for one in page["messages"]] for name, page in pulled.items()} == {
         name: [message_id] for name, message_id in sent.items()
     }

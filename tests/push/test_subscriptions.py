@@ -131,7 +131,7 @@ def test_what_cannot_be_pushed_is_refused_at_registration(operator: Operator, to
 def test_a_name_that_is_none_is_refused(operator: Operator, topic: str) -> None:
     answer = operator.asks("PUT", "/v1/subscriptions/e.mails", group="emails", topic=topic, url=URL)
 
-    sentence = "subscription 'e.mails' is no subscription name: 1 to 120 letters, digits and % | _ -."
+    sentence = "subscription 'e.mails' is not a valid subscription name: 1 to 120 letters, digits and % | _ -."
     assert answer.problem == problem(422, "message_illegal", sentence)
 
 

@@ -50,7 +50,7 @@ def test_a_message_that_was_delivered_is_not_recalled(
     assert answer.problem == problem(
         409,
         "already_delivered",
-        f"Message {sent['message_id']} was delivered before it was recalled: its consumers have it.",
+        f"Message {sent['message_id']} was delivered before the recall: its consumers have it.",
     )
 
 
@@ -113,7 +113,8 @@ def test_what_is_no_recall_handle_is_refused(wire: Wire, handle: str) -> None:
     assert answer.problem == problem(
         422,
         "message_illegal",
-        f"recall_handle {handle[:60]!r} is none: give the one that the send of the delayed message answered.",
+        f"recall_handle {handle[:60]!r} is not valid: give the recall_handle that the answer to the delayed "
+        "send contained.",
     )
 
 

@@ -20,7 +20,7 @@ from tests.broker.wire import Wire, problem
 CROWD = 3000
 REQUESTS = 20
 IMPATIENT = QUICK | {"MQBROKER_GROUP_COMMIT_MAX_WAIT_MILLISECONDS": "100"}
-TOO_LONG = "Other requests wait for 0.1 s to be written: nothing was stored, try again in a second."
+TOO_LONG = "Other requests have waited for 0.1 s to be written: nothing was stored, try again in a second."
 KEY = f"Authorization: Bearer {API_KEY}\r\n"
 
 

@@ -64,7 +64,7 @@ def test_the_time_doubles_behind_each_ended_batch_and_begins_anew_behind_a_writt
 
 
 def test_a_batch_that_is_refused_at_last_leaves_its_time_to_the_next_one(keeper: Keeper) -> None:
-    with pytest.raises(SystemBusy, match="ended the session of this write again and again"):
+    with pytest.raises(SystemBusy, match="ended the session of this write several times"):
         keeper.do(writer.run(Look(keeper.url, MAX_ATTEMPTS_ALONE)))
 
     assert keeper.do(writer.run(Look(keeper.url, 0))) == ["2s"]

@@ -31,7 +31,7 @@ def by_bulk_half(wire: Wire, message: Document) -> Document:
 
 
 WAYS = [by_send, by_half, by_half_of_several, by_bulk_send, by_bulk_half]
-BOTH_BODIES = "A message has exactly one of body and body_base64: give one of them."
+BOTH_BODIES = "A message must have exactly one of body and body_base64: give one of them."
 LATEST = 40 * 86400
 
 # What is wrong with a message, and the refusal it meets. `topic` and `body` are there unless the law says otherwise.
@@ -49,13 +49,13 @@ LAWS: dict[str, tuple[Document, int, str, str]] = {
         {"body": None, "body_base64": "e-_="},
         422,
         "message_illegal",
-        "body_base64 is no base64 (Only base64 data is allowed): use the standard alphabet.",
+        "body_base64 is not base64 (Only base64 data is allowed): use the standard alphabet.",
     ),
     "empty tags": (
         {"tags": ""},
         422,
         "message_illegal",
-        tags_refused := "tags '' cannot be used: not blank, without | and control characters.",
+        tags_refused := "tags '' cannot be used: give a text that is not blank and has no | and no control characters.",
     ),
     "blank tags": ({"tags": " \u2003"}, 422, "message_illegal", tags_refused.replace("''", "' \\u2003'")),
     "two tags": ({"tags": "paid|sent"}, 422, "message_illegal", tags_refused.replace("''", "'paid|sent'")),
@@ -104,7 +104,8 @@ LAWS: dict[str, tuple[Document, int, str, str]] = {
         {"sharding_key": ""},
         422,
         "message_illegal",
-        sharding_refused := "sharding_key '' cannot be used: 1 to 64 characters, not blank, none of control.",
+        sharding_refused := "sharding_key '' cannot be used: give 1 to 64 characters that are not all blank, "
+        "without control characters.",
     ),
     "a long sharding key": (
         {"sharding_key": "k" * 65},
@@ -134,13 +135,13 @@ LAWS: dict[str, tuple[Document, int, str, str]] = {
         {"delay_level": 1, "delay_seconds": 5},
         422,
         "delay_illegal",
-        "delay_level and delay_seconds are given together: give at most one of them.",
+        "delay_level and delay_seconds exclude each other: give at most one of them.",
     ),
     "a delay and a time": (
         {"delay_seconds": 0, "deliver_at": "2026-01-01T00:00:00Z"},
         422,
         "delay_illegal",
-        "delay_seconds and deliver_at are given together: give at most one of them.",
+        "delay_seconds and deliver_at exclude each other: give at most one of them.",
     ),
     "a level below": (
         {"delay_level": -1},
@@ -165,19 +166,19 @@ LAWS: dict[str, tuple[Document, int, str, str]] = {
         {"born_at": "0001-01-01T00:00:00+14:00"},
         422,
         "message_illegal",
-        "born_at 0001-01-01T00:00:00+14:00 cannot be used: give a time in the years 1 to 9999 of UTC.",
+        "born_at 0001-01-01T00:00:00+14:00 cannot be used: give a time in the years 1 to 9999, in UTC.",
     ),
     "born after time": (
         {"born_at": "9999-12-31T23:59:59-14:00"},
         422,
         "message_illegal",
-        "born_at 9999-12-31T23:59:59-14:00 cannot be used: give a time in the years 1 to 9999 of UTC.",
+        "born_at 9999-12-31T23:59:59-14:00 cannot be used: give a time in the years 1 to 9999, in UTC.",
     ),
     "no topic": (
         {"topic": None},
         422,
         "topic_illegal",
-        topic_refused := "topic '' is no topic name: 1 to 127 letters, digits and % | _ -.",
+        topic_refused := "topic '' is not a valid topic name: 1 to 127 letters, digits and % | _ -.",
     ),
     "a topic with a blank": ({"topic": "or ders"}, 422, "topic_illegal", topic_refused.replace("''", "'or ders'")),
     "a topic with NUL": ({"topic": "orders\x00"}, 422, "topic_illegal", topic_refused.replace("''", "'orders\\x00'")),
@@ -193,7 +194,7 @@ LAWS: dict[str, tuple[Document, int, str, str]] = {
             {"topic": name},
             403,
             "topic_forbidden",
-            f"The topic {name} is the broker's own: send to a topic of yours.",
+            f"The topic {name} belongs to the broker: send to a topic of your own.",
         )
         for name in (
             "RMQ_SYS_TRANS_HALF_TOPIC",

@@ -28,7 +28,7 @@ CALLERS = 1000
 # has its task and buffers: at most 85 KiB in all were measured in a process that had just started.
 BUDGET = 32 * MEBIBYTE
 CALLER = 96 * 1024
-TOO_LATE = "The body was not complete after 2 seconds: nothing was stored, send the request again."
+TOO_LATE = "The body did not arrive completely within 2 seconds: nothing was stored, send the request again."
 KEY = f"Authorization: Bearer {API_KEY}\r\n"
 
 
@@ -174,9 +174,7 @@ def test_a_full_budget_refuses_large_bodies_and_takes_small_ones(
         for answer in refused:
             assert answer.headers["retry-after"] == "1"
             assert answer.problem["code"] == "system_busy"
-            assert answer.problem["detail"].endswith(
-                "bytes of requests are in flight: nothing was stored, try again in a second."
-            )
+            assert answer.problem["detail"].endswith("bytes of memory: nothing was stored, try again in a second.")
         assert taken.status == 201
         # The caller has hung up, and its bytes are free again.
         eventually(lambda: large(narrow, orders).status == large(narrow, orders, packed=True).status == 201)

@@ -51,7 +51,8 @@ def narrow(broker: RunningBroker, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.mark.parametrize(
-    ("body", "reason"), [("order", "requests wait to be written"), ("x" * 400_000, "bytes wait to be written")]
+    ("body", "reason"),
+    [("order", "requests already wait to be written"), ("x" * 400_000, "Requests that wait to be written fill")],
 )
 async def test_what_cannot_wait_any_more_is_refused_at_once_and_not_stored(
     narrow: RunningBroker, consumer: Consumer, orders: str, body: str, reason: str
@@ -140,7 +141,7 @@ def test_a_refusal_for_the_crowd_says_when_to_come_again(narrow: RunningBroker, 
 
     refused = [result for result in results if result["status"] == 503]
     assert refused[0] == problem(
-        503, "system_busy", "4 requests wait to be written: nothing was stored, try again in a second."
+        503, "system_busy", "4 requests already wait to be written: nothing was stored, try again in a second."
     )
 
 

@@ -54,7 +54,8 @@ def test_a_message_is_not_found_once_its_segment_is_gone(keeper: Keeper, orders:
         keeper.do(lookup.by_id(old["message_id"], Hold()))
 
     assert (
-        raised.value.detail == f"There is no message {old['message_id']}: it was never stored, or its segment is gone."
+        raised.value.detail == f"There is no message {old['message_id']}: it was never stored, or retention has "
+        "deleted it."
     )
     assert ids(keeper.do(_by_key(orders, "c-1"))) == [new["message_id"]]
 

@@ -230,7 +230,7 @@ def test_a_half_older_than_the_retention_is_not_resumed_but_can_be_decided(
 
     assert (refused.value.code, refused.value.detail) == (
         "transaction_discarded",
-        f"Transaction {transaction_id} is older than the retention of 72 hours and is not checked again: "
+        f"Transaction {transaction_id} is older than the retention of 72 hours, so it cannot be checked again: "
         f"decide it at /v1/discarded/{transaction_id}/resolve.",
     )
     resolved = keeper.do(discards.resolve(transaction_id, "COMMIT", "it was paid"))

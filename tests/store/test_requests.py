@@ -9,35 +9,35 @@ from tests.broker.wire import Wire, problem
 
 # Requests that are no message at all, with the beginning of the refusal.
 SHAPES: dict[str, tuple[bytes, int, str, str]] = {
-    "no JSON": (b"{", 400, "bad_request", "The body is no JSON: "),
-    "nothing": (b"", 400, "bad_request", "The body is no JSON: "),
-    "no UTF-8": (b'{"topic": "\xff"}', 400, "bad_request", "The body is no JSON: "),
-    "no JSON after a wrong field": (b'{"topic": 1, "body": ', 400, "bad_request", "The body is no JSON: "),
-    "no UTF-8 in an unknown field": (b'{"colour": "\xff"}', 400, "bad_request", "The body is no JSON: "),
-    "a surrogate": (b'{"topic": "orders", "body": "\\ud800"}', 400, "bad_request", "The body is no JSON: "),
+    "no JSON": (b"{", 400, "bad_request", "The body is not JSON: "),
+    "nothing": (b"", 400, "bad_request", "The body is not JSON: "),
+    "no UTF-8": (b'{"topic": "\xff"}', 400, "bad_request", "The body is not JSON: "),
+    "no JSON after a wrong field": (b'{"topic": 1, "body": ', 400, "bad_request", "The body is not JSON: "),
+    "no UTF-8 in an unknown field": (b'{"colour": "\xff"}', 400, "bad_request", "The body is not JSON: "),
+    "a surrogate": (b'{"topic": "orders", "body": "\\ud800"}', 400, "bad_request", "The body is not JSON: "),
     "a topic twice": (
         b'{"topic": "orders", "body": "x", "topic": "coupons"}',
         400,
         "bad_request",
-        "The body has two meanings: an object has the name 'topic' twice.",
+        "The meaning of the body is not clear: an object has the name 'topic' twice.",
     ),
     "a name twice, once in escapes, with white space": (
         b'{"topic": "orders", "body" : "x", "b\\u006fdy"\t: "y"}',
         400,
         "bad_request",
-        "The body has two meanings: an object has the name 'body' twice.",
+        "The meaning of the body is not clear: an object has the name 'body' twice.",
     ),
     "a property twice": (
         b'{"topic": "orders", "body": "{\\"a\\":1}", "properties": {"price": "1", "price": "2"}}',
         400,
         "bad_request",
-        "The body has two meanings: an object has the name 'price' twice.",
+        "The meaning of the body is not clear: an object has the name 'price' twice.",
     ),
     "a wrong field and a name twice": (
         b'{"topic": 1, "body": "x", "body": "y"}',
         400,
         "bad_request",
-        "The body has two meanings: an object has the name 'body' twice.",
+        "The meaning of the body is not clear: an object has the name 'body' twice.",
     ),
     "a control character in a property": (
         b'{"topic": "orders", "body": "x", "properties": {"price": "1\\n"}}',
@@ -126,7 +126,7 @@ def test_a_caller_shows_a_key_that_is_known(wire: Wire, orders: str) -> None:
     assert stranger.problem == problem(
         401,
         "unauthenticated",
-        "The API key is unknown, revoked or expired: make another at /v1/api-keys.",
+        "The API key is unknown, revoked or expired: create a new key at /v1/api-keys.",
     )
     assert anonymous.headers["www-authenticate"] == "Bearer"
 

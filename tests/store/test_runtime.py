@@ -64,7 +64,7 @@ def two_cells() -> Iterator[None]:
 def test_work_that_has_chosen_no_cell_is_an_error_where_there_are_several() -> None:
     with pytest.raises(RuntimeError, match="this work has chosen no cell"):
         runtime.part(Kept)
-    with pytest.raises(CellAway, match="This process does not know cell 2 yet"), runtime.in_cell(2):
+    with pytest.raises(CellAway, match="This process has not loaded the cell 2 yet"), runtime.in_cell(2):
         pass
 
 

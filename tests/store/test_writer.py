@@ -179,7 +179,7 @@ def test_ends_of_rows_that_another_session_keeps_are_refused_within_5_seconds_wi
     [sentence] = {refusal.detail for refusal in refused if isinstance(refusal, SystemBusy)}
     assert len(refused) == count
     assert sentence == (
-        f"Another session (PostgreSQL's process {pid}, application 'a report') holds a lock of the database: "
+        f"Another session (PostgreSQL's process {pid}, application 'a report') holds a lock in the database: "
         "nothing was stored, try again in a second."
     )
 

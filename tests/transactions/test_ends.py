@@ -63,7 +63,7 @@ def test_the_opposite_decision_is_refused(
     assert opposite.problem == problem(
         409,
         "transaction_ended",
-        f"Transaction {transaction_id} is {STATE_AFTER[decision]} already, by producer: "
+        f"Transaction {transaction_id} is already {STATE_AFTER[decision]}, decided by producer: this "
         f"{OPPOSITE[decision]} comes too late.",
     )
     assert len(consumer.receive(orders)) == (decision == "COMMIT")
@@ -113,7 +113,7 @@ def test_an_end_is_refused_by_the_first_rule_that_it_breaks(wire: Wire, producer
     assert unknown.problem == problem(
         404,
         "transaction_not_found",
-        f"There is no transaction {nowhere}: it was never stored, or its segment is gone. "
+        f"There is no transaction {nowhere}: it was never stored, or retention has deleted it. "
         "If its half message is still on the way, repeat the end after its answer.",
     )
     assert of_a_stranger.problem == problem(
@@ -129,7 +129,7 @@ def test_an_end_is_refused_by_the_first_rule_that_it_breaks(wire: Wire, producer
     assert ended.problem == problem(
         409,
         "transaction_ended",
-        f"Transaction {transaction_id} is ROLLED_BACK already, by producer: COMMIT comes too late.",
+        f"Transaction {transaction_id} is already ROLLED_BACK, decided by producer: this COMMIT comes too late.",
     )
 
 

@@ -80,7 +80,7 @@ def test_a_transaction_that_does_not_exist_is_not_found(wire: Wire) -> None:
     assert wire.get(f"/v1/transactions/{nowhere}").problem == problem(
         404,
         "transaction_not_found",
-        f"There is no transaction {nowhere}: it was never stored, or its segment is gone.",
+        f"There is no transaction {nowhere}: it was never stored, or retention has deleted it.",
     )
     assert wire.get("/v1/transactions/1").problem == problem(
         404, "transaction_not_found", "There is no transaction 1: a transaction_id is a UUID."
@@ -207,7 +207,7 @@ def test_the_messages_of_a_transaction_are_one_or_a_list_and_not_both(
 ) -> None:
     message = {"topic": orders, "body": "order 1"}
     group = {"producer_group": producer.group}
-    both = "A transaction has one message at the top or several in messages: give one of the two."
+    both = "A transaction has either the fields of one message or a list in messages: give one of the two."
 
     assert wire.post("/v1/transactions", {**group, **message, "messages": [message]}).problem == problem(
         422, "message_illegal", both
@@ -268,7 +268,7 @@ def test_the_delay_of_a_half_message_counts_from_its_commit(
 def test_a_check_url_is_one_that_the_group_has_registered(wire: Wire, producer: Producer, orders: str) -> None:
     half = {"topic": orders, "body": "order 1", "producer_group": producer.group}
     refusal = (
-        f"is no endpoint of the producer group {producer.group}: "
+        f"is not an endpoint of the producer group {producer.group}: "
         f"register it at POST /v1/producer-groups/{producer.group}/endpoints."
     )
 
@@ -284,7 +284,7 @@ def test_a_producer_group_has_a_name(wire: Wire, orders: str) -> None:
     assert wire.post("/v1/transactions", {**half, "producer_group": "a b"}).problem == problem(
         422,
         "message_illegal",
-        "producer_group 'a b' is no group name: 1 to 127 letters, digits and % | _ -.",
+        "producer_group 'a b' is not a valid group name: 1 to 127 letters, digits and % | _ -.",
     )
     assert wire.post("/v1/transactions", half).problem == problem(
         422,

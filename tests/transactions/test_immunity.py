@@ -79,7 +79,7 @@ def test_an_immunity_leaves_time_for_a_check_before_the_retention_ends(
             422,
             "message_illegal",
             f"check_immunity_seconds {float(longest + 1)} is above the maximum of {longest}: the retention of "
-            "72 hours, less the time for one check.",
+            "72 hours minus the time that one check needs.",
         )
 
 

@@ -197,10 +197,10 @@ def test_no_producer_is_asked_about_a_transaction_that_is_not_pending(
     assert wire.post(f"/v1/transactions/{transaction.transaction_id}/check", {}).problem == problem(
         409,
         "transaction_ended",
-        f"Transaction {transaction.transaction_id} is COMMITTED already: there is nothing to ask.",
+        f"Transaction {transaction.transaction_id} is already COMMITTED: there is no need for a check.",
     )
     assert wire.post(f"/v1/transactions/{unknown}/check", {}).problem == problem(
         404,
         "transaction_not_found",
-        f"There is no transaction {unknown}: it was never stored, or its segment is gone.",
+        f"There is no transaction {unknown}: it was never stored, or retention has deleted it.",
     )

@@ -26,7 +26,8 @@ def test_an_operator_decides_a_pending_transaction_once(
     assert opposite.problem == problem(
         409,
         "transaction_ended",
-        f"Transaction {transaction.transaction_id} is COMMITTED already, by operator: ROLLBACK comes too late.",
+        f"Transaction {transaction.transaction_id} is already COMMITTED, decided by operator: this ROLLBACK "
+        "comes too late.",
     )
     end = told(wire, transaction.transaction_id)["history"][-1]
     assert (end["state"], end["by"], end["remark"]) == ("COMMIT", "operator", "the order is paid")

@@ -94,8 +94,8 @@ def _answer_state(end: Decision, transaction: TransactionRow) -> Ended | Refusal
     if end.decision == "UNKNOWN" or transaction.state == STATE_AFTER[end.decision]:
         return standing(transaction.state, transaction, transaction.queue_offsets)
     return TransactionEnded(
-        f"Transaction {end.transaction_id} is {transaction.state} already, by {transaction.decided_by}: "
-        f"{end.decision} comes too late."
+        f"Transaction {end.transaction_id} is already {transaction.state}, decided by "
+        f"{transaction.decided_by}: this {end.decision} comes too late."
     )
 
 

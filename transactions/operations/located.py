@@ -19,7 +19,9 @@ Result = TypeVar("Result")
 
 # A version that no map has.
 UNKNOWN_VERSION = -1
-MAP_CHANGED = "The map from topics to cells has changed while the transaction was looked for: try again in a second."
+MAP_CHANGED = (
+    "The broker's map from topics to cells changed during the search for the transaction: try again in a second."
+)
 
 
 class OfTransaction(Pipelined[Result]):

@@ -68,7 +68,9 @@ def _answer_again(
             transaction = known.get(row.transaction_id) if row.transaction_id else None
         accept.validate_repeat(message, row, transactional=True)
         if transaction is None or row.transaction_id != transaction.transaction_id:
-            raise MessageIdReused(f"The message_id {message.message_id} is that of another message: use a new id.")
+            raise MessageIdReused(
+                f"The message_id {message.message_id} is already used by another message: use a new id."
+            )
     if transaction is None:
         return None
     return _answer_repeat(begin, stored, transaction)

@@ -96,8 +96,8 @@ def _require_same_cell(found: Sequence[TopicFacts]) -> None:
     if len(spread) > 1:
         of_cells = ", ".join(f"{name} in {runtime.of(cell).name}" for cell, name in spread.items())
         raise TransactionSpansCells(
-            f"The topics of this transaction lie in several cells ({of_cells}): nothing was stored. One database "
-            "decides a transaction: use topics of one cell."
+            f"The topics of this transaction lie in several cells ({of_cells}): nothing was stored. A "
+            "transaction lies in one database: use topics of one cell."
         )
 
 
@@ -131,7 +131,9 @@ def messages_of(request: BeginTransaction) -> Sequence[Message]:
     if request.messages is None:
         return (request,)
     if any(getattr(request, name) not in (None, "") for name in Message.__struct_fields__):
-        raise MessageIllegal("A transaction has one message at the top or several in messages: give one of the two.")
+        raise MessageIllegal(
+            "A transaction has either the fields of one message or a list in messages: give one of the two."
+        )
     if not request.messages:
         raise BatchIllegal("messages is empty: give at least one message.")
     if len(request.messages) > MAX_MESSAGES:

@@ -104,7 +104,7 @@ class Drain:
             async with asyncio.timeout(STEP_SECONDS):
                 return await self._step(source, listener)
         except TimeoutError:
-            raise SourceUnreadable(f"The source has not come to an end of a turn within {STEP_SECONDS:g} s.") from None
+            raise SourceUnreadable(f"The outbox's database did not finish a step within {STEP_SECONDS:g} s.") from None
 
     async def _step(self, source: Source, listener: Listener) -> float:
         """Takes the next rows. Returns how long to wait for a notice before the next step."""

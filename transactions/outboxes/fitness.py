@@ -115,7 +115,9 @@ async def try_out(listed: Listed) -> str | None:
     except Exception as problem:
         # A server may send an answer that no client expects.
         logger.exception("an outbox could not be tried out", outbox=listed.name)
-        raise MessageIllegal(f"{place.named} gives no answers of a PostgreSQL ({type(problem).__name__}).") from None
+        raise MessageIllegal(
+            f"{place.named} does not answer like a PostgreSQL server ({type(problem).__name__})."
+        ) from None
     return None
 
 

@@ -136,7 +136,9 @@ def _send_of(run: Sequence[Row], caller: Caller) -> Send:
     topic = run[0].topic or ""
     size = sum(len(text) for row in run for text in row if isinstance(text, str | bytes))
     if not caller.may("produce", topic):
-        raise NoPermission(f"topic {topic[:140]!r} is none of those that the outbox may send to: PUT it to its topics.")
+        raise NoPermission(
+            f"topic {topic[:140]!r} is not among the topics of the outbox: add it to topics at PUT /v1/outboxes."
+        )
     if len(run) == 1:
         [row] = run
         return Send(reading.message_of(row, Message), reading.traceparent_of(row), caller, size)

@@ -101,11 +101,13 @@ def _require_option(name: str, value: str) -> None:
     if name in PLACE:
         return
     if name not in OPTIONS:
-        raise MessageIllegal(f"url has the option {name}: an outbox's may have {', '.join(sorted(OPTIONS))}.")
+        raise MessageIllegal(
+            f"url has the option {name}: the URL of an outbox may only have the options {', '.join(sorted(OPTIONS))}."
+        )
     valid = OPTIONS[name]
     if valid is not None and value not in valid:
         words = f"{valid[0]} to {valid[-1]}" if valid[0].isdigit() else ", ".join(valid)
-        raise MessageIllegal(f"url has an option {name} that is none of {words}.")
+        raise MessageIllegal(f"url has an option {name} with another value than {words}: give one of these values.")
 
 
 def _servers(hosts: str, ports: str) -> tuple[tuple[str, int], ...]:
@@ -164,8 +166,8 @@ def conninfo(place: Place) -> str:
     if not allowed:
         address = found[0][1]
         raise SourceForbidden(
-            f"The server of the outbox may not be called: {address} is {_forbidden(address)}. Use a public address, or "
-            "list its network in OUTBOX_ALLOWED_NETWORKS."
+            f"The broker may not connect to the server of the outbox: {address} is {_forbidden(address)}. Use "
+            "a public address, or list its network in OUTBOX_ALLOWED_NETWORKS."
         )
     hosts, addresses, ports = (",".join(map(str, column)) for column in zip(*allowed, strict=True))
     return make_conninfo(**{**place.given, "host": hosts, "hostaddr": addresses, "port": ports})

@@ -73,8 +73,9 @@ def turn_taken(holders: Sequence[Holder], seconds: float) -> TurnTaken:
     """The refusal for an outbox whose turn another session keeps without using it."""
     by = " and ".join(f"pid {one.pid}{f' of the role {one.role}' if one.role else ''}" for one in holders)
     return TurnTaken(
-        f"Rows wait, and no process of the broker has got the turn for {seconds:.0f} s: another session "
-        f"({by or 'which the server does not show'}) has locked the row of mqbroker_outbox_state. End that session."
+        "Rows wait in the outbox, and no process of the broker could lock the row of mqbroker_outbox_state "
+        f"for {seconds:.0f} s: another session ({by or 'which the server does not show'}) has locked it. End "
+        "that session."
     )
 
 

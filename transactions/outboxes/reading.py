@@ -81,6 +81,7 @@ def traceparent_of(row: Row) -> str | None:
     given = row.traceparent
     if given is not None and (len(given) > MAX_TRACEPARENT or CONTROL.search(given)):
         raise MessageIllegal(
-            f"traceparent {given[:60]!r} cannot be used: give at most {MAX_TRACEPARENT} characters, none of control."
+            f"traceparent {given[:60]!r} cannot be used: give at most {MAX_TRACEPARENT} characters, without "
+            "control characters."
         )
     return given

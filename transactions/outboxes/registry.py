@@ -65,7 +65,9 @@ def find(name: str) -> Outbox:
 def validate_name(name: str) -> None:
     """Raises MessageIllegal for an invalid name."""
     if not NAME.fullmatch(name):
-        raise MessageIllegal(f"{name[:60]!r}: the name of an outbox has 1 to 100 of the characters a-z A-Z 0-9 _ -.")
+        raise MessageIllegal(
+            f"{name[:60]!r} is not a valid outbox name: give 1 to 100 of the characters a-z A-Z 0-9 _ -."
+        )
 
 
 def try_out(name: str, changes: Mapping[str, Any]) -> str | None:
@@ -88,7 +90,9 @@ def validate(name: str, changes: Mapping[str, Any]) -> None:
     """Raises MessageIllegal for a name, a schema or a URL that breaks a rule."""
     validate_name(name)
     if not SCHEMA.fullmatch(changes.get("schema", "public")):
-        raise MessageIllegal("schema is no name without quotes: give small letters, digits and _, 63 at most.")
+        raise MessageIllegal(
+            "schema is not a name that PostgreSQL accepts without quotes: give small letters, digits and _, 63 at most."
+        )
     if "source_url" in changes:
         places.read(changes["source_url"])
 

@@ -173,8 +173,9 @@ class Source:
                         # Further rows are not read.
                         self.connection.pgconn.finish()
                         raise SourceUnreadable(
-                            f"{statement.name} gave more than {max_rows} rows or {max_bytes:,} bytes, as no table of "
-                            "docs/sql.md does: make mqbroker_outbox by the statements of that page."
+                            f"{statement.name} returned more than {max_rows} rows or {max_bytes:,} bytes, "
+                            "which the tables of docs/sql.md never do: create mqbroker_outbox with the "
+                            "statements of that page."
                         )
         return found
 

@@ -146,8 +146,9 @@ class Batch:
             rows = await self._source.read_counted(TAKE_ROWS, given, len(measured), size)
             if not rows:
                 raise SourceUnreadable(
-                    f"{len(measured)} rows wait in mqbroker_outbox, and a DELETE deletes none of them: a trigger, a "
-                    "rule or a view stands in the way. Make the table by the statements of docs/sql.md."
+                    f"{len(measured)} rows wait in mqbroker_outbox, and a DELETE removes none of them: a "
+                    "trigger, a rule or a view prevents it. Create the table with the statements of "
+                    "docs/sql.md."
                 )
             left = await messages.store(rows, self._caller)
         if left.refused or left.waiting:

@@ -76,12 +76,13 @@ async def ahead(name: str, queue_id: int, offset: int, count: int, hold: Hold) -
     MessageIllegal, OffsetOutOfRange or SystemBusy.
     """
     if queue_id:
-        raise QueueIllegal(f"The topic {name} has no queue {queue_id}: its one queue is 0.")
+        raise QueueIllegal(f"The topic {name} has no queue {queue_id}: its only queue is 0.")
     require_between("max", count, 1, MAX_MESSAGES)
     ends = await bounds(name)
     if not ends.min_offset <= offset <= ends.max_offset:
         raise OffsetOutOfRange(
-            f"Queue 0 of {name} has no offset {offset}: it holds {ends.min_offset} up to, not with, {ends.max_offset}.",
+            f"Queue 0 of {name} has no offset {offset}: its offsets begin at {ends.min_offset} and end before "
+            f"{ends.max_offset}.",
             min_offset=ends.min_offset,
             max_offset=ends.max_offset,
         )

@@ -47,12 +47,14 @@ def not_pending(transaction_id: uuid.UUID, transaction: TransactionRow | None) -
         raise Overtaken
     if transaction.state == "DISCARDED":
         return discarded(transaction)
-    return TransactionEnded(f"Transaction {transaction_id} is {transaction.state} already: there is nothing to ask.")
+    return TransactionEnded(
+        f"Transaction {transaction_id} is already {transaction.state}: there is no need for a check."
+    )
 
 
 def not_found(transaction_id: uuid.UUID, advice: str = "") -> TransactionNotFound:
     """The refusal for an id that no transaction has."""
-    sentence = f"There is no transaction {transaction_id}: it was never stored, or its segment is gone."
+    sentence = f"There is no transaction {transaction_id}: it was never stored, or retention has deleted it."
     return TransactionNotFound(f"{sentence} {advice}".strip())
 
 

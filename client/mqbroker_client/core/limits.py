@@ -79,7 +79,7 @@ def validate(group: str, messages: Sequence[Message], limits: Limits = DEFAULTS)
 
 def _validate_group(group: str) -> None:
     if not _is_name(group):
-        raise _error(errors.MessageIllegal, f"producer_group {group[:140]!r} is no group name: {_NAME_RULE}.")
+        raise _error(errors.MessageIllegal, f"producer_group {group[:140]!r} is not a valid group name: {_NAME_RULE}.")
 
 
 def _validate_kinds(message: Message) -> None:
@@ -131,7 +131,9 @@ def _size_of_tags(tags: str | None) -> int:
     if tags is None:
         return 0
     if not tags.strip() or "|" in tags or CONTROL.search(tags):
-        raise _illegal(f"tags {tags!r} cannot be used: not blank, without | and control characters.")
+        raise _illegal(
+            f"tags {tags!r} cannot be used: give a text that is not blank and has no | and no control characters."
+        )
     return len(tags.encode())
 
 
@@ -162,7 +164,10 @@ def _size_of_properties(given: Mapping[str, str]) -> int:
 
 def _validate_text(name: str, text: str | None, most: int) -> None:
     if text is not None and (not text.strip() or len(text) > most or CONTROL.search(text)):
-        raise _illegal(f"{name} {text[:80]!r} cannot be used: 1 to {most} characters, not blank, none of control.")
+        raise _illegal(
+            f"{name} {text[:80]!r} cannot be used: give 1 to {most} characters that are not all "
+            "blank, without control characters."
+        )
 
 
 def _validate_born_at(born_at: datetime | None) -> None:
@@ -173,7 +178,7 @@ def _validate_born_at(born_at: datetime | None) -> None:
     except OverflowError as problem:
         raise _error(
             errors.MessageIllegal,
-            f"born_at {born_at.isoformat()} cannot be used: give a time in the years 1 to 9999 of UTC.",
+            f"born_at {born_at.isoformat()} cannot be used: give a time in the years 1 to 9999, in UTC.",
         ) from problem
 
 
@@ -186,7 +191,7 @@ def _validate_delay(message: Message) -> None:
     }
     given = [name for name, value in delays.items() if value is not None]
     if len(given) > 1:
-        raise _error(errors.DelayIllegal, f"{' and '.join(given)} are given together: give at most one of them.")
+        raise _error(errors.DelayIllegal, f"{' and '.join(given)} exclude each other: give at most one of them.")
     if (message.delay_level or 0) < 0:
         raise _error(errors.DelayIllegal, f"delay_level {message.delay_level} is below 0: give 1 to the highest level.")
     if message.delay_seconds is not None and message.delay_seconds < 0:

@@ -137,8 +137,8 @@ def require_undecided(begun: Begun) -> None:
     """The message of a decided transaction follows that decision, whatever its local transaction would do now."""
     if begun.state != "PREPARED":
         raise TransactionEnded(
-            f"transaction {begun.transaction_id} is {begun.state} already, so its local transaction does not run: "
-            "try again without this transaction_id, or with a new one",
+            f"transaction {begun.transaction_id} is already {begun.state}, so its local transaction was not "
+            "run: try again without this transaction_id, or with a new one",
             code="transaction_ended",
         )
 

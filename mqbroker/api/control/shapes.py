@@ -63,7 +63,7 @@ class Given(Shape):
 
     def run_validation(self, data: Any = empty) -> Any:
         if not isinstance(data, Mapping):
-            raise MessageIllegal("The body is no JSON object: give one, such as {}.")
+            raise MessageIllegal("The body is not a JSON object: give one, such as {}.")
         unknown = sorted(set(data) - set(self.fields))
         if unknown:
             named = ", ".join(name[:60] for name in unknown[:MAX_NAMED_FIELDS])

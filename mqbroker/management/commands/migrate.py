@@ -23,7 +23,7 @@ def leave_pooler(alias: str) -> None:
     """Has Django's connection of this process lead to the server itself: a migration sets what is its session's own."""
     if alias == DEFAULT_DB_ALIAS and settings.DATABASE_POOLER != pooling.NONE:
         connections[alias].close()
-        connections[alias].close_pool()  # type: ignore[attr-defined]  # the stubs know no pool
+        connections[alias].close_pool()  # type: ignore[attr-defined] # the stubs know no pool
         connections[alias].settings_dict.update(settings.DIRECT_DATABASE)
 
 
