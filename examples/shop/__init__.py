@@ -1,1 +1,1 @@
-"""An order service and a coupon service whose books agree, although commits get lost and processes are killed."""
+"""An order service and a coupon service whose records agree, although commits are lost and processes are killed."""

@@ -1,10 +1,10 @@
-"""The accidents of orders, chosen by an order's number, so that each run has the same ones."""
+"""Accidents that happen to orders. The order's number selects the accident, so that each run has the same ones."""
 
 import enum
 
 
 class Accident(enum.Enum):
-    """By the last digit of the order's number. Of every ten orders six are ordinary."""
+    """The accident of an order, by the last digit of its number. Six of ten orders have no accident."""
 
     COMMIT_LOST = 2
     CRASH = 4

@@ -15,7 +15,7 @@ SCHEMA = "CREATE TABLE IF NOT EXISTS coupons (order_id TEXT PRIMARY KEY, deliver
 
 @dataclass(frozen=True)
 class CouponBook:
-    """One coupon for each paid order, however often its message comes."""
+    """The coupons: one for each paid order, however often its message arrives."""
 
     path: Path
 
@@ -25,7 +25,7 @@ class CouponBook:
             connection.execute(SCHEMA)
 
     def issue(self, delivery: Delivery) -> None:
-        """An order that comes again gets no second coupon, but is counted."""
+        """Issues a coupon. A repeated order gets no second coupon, but the delivery is counted."""
         with self._connect() as connection:
             connection.execute(
                 "INSERT INTO coupons (order_id) VALUES (?) "
@@ -34,7 +34,7 @@ class CouponBook:
             )
 
     def deliveries(self) -> dict[str, int]:
-        """For each order that got its coupon, how often its message was delivered."""
+        """How often the message of each order with a coupon was delivered."""
         with self._connect() as connection:
             return dict(connection.execute("SELECT order_id, deliveries FROM coupons").fetchall())
 
@@ -48,7 +48,7 @@ def wait_for_end(stop: threading.Event) -> None:
 
 
 def main() -> None:
-    """Consumes until the end of standard input, which is also the end of the process that started this one."""
+    """Consumes until standard input ends, which also happens when the process that started this one ends."""
     url, topic, group, database = sys.argv[1:]
     consumer = Consumer(Broker(url, os.environ["SHOP_API_KEY"]), group)
     stop = threading.Event()

@@ -1,4 +1,4 @@
-"""The two services as processes of their own, which end with this one, and the customers of the first."""
+"""Runs the two services in processes of their own, which end with this one, and the customers of the order service."""
 
 import os
 import queue
@@ -15,15 +15,15 @@ STOP_SECONDS = 8.0
 
 
 class ShopFailed(Exception):
-    """A service is not running, with the reason on its standard error."""
+    """A service has ended; the reason is on its standard error."""
 
 
 class Service:
-    """A process that prints "ready" once it serves, and ends at the end of its standard input."""
+    """A process that prints "ready" when it serves, and ends when its standard input ends."""
 
     def __init__(self, name: str, api_key: str, *options: str) -> None:
         self.name = name
-        # The key is not among the arguments, which any process on the machine can read.
+        # Passed by the environment, because any process on the machine can read arguments.
         path = os.pathsep.join(filter(None, sys.path))
         self.process = subprocess.Popen(
             [sys.executable, "-m", f"examples.shop.{name}", *options],
@@ -31,14 +31,14 @@ class Service:
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, "SHOP_API_KEY": api_key, "PYTHONPATH": path},
-            # A Ctrl-C at the terminal reaches only the shop, which stops its services in order.
+            # A Ctrl-C at the terminal then reaches only the shop, which stops its services in order.
             start_new_session=True,
         )
         if self.read() != "ready":
             raise ShopFailed(f"the service {name} did not start; see above")
 
     def ask(self, line: str) -> str:
-        """The answer to a line; none from a process that died over it."""
+        """The process's answer to a line; empty if the process died."""
         assert self.process.stdin
         try:
             self.process.stdin.write(line + "\n")
@@ -66,7 +66,7 @@ class Service:
 
 
 class OrderProcesses:
-    """The processes of the order service. One that is killed loses its own order only, and is replaced."""
+    """The processes of the order service. A killed process loses only its current order, and is replaced."""
 
     def __init__(self, api_key: str, options: Sequence[str], count: int) -> None:
         self._start = partial(Service, "orders", api_key, *options)
@@ -76,7 +76,7 @@ class OrderProcesses:
         self._count = count
 
     def order(self, order_id: UUID, number: int) -> str:
-        """What the customer is answered."""
+        """The answer to the customer."""
         service = self._free.get()
         answer = service.ask(f"{order_id} {number}")
         if not answer:
@@ -86,7 +86,7 @@ class OrderProcesses:
         return answer or "without an answer"
 
     def order_all(self, orders: Iterable[tuple[int, UUID]], stop: threading.Event) -> Counter[str]:
-        """Each order of a number and an id, as many at a time as there are processes; the number of each answer."""
+        """Sends orders by number and id, one per process at a time. Returns how often each answer came."""
         with ThreadPoolExecutor(self._count) as customers:
             answers = customers.map(lambda order: "" if stop.is_set() else self.order(order[1], order[0]), orders)
             return Counter(answers)

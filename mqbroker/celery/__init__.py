@@ -1,1 +1,1 @@
-"""The task broker's side: the Celery app with its beat table, and the processes that run and send tasks."""
+"""Celery: the app with the table of periodic tasks, and the processes that send tasks (beat) and run them (worker)."""

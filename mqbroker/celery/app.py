@@ -1,6 +1,6 @@
-"""The task broker, and the beat table: what runs by itself, and how often.
+"""Celery's app, and the table of periodic tasks with their intervals.
 
-No message depends on a task: due work is a row in PostgreSQL, and a lost task only makes it late.
+No message depends on a task: due work is a row in PostgreSQL, and a lost task only delays it.
 """
 
 import logging.config
@@ -15,7 +15,7 @@ from celery import Celery, Task, signals
 from mqbroker import logs
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
-# Django's checks are `./mq check`'s: they import every page, which a worker and beat have no use for.
+# `./mq check` runs Django's checks. They import every page, which a worker and beat do not need.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "true")
 
 from django.conf import settings
@@ -46,10 +46,10 @@ NOT_HERE = {tick.task for tick in OF_DOORS if tick.needs and not getattr(setting
 
 
 class Work(Task):  # type: ignore[type-arg]  # it takes no arguments where it runs
-    """A task that has to wait while the database is away: its next tick does what is due by then."""
+    """A periodic task. While the database is away it does nothing; its next run does the due work."""
 
     def __call__(self, *given: Any, **named: Any) -> Any:
-        """Runs the task. An outage is one line in the log: Celery would log two traces for each tick of each task."""
+        """Runs the task. While the database is away it logs one line; Celery would log two traces per task and tick."""
         from mqbroker.errors import refusal_of  # Celery imports Django's apps only after this module
         from store.db import patience
 
@@ -79,18 +79,18 @@ app.conf.update(
     worker_enable_remote_control=False,
     broker_connection_retry_on_startup=True,
     broker_transport_options={
-        # After a worker was killed its tasks are repeated within seconds; kombu's defaults take 100 s or more.
+        # Tasks of a killed worker are repeated within seconds; with kombu's defaults it would take 100 s or more.
         "visibility_timeout": 30,
         "unacked_restore_interval": 1,
         "unacked_restore_throttle": 1,
-        # Without Redis: fail fast and try again; the fallback poller does the work meanwhile.
+        # Without Redis: fail quickly and try again. Meanwhile the fallback in web processes does the work.
         "socket_connect_timeout": 2,
         "socket_timeout": 10,
     },
     enable_utc=True,
     timezone="UTC",
     beat_schedule={
-        # An older tick expires: later ones have come by then.
+        # An older task expires, because later ones have been sent since.
         name: {"task": name, "schedule": every_seconds, "options": {"expires": max(every_seconds * 2, 5)}}
         for name, every_seconds in EVERY_SECONDS.items()
         if name not in NOT_HERE
@@ -104,20 +104,20 @@ app.autodiscover_tasks(
 @signals.celeryd_init.connect
 @signals.setup_logging.connect
 def log_events(**_: Any) -> None:
-    """In place of Celery's own loggers and formats."""
+    """Sets up the broker's structured logging in place of Celery's loggers."""
     logging.config.dictConfig(settings.LOGGING)
     logs.take_over()
 
 
 @signals.celeryd_init.connect
 def keep_quiet(**_: Any) -> None:
-    """The worker's signal handlers write sentences to the first standard output, past every logger."""
+    """Silences the worker's signal handlers, which write to standard output without a logger."""
     vars(sys)["__stdout__"] = None
 
 
 @signals.worker_ready.connect
 def start(**_: Any) -> None:
-    """Makes the worker's runtime before its first task: Celery sends this signal before it takes any message."""
+    """Creates the worker's runtime before its first task: Celery sends this signal before it fetches messages."""
     from mqbroker.process import background, sealed_secrets  # Celery imports Django's apps only after this module
     from store.db import guards
 
@@ -128,12 +128,12 @@ def start(**_: Any) -> None:
         raise SystemExit(str(problem)) from None
     background.start()
     background.spare_collector()
-    # Only now: a worker that never reached Redis has no runtime to close.
+    # Registered only here: a worker that never reached Redis has no runtime to close.
     signals.worker_shutting_down.connect(close)
 
 
 def close(**_: Any) -> None:
-    """Closes the runtime, after the batches under way; once, for Celery may send the signal again."""
+    """Closes the runtime after its current batches. Only the first call acts, because Celery may repeat the signal."""
     from mqbroker.process import background  # as above
 
     signals.worker_shutting_down.disconnect(close)

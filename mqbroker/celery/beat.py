@@ -1,7 +1,7 @@
-"""Beat: `python -m mqbroker.celery.beat --schedule PATH` sends each task when it is due, until a signal.
+"""Beat: `python -m mqbroker.celery.beat --schedule PATH` sends each periodic task when it is due, until a signal.
 
-Tasks are sent by their names. Celery's own command line, `celery beat`, imports their modules, Django's apps and a
-shell first, and takes twice the processor time to start.
+Tasks are sent by name. Celery's own command line, `celery beat`, first imports the tasks' modules, Django's apps and a
+shell, and needs twice the processor time to start.
 """
 
 import argparse
@@ -18,32 +18,33 @@ from mqbroker.celery.app import app
 
 
 class PatientScheduler(PersistentScheduler):
-    """Celery's, which sleeps until a task is due: its own wakes up 10 ms before and asks for the time until then, which
-    is more than half of what beat does.
+    """Celery's scheduler, changed to sleep until a task is due.
+
+    Celery's wakes up 10 ms earlier and computes the time again, which would be more than half of beat's work.
     """
 
     def tick(self, *given: Any, **named: Any) -> float:
-        """As Celery's; and notes that beat goes round, for `mqbroker.alive`."""
-        beating.touched(Path(self.schedule_filename)).touch()  # type: ignore[attr-defined] # the stubs know none
+        """As Celery's `tick`; also touches a file, by which `mqbroker.alive` sees that beat is working."""
+        beating.touched(Path(self.schedule_filename)).touch()  # type: ignore[attr-defined]  # missing in the stubs
         return float(super().tick(*given, **named))
 
     def adjust(self, n: float, drift: float = 0.0) -> float:
-        """How long to sleep where a task is due in `n` seconds."""
-        return float(super().adjust(n, drift))  # type: ignore[arg-type] # seconds are no whole number
+        """How many seconds to sleep when the next task is due in `n` seconds."""
+        return float(super().adjust(n, drift))  # type: ignore[arg-type]  # the stubs expect whole seconds
 
 
 class BeatByName(Beat):
-    """Celery's beat without the modules of the tasks."""
+    """Celery's beat, without importing the modules of the tasks."""
 
     def init_loader(self) -> None:
         """Completes the app."""
         app.finalize()
 
     def install_sync_handler(self, service: Service) -> None:
-        """Has a signal end the service, which then writes its schedule.
+        """Makes a signal end the service, which then writes its schedule.
 
-        Celery's own handler writes and closes it first, also under a task that is being sent: beat then goes on, and
-        ends by what fails next.
+        Celery's own handler writes and closes the schedule at once, even while a task is being sent: beat then
+        continues and fails at the next access.
         """
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, end)
@@ -59,7 +60,7 @@ def main() -> None:
     parser = argparse.ArgumentParser("mqbroker.celery.beat", description=__doc__)
     parser.add_argument("--schedule", required=True, metavar="PATH", help="keeps when each task was sent last")
     schedule = parser.parse_args().schedule
-    scheduler: Any = PatientScheduler  # a class does as well as a name
+    scheduler: Any = PatientScheduler  # a class works as well as a name
     BeatByName(app=app, schedule=schedule, scheduler_cls=scheduler, loglevel="WARNING", quiet=True).run()
 
 

@@ -1,4 +1,4 @@
-"""The file by which beat's health check sees that beat goes round."""
+"""The file by which beat's health check sees that beat is working."""
 
 from pathlib import Path
 
@@ -6,5 +6,5 @@ SUFFIX = ".alive"
 
 
 def touched(schedule: Path) -> Path:
-    """The file that beat touches each time it goes round, beside the schedule that it keeps."""
+    """The file that beat touches in each round. It lies beside beat's schedule file."""
     return schedule.with_name(schedule.name + SUFFIX)

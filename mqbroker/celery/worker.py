@@ -1,6 +1,6 @@
 """The worker process: `python -m mqbroker.celery.worker` runs tasks until a signal.
 
-Celery's own command line, `celery worker`, imports its other commands and a shell first: a fifth of the start.
+Celery's own command line, `celery worker`, first imports its other commands and a shell: a fifth of the start time.
 """
 
 import gc
@@ -12,10 +12,11 @@ THREADS = 8
 
 
 def main() -> None:
-    """Runs tasks until a signal, and exits with the worker's status, or with what it refused to start for."""
-    # What a start imports stays: going through it again and again takes 8 % of the start. `app.start` enables it.
+    """Runs tasks until a signal. Exits with the worker's status, or with the reason why it refused to start."""
+    # Objects of the start stay in memory: collecting them repeatedly takes 8 % of the start. `app.start` turns
+    # collection on.
     gc.disable()
-    # Workers do not speak to each other: what is due is a row, and any of them may claim it.
+    # Workers need not communicate: due work is a row, and any worker may claim it.
     worker = app.Worker(
         pool_cls="threads",
         concurrency=THREADS,

@@ -1,1 +1,3 @@
-"""What `mqbroker.settings` is made of: how variables are read, what Django has of it, and groups of settings."""
+"""Parts of `mqbroker.settings`: how environment variables are read, Django's settings, and groups of the broker's
+settings.
+"""

@@ -1,4 +1,4 @@
-"""Reads settings from the environment, refuses a bad one by name, and lists all for `./mq settings`."""
+"""Reads settings from the environment, refuses an invalid value by name, and lists all settings for `./mq settings`."""
 
 import os
 from collections.abc import Callable
@@ -16,7 +16,7 @@ PREFIX = "MQBROKER_"
 
 @dataclass(frozen=True)
 class Setting:
-    """One declared setting: its environment variable and its meaning; value and default as the variable holds them."""
+    """One declared setting: its environment variable, meaning, value and default, the last two as text."""
 
     name: str
     value: str
@@ -30,9 +30,9 @@ declared: list[Setting] = []
 def read(
     name: str, default: T, meaning: str, parse: Callable[[str], T], valid: str, write: Callable[[T], str] = str
 ) -> T:
-    """The value of `MQBROKER_<name>`, or `default`. `parse` reads what `write` makes of a value.
+    """The value of `MQBROKER_<name>`, or `default`. `parse` converts the text, `write` is its inverse.
 
-    Raises ImproperlyConfigured naming the variable, the bad value and what would be `valid`.
+    Raises ImproperlyConfigured with the variable, the invalid value, and `valid`, which says what is allowed.
     """
     raw = os.environ.get(PREFIX + name)
     try:
@@ -67,7 +67,7 @@ def switch(name: str, default: bool, meaning: str) -> bool:
 
 
 def choice(name: str, default: str, meaning: str, choices: tuple[str, ...]) -> str:
-    """One of a few words."""
+    """One of the words in `choices`."""
 
     def parse(raw: str) -> str:
         if raw not in choices:
@@ -104,12 +104,12 @@ def words(name: str, default: tuple[str, ...], meaning: str) -> tuple[str, ...]:
     return read(name, default, meaning, parse, "words between commas", ",".join)
 
 
-# A key of 128 bits has as many hexadecimal digits.
+# The length of a 128-bit key in hexadecimal digits.
 SHORTEST_KEY = 32
 
 
 def secret_keys(name: str, meaning: str) -> tuple[str, ...]:
-    """Random texts of SHORTEST_KEY characters or more between commas. A bad value is not repeated."""
+    """Random texts, separated by commas, of at least SHORTEST_KEY characters each. An error does not show the value."""
     found = tuple(key.strip() for key in os.environ.get(PREFIX + name, "").split(",") if key.strip())
     if any(len(key) < SHORTEST_KEY for key in found):
         raise ImproperlyConfigured(
@@ -121,7 +121,7 @@ def secret_keys(name: str, meaning: str) -> tuple[str, ...]:
 
 
 def networks(name: str, default: Networks, meaning: str) -> Networks:
-    """IP networks between commas, such as `127.0.0.0/8,::1/128`."""
+    """IP networks, separated by commas, such as `127.0.0.0/8,::1/128`."""
 
     def written(value: Networks) -> str:
         return ",".join(map(str, value))
@@ -132,12 +132,12 @@ def networks(name: str, default: Networks, meaning: str) -> Networks:
 
 
 UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-# Ten years, so that no due time lies beyond the year 9999.
+# Ten years, so that no due time lies after the year 9999.
 MAX_LEVEL_DAYS = 3650
 
 
 def levels(name: str, default: str, meaning: str) -> tuple[int, ...]:
-    """Delay levels in RocketMQ's notation, `1s 5s 1m 2h`, as seconds per level."""
+    """Delay levels in RocketMQ's notation, `1s 5s 1m 2h`, as the seconds of each level."""
 
     def parse_level(token: str) -> int:
         unit, number = token[-1:], token[:-1]
@@ -159,6 +159,6 @@ def levels(name: str, default: str, meaning: str) -> tuple[int, ...]:
 
 
 def level(seconds: int) -> str:
-    """A delay in RocketMQ's notation, in the largest unit that divides it."""
+    """A delay in RocketMQ's notation, in the largest unit that divides it without remainder."""
     unit = max((unit for unit in UNIT_SECONDS if seconds % UNIT_SECONDS[unit] == 0), key=UNIT_SECONDS.__getitem__)
     return f"{seconds // UNIT_SECONDS[unit]}{unit}"

@@ -1,4 +1,4 @@
-"""Settings of the export: when it runs by itself, and how it gives way to the broker."""
+"""Settings of the export: when the nightly export runs, and how far it lowers its priority."""
 
 from datetime import time
 

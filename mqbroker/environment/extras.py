@@ -2,12 +2,12 @@
 
 import importlib.util
 
-# The modules by which an extra's packages are known.
+# The modules that show whether an extra's packages are installed.
 MODULES = {"rocketmq": ("grpc", "google.protobuf")}
 
 
 def missing(extra: str) -> str | None:
-    """A sentence that says which module of an extra is absent and how to install it; None where all are there."""
+    """A sentence that says which module of an extra is missing and how to install it; None if none is missing."""
     absent = (name for name in MODULES[extra] if not _is_there(name))
     return next((f"The package {name} is not installed: run pip install 'mqbroker[{extra}]'." for name in absent), None)
 
@@ -15,5 +15,5 @@ def missing(extra: str) -> str | None:
 def _is_there(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:  # the package around it
+    except ModuleNotFoundError:  # the package that contains the module is missing
         return False

@@ -1,4 +1,4 @@
-"""Django's own settings and those of its frameworks: nothing here is for an operator to set."""
+"""Settings of Django and its frameworks. An operator has nothing to set here."""
 
 from importlib.util import find_spec
 
@@ -7,9 +7,9 @@ APART = ("analytics", "transactions.outboxes", "scheduling.cron")
 # holds compiled modules only has no origin.
 DOORS = [name for name in APART if (found := find_spec(name)) and found.origin]
 INSTALLED_APPS = [
-    # Before Unfold: the console's header replaces Unfold's.
+    # Before Unfold, so that the console's header template replaces Unfold's.
     "console",
-    # Without its own site, which it would put in the console's place.
+    # Unfold without its own admin site, which would replace the console.
     "unfold.apps.BasicAppConfig",
     "console.apps.ConsoleAdminConfig",
     "django.contrib.auth",
@@ -35,7 +35,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "mqbroker.web.content_policy.ContentPolicy",
     "django.middleware.security.SecurityMiddleware",
-    # Inside of that one, whose redirect to HTTPS names the host.
+    # After SecurityMiddleware, whose redirect to HTTPS must keep the host.
     "mqbroker.web.own_redirects.OwnRedirects",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -68,9 +68,9 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 
 STATIC_URL = "/static/"
-# `mqbroker.web.static_files` serves the installed packages' own, so that no collect step can be forgotten.
+# `mqbroker.web.static_files` serves static files directly from installed packages, so no collectstatic step is needed.
 
-# `mqbroker.api.limits` bounds every request before Django's forms read it.
+# `mqbroker.api.limits` limits the size of every request before Django's forms read it.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 
 REST_FRAMEWORK = {

@@ -1,4 +1,4 @@
-"""Reads REDIS_URL into the settings of Celery, and names what brokers that share a Redis have there."""
+"""Reads REDIS_URL into Celery's settings, and chooses names in Redis that do not clash between brokers."""
 
 from urllib.parse import urlsplit
 
@@ -6,9 +6,9 @@ from django.core.exceptions import ImproperlyConfigured
 
 
 def task_broker(url: str) -> str:
-    """The URL of a Redis, as given.
+    """Returns the URL of a Redis unchanged.
 
-    Raises ImproperlyConfigured when it names none.
+    Raises ImproperlyConfigured when the text is not such a URL.
     """
     try:
         parts = urlsplit(url)
@@ -21,5 +21,7 @@ def task_broker(url: str) -> str:
 
 
 def task_queue(database: dict[str, object]) -> str:
-    """The list of ticks in Redis, named by the database: brokers that share a Redis have a list each."""
+    """The name of the list of tasks in Redis, made from the database's name: brokers that share a Redis use different
+    lists.
+    """
     return f"mqbroker.{database['NAME']}@{database['HOST'] or 'localhost'}:{database['PORT'] or 5432}"

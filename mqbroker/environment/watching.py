@@ -1,4 +1,4 @@
-"""Settings of what an operator watches: what the console names, and for how long it has figures."""
+"""Settings for operators: texts that the console shows, and how long statistics are kept."""
 
 from mqbroker.environment import env
 

@@ -1,1 +1,1 @@
-"""What a process of the broker starts, keeps running and ends: its runtime, its background work, its sealed secrets."""
+"""The parts of a broker process: its runtime, its background work, and its encrypted secrets."""

@@ -1,4 +1,4 @@
-"""The runtime of a process, made and closed; and the poller that does due work without Redis, beat or workers."""
+"""Creates and closes the runtime of a process, and runs due work when Redis, beat or workers are missing."""
 
 import asyncio
 import gc
@@ -44,26 +44,26 @@ logger = structlog.stdlib.get_logger(__name__)
 LOOK_FOR_WORK = Statement(__file__, "look_for_work", one=bool)
 
 POLL_SECONDS = 2.0
-# Work that is due for less is left to beat, which ticks every two seconds.
+# Work that has been due for less time is left to beat, which runs tasks every two seconds.
 LATE_SECONDS = 3.0
-# Segments live for hours: seconds are not late.
+# Segments live for hours, so a step that is some seconds late does not matter.
 SEGMENTS_LATE_SECONDS = 300.0
-# Between two looks for steps of segments that are late, and for writers that have stalled.
+# Seconds between two checks for late segment steps and for stalled writers.
 MAINTENANCE_SECONDS = 10.0
 
 FROM_DOORS: Sequence[tuple[str, Callable[[float], Awaitable[object]]]] = list(doors.added(doors.To.FALLBACK))
 
 
 class Fallback:
-    """Does in this process, every POLL_SECONDS, what has been due for LATE_SECONDS: in a task for each cell, so that
-    one that hangs does not hold up the others.
+    """Every POLL_SECONDS does the work that has been due for LATE_SECONDS, with a task for each cell, so that a cell
+    that hangs does not delay the others.
     """
 
     def __init__(self) -> None:
         self._tasks: dict[Runtime | None, asyncio.Task[None]] = {}
 
     def start(self) -> None:
-        """Begins to poll, in the running event loop."""
+        """Starts polling in the running event loop."""
         self._tasks[None] = asyncio.create_task(self._poll_forever(), name="fallback")
 
     async def _poll_forever(self) -> None:
@@ -85,7 +85,7 @@ class Fallback:
             await _try("actions", self._act)
 
     async def _act(self) -> None:
-        """In a thread, for actions are kept by the ORM; what they change is written on this event loop."""
+        """Runs actions in a thread, because they use Django's ORM; their writes run on this event loop."""
         with runtime.in_cell(CONTROL), patience.of(patience.WORK_SECONDS):
             await asyncio.to_thread(_run_actions, asyncio.get_running_loop())
 
@@ -98,7 +98,7 @@ class Fallback:
 
 
 class CellFallback:
-    """The work of one cell."""
+    """The late work of one cell."""
 
     def __init__(self) -> None:
         self._oldest_due: datetime | None = None
@@ -106,7 +106,7 @@ class CellFallback:
 
     async def poll_forever(self) -> None:
         """Works every POLL_SECONDS."""
-        # For wake-ups by other processes.
+        # Receives wake-ups from other processes.
         notifier.start()
         while True:
             await asyncio.sleep(POLL_SECONDS)
@@ -134,15 +134,15 @@ class CellFallback:
         stalled, self._oldest_due = await release.stalled(LATE_SECONDS, self._oldest_due)
         if stalled:
             await release.run()
-        # This process may have released by alarms: without a worker no other run stores its lateness.
+        # Alarms of this process may have released messages; without a worker only this call stores their lateness.
         await lateness.keep()
 
 
 async def _try(name: str, work: Callable[[], Awaitable[object]]) -> None:
-    """Does one work, or logs why it has to wait for the next time: a database that is away is no error of this process.
+    """Does one kind of work. While the database is away only logs that the work has to wait.
 
-    Actions are kept by the ORM, and the connection that maintains segments is not of the pool: a server that ends
-    meanwhile is an OperationalError there, of Django or of psycopg, and no Refusal.
+    Actions use Django's ORM, and maintaining segments uses a connection outside of the pool: there, a server that ends
+    raises an OperationalError of Django or psycopg, not a Refusal.
     """
     try:
         await work()
@@ -158,18 +158,18 @@ def _run_actions(loop: asyncio.AbstractEventLoop) -> None:
     try:
         jobs.run(lambda work: asyncio.run_coroutine_threadsafe(work, loop).result(), late_seconds=LATE_SECONDS)
     finally:
-        # A connection that this thread kept would serve no other.
+        # A thread of this pool must not keep a connection, because no other thread could use it.
         connection.close()
 
 
 class Left:
-    """The cells that this process has left, until their parts are closed."""
+    """The cells that this process no longer uses, until their parts are closed."""
 
     def __init__(self) -> None:
         self._closing: set[asyncio.Task[None]] = set()
 
     def close_soon(self, cell: Runtime) -> None:
-        """Closes the parts of a cell; what waits there is written first."""
+        """Closes the parts of a cell after waiting requests are written, without blocking the caller."""
         closing = cell.task(self._close(cell), f"leave {cell.name}")
         self._closing = {task for task in self._closing if not task.done()} | {closing}
 
@@ -178,7 +178,7 @@ class Left:
         await cell.close(CLOSED_FIRST)
 
     async def close(self) -> None:
-        """Waits until all are closed."""
+        """Waits until all cells that were left are closed."""
         await asyncio.gather(*self._closing, return_exceptions=True)
 
 
@@ -187,7 +187,10 @@ CLOSED_FIRST = (*doors.added(doors.To.CLOSED_FIRST), Pusher, Checker, Alarms, Wr
 
 
 def start() -> None:
-    """Makes this process's runtime, whose alarms release what the process delays; other cells are learnt later."""
+    """Creates this process's runtime. Its alarms release the messages that this process delays.
+
+    Other cells are found later.
+    """
     made = Runtime()
     made.begins, made.ends = _begin_anew, made.part(Left).close_soon
     made.explain = standing.explain
@@ -206,21 +209,21 @@ def _begin_anew(cell: Runtime) -> None:
 
 
 async def close() -> None:
-    """Closes the runtime: ends pushes and checks, writes the waiting requests, closes connections."""
+    """Closes the runtime: ends pushes and checks, writes waiting requests, closes connections."""
     await runtime.current().close(CLOSED_FIRST)
 
 
 def close_worker() -> None:
-    """Closes a worker's runtime, from any of its threads."""
+    """Closes a worker's runtime. May be called from any of its threads."""
     event_loop.run(close(), limit_seconds=10)
 
 
 def spare_collector() -> None:
-    """Leaves the objects of the start out of every garbage collection, and collects from now on, less often.
+    """Excludes all present objects from garbage collection, and then turns collection on, with higher thresholds.
 
-    A batch makes thousands of short-lived objects; with the default thresholds full collections ran during it. What the
-    start left unreachable stays, too: a collection of it frees 2,500 of 120,000 objects and takes 0.1 s, a seventh of
-    the start.
+    A batch creates thousands of short-lived objects; with the default thresholds, full collections ran during a batch.
+    Unreachable objects of the start stay in memory: freeing them would take 0.1 s, a seventh of the start, for 2,500 of
+    120,000 objects.
     """
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)

@@ -1,4 +1,4 @@
-"""What a process that serves callers starts before its first request and ends after its last."""
+"""Starts what a serving process needs before its first request, and ends it after the last request."""
 
 import asyncio
 import contextlib
@@ -14,10 +14,11 @@ from store.notices import notifier
 
 @contextlib.asynccontextmanager
 async def running(*, is_known: bool) -> AsyncIterator[None]:
-    """The process is ready to serve within the block.
+    """Within the block the process is ready to serve.
 
-    Raises Unfit for a database that cannot keep what it acknowledges. One that is known was found fit for a process
-    whose place this one takes: the look at it takes most of the time for which its callers would wait.
+    Raises Unfit for a database that cannot keep what it acknowledges. With `is_known` the database is not examined
+    again, because the process that this one replaces has found it fit: the examination takes most of the time for which
+    callers would have to wait.
     """
     if not is_known:
         await asyncio.to_thread(guards.require_fit, "mqbroker-start")
@@ -38,7 +39,7 @@ async def running(*, is_known: bool) -> AsyncIterator[None]:
 
 
 def allow_many_connections() -> None:
-    """Raises this process's limit of open files, often 1024, to the permitted maximum: each long poll holds one."""
+    """Raises this process's limit of open files, often 1024, to the permitted maximum: each long poll needs one."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):  # some systems report a maximum that they do not grant
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -50,10 +51,10 @@ LARGE_BYTES = 128 * 1024
 
 
 def give_large_memory_back() -> None:
-    """Has the C library map large blocks one by one, so that their memory returns to the system when they are freed.
+    """Makes the C library allocate large blocks separately, so that freed memory returns to the system.
 
-    glibc raises its threshold with the first large block that is freed, up to 32 MiB: from then on message bodies lie
-    on the heap, between small objects that keep it from shrinking. Other C libraries have no such call.
+    By default glibc raises its threshold for separate blocks with each large block that is freed, up to 32 MiB. Then
+    message bodies lie on the heap among small objects, and the heap cannot shrink. Other C libraries lack this call.
     """
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, LARGE_BYTES)

@@ -1,4 +1,6 @@
-"""The sealed secrets of this database, URLs of cells among them: looked at before a start, and resealed."""
+"""The encrypted secrets of this database, including URLs of cells: checks them before a start, and
+encrypts them anew.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,9 +32,10 @@ def _callees() -> Sequence[QuerySet[Any]]:
 
 
 def reseal(*, plain_only: bool = False) -> int:
-    """Seals every secret under the first key, or only those that are not sealed; returns how many it changed.
+    """Encrypts every secret with the first key, or only secrets that are plain text.
 
-    Those of the copies in other cells, too. Raises SecretUnreadable, or CellAway behind what it has sealed.
+    Returns the number of changed secrets. Also changes the copies in other cells. Raises SecretUnreadable, or CellAway
+    after changing all others.
     """
     of_control = (model.objects.all() for model in (Cell, *doors.added(doors.To.SEALED)))
     changed = sum(sealing.reseal(rows, plain_only=plain_only) for rows in (*_callees(), *of_control))
@@ -43,7 +46,10 @@ def reseal(*, plain_only: bool = False) -> int:
 
 
 def replace_unreadable() -> int:
-    """Sets new secrets of endpoints and subscriptions in place of those that no key opens; returns how many it set."""
+    """Sets new secrets for endpoints and subscriptions whose secret no key can decrypt.
+
+    Returns the number of new secrets.
+    """
     return sum(map(_replace_unreadable, _callees()))
 
 
@@ -54,14 +60,14 @@ def _replace_unreadable(rows: QuerySet[Any]) -> int:
 
 @patience.of(patience.REQUEST_SECONDS)
 def require_readable() -> None:
-    """Raises Unfit when this process cannot open the secrets of the database. One that is away now is not looked at."""
+    """Raises Unfit when this process cannot decrypt the secrets of the database. A cell that is away is not checked."""
     try:
         unreadable = sum(len(sealing.unreadable(rows)) for rows in _callees())
         cells = sealing.unreadable(Cell.objects.all())
     except DatabaseError:
         return
     finally:
-        # A connection that this thread kept would serve no other request.
+        # A thread of this pool must not keep a connection, because no other request could use it.
         connection.close()
     if unreadable:
         raise Unfit(
@@ -78,5 +84,5 @@ def require_readable() -> None:
 
 @checks.register(checks.Tags.security, deploy=True)
 def require_keys(**_: Any) -> list[checks.CheckMessage]:
-    """What `check --deploy` says of a broker without keys."""
+    """The warning of `check --deploy` for a broker without keys for its secrets."""
     return [] if settings.SECRETS_KEYS else [WITHOUT_KEYS]

@@ -1,1 +1,3 @@
-"""RocketMQ 5's gRPC protocol: a process of its own, in which the official clients' calls reach the same operations."""
+"""RocketMQ 5's gRPC protocol: a separate process, in which calls of the official clients run the same operations as
+HTTP.
+"""

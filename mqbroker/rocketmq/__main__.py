@@ -1,7 +1,7 @@
 """The process that serves RocketMQ 5's clients over gRPC, until a signal.
 
-`python -m mqbroker.rocketmq --port 8081`. With ROCKETMQ_TLS_CERTIFICATE and ROCKETMQ_TLS_KEY it listens on a second
-port with TLS, too.
+`python -m mqbroker.rocketmq --port 8081`. With ROCKETMQ_TLS_CERTIFICATE and ROCKETMQ_TLS_KEY it also listens on a
+second port, with TLS.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from mqbroker.environment import extras
 
 
 def parser() -> argparse.ArgumentParser:
-    """The words of the command."""
+    """The parser of the command's arguments."""
     made = argparse.ArgumentParser("mqbroker.rocketmq", description=__doc__)
     made.add_argument("--host", default="127.0.0.1")
     made.add_argument("--port", type=int, default=8081)

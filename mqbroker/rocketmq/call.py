@@ -1,4 +1,4 @@
-"""A call as the functions of the protocol see it: its caller, its deadline, and whether its client is still there."""
+"""A gRPC call: its caller, its deadline, and whether its client is still connected."""
 
 import asyncio
 import time
@@ -25,45 +25,46 @@ logger = structlog.stdlib.get_logger(__name__)
 Result = TypeVar("Result")
 
 CLIENT_ID = "x-mq-client-id"
-# Characters of a client's id, which is kept with all that the client holds; clients make some 60.
+# The maximum length in characters of a client's id; clients' own ids have about 60. The id is stored with everything
+# that the client holds.
 MAX_CLIENT_ID = 255
-# Calls of callers with a key at a time, streams and long polls with them; one key has five eighths. Each takes 40 to 70
-# kB.
+# The maximum number of calls at once by callers with a key, including streams and long polls; one key may have five
+# eighths. Each takes 40 to 70 kB.
 MAX_CALLS = 2_000
-# A client: the name of its key, and the id that it has given itself.
+# A client: the name of its API key, and the id that the client chose.
 Client = tuple[str, str]
 
 
 class OpenCalls(Shares):
-    """The calls of this process that have entered and not ended, by their keys."""
+    """The calls of this process between `enter` and `leave`, counted by API key."""
 
     def __init__(self) -> None:
         super().__init__(MAX_CALLS)
 
 
 class Call:
-    """One call of a client, once `enter` has found who it is, until `leave`."""
+    """One call of a client. `enter` identifies the caller; `leave` ends the call."""
 
     __slots__ = ("_has_entered", "_keys", "caller", "client", "client_id", "deadline", "gone", "metadata", "namespace")
 
     def __init__(self, metadata: Mapping[str, str | bytes], remaining: float | None, keys: KeyRing) -> None:
         self.metadata = metadata
-        # By time.monotonic(); None for a call without a deadline.
+        # In time.monotonic(); None for a call without a deadline.
         self.deadline = None if remaining is None else time.monotonic() + remaining
         self._keys = keys
         self._has_entered = False
         self.caller: Caller
         self.client_id = ""
-        # The key and the id: an id alone is what any caller may write.
+        # The key's name and the client's id: a caller could write any id.
         self.client: Client = ("", "")
         self.namespace: Namespace | None = None
-        # Done as soon as the client has cancelled the call, or its connection or its deadline is over.
+        # Done as soon as the client cancels the call or disconnects, or the deadline is over.
         self.gone: asyncio.Future[object] = asyncio.get_running_loop().create_future()
 
     async def enter(self) -> None:
-        """Finds the caller, and counts the call for its key.
+        """Identifies the caller, and counts the call for its API key.
 
-        Raises Unauthenticated, Refused for a client without an id, and SystemBusy where too many calls are open.
+        Raises Unauthenticated, Refused for a client without an id, and SystemBusy if too many calls are open.
         """
         begin_request()
         self.client_id = self.header(CLIENT_ID)
@@ -85,13 +86,13 @@ class Call:
             )
 
     def leave(self) -> None:
-        """The call has ended, and counts no more."""
+        """Ends the count of the call."""
         if self._has_entered:
             self._has_entered = False
             runtime.control(OpenCalls).give_back(self.client[0])
 
     async def caller_now(self) -> Caller:
-        """The caller as its key is now: while a call waits, the key may be changed, revoked or expire.
+        """The caller with its present rights: while a call waits, its API key may be changed, revoked or expire.
 
         Raises Unauthenticated.
         """
@@ -102,16 +103,16 @@ class Call:
         return caller
 
     def header(self, name: str) -> str:
-        """A header's text, by its lower-case name; empty where it is not there."""
+        """The text of a header by its lower-case name; empty if it is missing."""
         value = self.metadata.get(name, "")
         return value if isinstance(value, str) else ""
 
     def whole(self, name: str) -> str:
-        """The broker's name of a topic or a group that the client names."""
+        """The whole name, with namespace, of a topic or group that the client names."""
         return name if self.namespace is None else self.namespace.wrap(name)
 
     def shown(self, name: str) -> str:
-        """The name of a topic or a group as the client knows it."""
+        """The name of a topic or group as the client knows it, without its namespace."""
         return name if self.namespace is None else self.namespace.show(name)
 
     def seconds_left(self) -> float:
@@ -119,12 +120,12 @@ class Call:
         return float("inf") if self.deadline is None else self.deadline - time.monotonic()
 
     def end(self) -> None:
-        """The client is gone: it waits for this call no more."""
+        """Notes that the client no longer waits for this call."""
         if not self.gone.done():
             self.gone.set_result(None)
 
     async def run(self, operation: Operation[Result]) -> Result:
-        """Has an operation written, as `writer.run`; a client that goes away does not end it on its way."""
+        """Writes an operation as `writer.run`, to its end even if the client disconnects."""
         is_ready = operation.ready()
         if is_ready and isinstance(operation, Pipelined) and not (operation.ordered or operation.overtakes):
             writer.hand_in(operation, at_once=True)
@@ -138,19 +139,19 @@ class Call:
 
 
 class Kept:
-    """Tasks that go on where their call is cancelled."""
+    """Tasks that continue when their call is cancelled."""
 
     def __init__(self) -> None:
         self.tasks: set[asyncio.Task[Any]] = set()
 
     async def finish(self, seconds: float) -> None:
-        """Waits for them, so long at most: what they need is closed behind them."""
+        """Waits for the tasks, at most `seconds`: afterwards the connections that they need are closed."""
         if self.tasks:
             await asyncio.wait(self.tasks, timeout=seconds)
 
 
 async def kept(work: Coroutine[Any, Any, Result]) -> Result:
-    """Does work that a cancelled call does not end: what it changes is changed whole, or not at all."""
+    """Runs work to its end even if the call is cancelled, so that its changes are complete or not made at all."""
     task = begun(work)
     try:
         return await asyncio.shield(task)
@@ -160,7 +161,7 @@ async def kept(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 async def _to_its_end(task: asyncio.Task[Any]) -> None:
-    """Waits for work whose call is cancelled; what it is refused concerns no client any more."""
+    """Waits for the work of a cancelled call. A refusal is dropped, because no client waits for it."""
     try:
         await task
     except Refusal:
@@ -170,7 +171,7 @@ async def _to_its_end(task: asyncio.Task[Any]) -> None:
 
 
 def begun(work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
-    """Begins work that goes on to its end, whether it is awaited or not."""
+    """Starts work that runs to its end, whether or not the caller awaits it."""
     tasks = runtime.control(Kept).tasks
 
     async def whole() -> Result:

@@ -1,7 +1,7 @@
-"""Checks over Telemetry: a producer with an open stream is asked about the half messages of its topics that are due.
+"""Checks over Telemetry: asks producers with an open stream about due half messages of their topics.
 
-A half message is first offered to the streams of the key that began it. Producers with another key are asked about it
-only where none of these is open.
+A half message is first offered to streams of the API key that began it. Producers with another key are asked only if no
+such stream is open.
 """
 
 import asyncio
@@ -30,25 +30,25 @@ from transactions.checks.polling import MAX_TRANSACTIONS, IsAllowed, ReceiveChec
 logger = structlog.stdlib.get_logger(__name__)
 
 LOOK_SECONDS = 1.0
-# Topics that are looked at in one turn of the event loop: each takes some 20 µs.
+# The number of topics checked in one turn of the event loop; each takes about 20 µs.
 TOPICS_OF_TURN = 50
 
-# What a producer is asked about one transaction.
+# The document about one transaction in a check.
 Document: TypeAlias = dict[str, Any]
 
 
 class Checks:
-    """Looks once in LOOK_SECONDS for what is due of the topics whose producers have a stream here.
+    """Every LOOK_SECONDS looks for due checks of topics whose producers have an open stream in this process.
 
-    A group without a stream is not asked, and nothing is counted for it. A question that was handed to a stream counts,
-    as one does that a poll was handed.
+    A group without an open stream is not asked, and no check is counted. A question that is handed to a stream counts
+    as a check, as one handed to a poll does.
     """
 
     def __init__(self) -> None:
         self._looking: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begins to look, in the running event loop."""
+        """Starts looking for due checks in the running event loop."""
         self._looking = asyncio.create_task(self._look_forever(), name="checks")
 
     async def close(self) -> None:
@@ -78,7 +78,10 @@ class Checks:
 
 
 async def _try(topic: str, work: Coroutine[Any, Any, None]) -> None:
-    """Does one work, or logs why it has to wait: what one producer's key is refused holds up no other topic."""
+    """Does the work for one topic.
+
+    If it is refused, for example for a producer's key, logs the refusal, so that other topics continue.
+    """
     try:
         await work
     except Exception as problem:
@@ -90,7 +93,7 @@ async def _try(topic: str, work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _ask(stream: Stream, topic: str) -> None:
-    """Asks producers about what is due of a topic, all of it while the stream that it is read for has room."""
+    """Asks producers about the due half messages of a topic, until none is left or the stream has no room."""
     with Hold(stream.call.caller.name) as hold:
         asked = MAX_TRANSACTIONS
         while asked == MAX_TRANSACTIONS and stream.room:
@@ -103,12 +106,12 @@ async def _ask(stream: Stream, topic: str) -> None:
 
 
 async def _hand_out(received: Received, reader: Stream, topic: str) -> bool:
-    """Has each transaction asked about by the stream that is to be asked; returns whether some are given back."""
+    """Hands each transaction to the stream that is to be asked. Returns whether some transactions were given back."""
     found: defaultdict[Stream | None, dict[UUID, Document]] = defaultdict(dict)
     for transaction_id, document in received.documents.items():
         asked = await _to_ask(transaction_id, reader, topic, found)
         if asked is not None:
-            # Clients are shown the first message of a transaction.
+            # Clients only see the first message of a transaction.
             document.pop("messages", None)
             size = len(str(document.get("body") or document.get("body_base64")))
             asked.ask(Waiting(size, partial(_question, asked, document)))
@@ -121,10 +124,10 @@ async def _hand_out(received: Received, reader: Stream, topic: str) -> bool:
 
 
 async def _to_ask(transaction_id: UUID, reader: Stream, topic: str, chosen: Container[Stream | None]) -> Stream | None:
-    """The stream that is asked about a transaction: of the key that began it, or `reader` where none of these is open.
+    """The stream to ask about a transaction: one of the key that began it, or `reader` if that key has no open stream.
 
-    None where there are some, and none of them has room: they are asked later. Of `chosen` each is asked already about
-    others of the page.
+    None if the key has open streams but none has room: they are asked later. Streams in `chosen` have already been
+    chosen for other transactions of this page.
     """
 
     def takes(stream: Stream) -> bool:
@@ -142,7 +145,7 @@ async def _to_ask(transaction_id: UUID, reader: Stream, topic: str, chosen: Cont
 
 
 async def _may_produce(stream: Stream, topic: str) -> bool:
-    """Whether a stream's key may produce to the topic as it is now: it may have been revoked since."""
+    """Whether a stream's key may produce to the topic now; its rights may have changed since the stream was opened."""
     try:
         return (await stream.call.caller_now()).may("produce", topic)
     except (Unauthenticated, NoPermission):
@@ -150,7 +153,9 @@ async def _may_produce(stream: Stream, topic: str) -> bool:
 
 
 def _of_none() -> asyncio.Future[object]:
-    """As the future of a client that is gone: what no client is asked is given back."""
+    """A future that is already done, as if the client had disconnected: passed for transactions that no client is asked
+    about, so that their checks are taken back.
+    """
     gone: asyncio.Future[object] = asyncio.get_running_loop().create_future()
     gone.set_result(None)
     return gone
@@ -164,7 +169,7 @@ async def _allowed(stream: Stream) -> IsAllowed | None:
 
 @contextlib.asynccontextmanager
 async def _question(stream: Stream, document: Document) -> AsyncIterator[TelemetryCommand]:
-    """What a client is asked about a transaction, by the document that a check-back over HTTP has."""
+    """The commands that ask a client about a transaction, made from the document of a check-back over HTTP."""
     row = messages.row_of(document)
     async with reading.unpacking(stream.call.caller.name, row):
         message = await messages.answered(row, stream.call.shown(document["topic"]))

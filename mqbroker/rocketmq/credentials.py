@@ -1,7 +1,7 @@
-"""Access over RocketMQ's protocol: a signature that is made with an API key, which is the access key, too.
+"""Access over RocketMQ's protocol: clients sign each call with an API key, which is access key and access secret.
 
-The broker keeps digests of keys only, so a client has its key both as access key and as access secret. The signature is
-of the header `x-mq-date-time` as it was sent: each client writes that time in a way of its own, so it is not read.
+The broker stores only digests of keys, so a client must use the key as both. The signature is over the header
+`x-mq-date-time` as text: each client writes the time in its own form, so the broker does not parse it.
 """
 
 import hashlib
@@ -17,11 +17,12 @@ from store.process import runtime
 AUTHORIZATION = "authorization"
 DATE_TIME = "x-mq-date-time"
 ALGORITHM = "MQv2-HMAC-SHA1"
-# Signatures that were found right; one that was not is no result.
+# The number of valid signatures that are cached; invalid ones are not cached.
 MAX_REMEMBERED = 1024
-# Characters of both headers: those of clients have some 200. A caller without a key of the broker can sign, too.
+# The maximum length of both headers together in characters; clients' headers have about 200. A caller without a valid
+# key can sign, too.
 MAX_HEADERS = 1024
-# Keys that are looked up at a time. One that calls again and again is not looked up by its calls.
+# The maximum number of keys being looked up at once. Keys that call often are cached.
 MAX_LOOK_UPS = 256
 FIELD = re.compile(r"(\w+)=([^,\s]*)")
 NO_CREDENTIALS = (
@@ -34,10 +35,10 @@ WRONG_SIGNATURE = (
 
 
 async def caller_of(authorization: str, date_time: str, keys: KeyRing) -> Caller:
-    """The caller of a call, by its headers AUTHORIZATION and DATE_TIME.
+    """The caller of a call, from its headers AUTHORIZATION and DATE_TIME.
 
-    Raises Unauthenticated without credentials, for a signature made with another secret, and for a key that is unknown,
-    revoked or expired; SystemBusy while too many keys are looked up.
+    Raises Unauthenticated for missing credentials, a signature made with another secret, or a key that is unknown,
+    revoked or expired; SystemBusy while too many keys are being looked up.
     """
     if len(authorization) + len(date_time) > MAX_HEADERS:
         raise Unauthenticated(NO_CREDENTIALS)
@@ -47,7 +48,7 @@ async def caller_of(authorization: str, date_time: str, keys: KeyRing) -> Caller
 
 
 class LookUps:
-    """The calls of this process that wait for their key to be looked up."""
+    """The calls of this process that wait for the look-up of their key."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -64,13 +65,13 @@ async def _looked_up(bearer: bytes, keys: KeyRing) -> Caller:
         look_ups.count -= 1
 
 
-# Clients sign by the second: of a busy one most calls bear the same signature.
+# The time in a signature has whole seconds: most calls of a busy client have the same signature.
 @lru_cache(MAX_REMEMBERED)
 def signing_key(authorization: str, date_time: str) -> str:
-    """The key that a call is signed with. Raises Unauthenticated."""
+    """The API key with which a call is signed. Raises Unauthenticated."""
     algorithm, _, given = authorization.partition(" ")
     fields: dict[str, str] = dict(FIELD.findall(given))
-    # RocketMQ allows a region and a service behind the access key.
+    # RocketMQ allows a region and a service after the access key.
     key = fields.get("Credential", "").partition("/")[0]
     if algorithm != ALGORITHM or not key:
         raise Unauthenticated(NO_CREDENTIALS)

@@ -1,4 +1,4 @@
-"""Messages on their way in and out: what the protocol's fields are here."""
+"""Converts messages between RocketMQ's protocol and the broker's fields, in both directions."""
 
 import base64
 import contextlib
@@ -36,12 +36,12 @@ from store.process import pacing
 from store.process.configuration import setting
 from transactions.operations.validation import BeginTransaction
 
-# What a client's id of a message begins with: the version of its form.
+# A client's message id begins with the version of its format.
 VERSION = "01"
 ID_CHARACTERS = 34
-# RocketMQ's property of a message that is delayed to a time, in milliseconds since 1970.
+# RocketMQ's property for the delivery time of a delayed message, in milliseconds since 1970.
 DELIVER_MS = "TIMER_DELIVER_MS"
-# Kept as properties here, and no properties of the producer's own.
+# System properties, which the broker stores as properties; a producer may not set them itself.
 OF_THE_SYSTEM = (DELIVER_MS, "BORN_HOST", "MAX_RECONSUME_TIMES", "TRANSACTION_CHECK_TIMES")
 KINDS = frozenset(
     (
@@ -61,7 +61,7 @@ _properties = msgspec.json.Decoder(dict[str, str]).decode
 
 
 class GivenBytes(Given, kw_only=True):
-    """A message whose body came as bytes."""
+    """A message whose body arrived as bytes."""
 
     body_bytes: bytes
 
@@ -71,27 +71,27 @@ class GivenBytes(Given, kw_only=True):
 
 
 class BatchedBytes(BatchedMessage, kw_only=True):
-    """The same within a batch."""
+    """A message of a batch whose body arrived as bytes."""
 
     body_bytes: bytes
 
 
 class HalfOfBytes(BeginTransaction, kw_only=True):
-    """A half message whose body came as bytes."""
+    """A half message whose body arrived as bytes."""
 
     body_bytes: bytes
 
 
 def with_time(message: Given) -> dict[str, str]:
-    """The properties of a message as they are stored, with the time to which it is delayed."""
-    found = Given.kept_properties.fget(message)  # type: ignore[attr-defined] # a property, read of the class
+    """The properties of a message as they are stored, including the property with its delivery time."""
+    found = Given.kept_properties.fget(message)  # type: ignore[attr-defined]  # a property, called through its class
     return found if message.deliver_at is None else {DELIVER_MS: str(_milliseconds(message.deliver_at)), **found}
 
 
 def id_of(text: str) -> uuid.UUID:
-    """The message that a client's id names. Raises Refused for another form of id."""
+    """The message_id in a client's form of id. Raises Refused for another form of id."""
     digits = text[len(VERSION) :]
-    # int() takes signs and underscores, too.
+    # Checked first, because int() also accepts signs and underscores.
     if len(text) == ID_CHARACTERS and text.startswith(VERSION) and digits.isascii() and digits.isalnum():
         with contextlib.suppress(ValueError):
             return of_int(int(digits, 16))
@@ -99,12 +99,12 @@ def id_of(text: str) -> uuid.UUID:
 
 
 def text_of(message_id: uuid.UUID) -> str:
-    """A message's id in the form of the clients."""
+    """A message_id in the form that clients use."""
     return VERSION + message_id.hex.upper()
 
 
 async def fields_of(message: Message, topic: str) -> dict[str, Any]:
-    """The fields of a message that a client sends, by their names here.
+    """The broker's fields of a message that a client sends.
 
     Raises Refused or MessageTooLarge.
     """
@@ -132,9 +132,9 @@ async def fields_of(message: Message, topic: str) -> dict[str, Any]:
 
 
 def traceparent_of(message: Message) -> str | None:
-    """W3C's trace context of a message, if there is one that can be one.
+    """The W3C trace context of a message; None if it has none, or an invalid one.
 
-    Raises Refused for characters of control, which no text here may have.
+    Raises Refused for control characters, which no field may have.
     """
     given = message.system_properties.trace_context
     if CONTROL.search(given):
@@ -179,7 +179,9 @@ def _timestamp(at: datetime) -> Timestamp:
 
 
 async def answered(row: MessageRow, topic: str) -> Message:
-    """A stored message as clients read it, without what its delivery adds; `topic` is the name they know."""
+    """A stored message in the protocol's form, without the fields of its delivery; `topic` is the client's name for its
+    topic.
+    """
     body = row.body
     if (packed := of_form(row.body_form)) is not None:
         body = b"".join([piece async for piece in pacing.each(pieces(packed, body))])
@@ -192,7 +194,7 @@ async def answered(row: MessageRow, topic: str) -> Message:
         store_timestamp=_timestamp(row.stored_at),
         queue_id=row.queue_id,
         body_encoding=Encoding.IDENTITY,
-        # Each client writes a CRC32 in a way of its own; Node's fails without a digest.
+        # MD5, because each client writes a CRC32 differently; Node's client fails without a digest.
         body_digest=Digest(type=DigestType.MD5, checksum=hashlib.md5(body, usedforsecurity=False).hexdigest().upper()),
         born_host=kept.get("BORN_HOST", ""),
     )
@@ -209,7 +211,7 @@ async def answered(row: MessageRow, topic: str) -> Message:
 
 
 def row_of(document: Mapping[str, Any]) -> MessageRow:
-    """The message that a document of a check has, as one of the log."""
+    """The message in a check's document, as a row of the log."""
     body: str | None = document.get("body")
     return MessageRow(
         segment_id=0,
@@ -240,5 +242,5 @@ def _type_of(row: MessageRow, kept: Mapping[str, str]) -> MessageType:
 
 
 def dead_letter_of(row: MessageRow, origin: str) -> DeadLetterQueue:
-    """Where a dead letter comes from: its topic, and its message."""
+    """The origin of a dead letter: its topic and its message."""
     return DeadLetterQueue(topic=origin, message_id=text_of(row.message_id))

@@ -1,7 +1,7 @@
-"""Requests as they are read, behind the key of their caller and a bounded number at a time; and answers that are not.
+"""Reads requests only after the caller's key is known, and only some at a time; limits answers that are not read.
 
-gRPC says no length before a message is read, and while one is read it may grow to the largest. So callers without a key
-have none read, and all others have READS at a time: each of MAX_MESSAGE_BYTES and 128 KiB at most.
+gRPC does not tell the length of a message before it is read, and a message may have up to the maximum. So requests of
+callers without a key are not read, and READS requests are read at once: each at most MAX_MESSAGE_BYTES and 128 KiB.
 """
 
 import asyncio
@@ -26,17 +26,17 @@ from store.process.configuration import setting
 Request = TypeVar("Request", bound=Message)
 
 READS = 40
-# Five eighths, as of answers: callers that send slowly leave turns to other keys.
+# Five eighths, as for answers: a caller that sends slowly leaves turns for other keys.
 READS_OF_KEY = READS * 5 // 8
 TURN_SECONDS = 3.0
-# First commands of streams, which clients send as they open them.
+# Turns for the first command of a stream, which clients send when they open it.
 FIRST_COMMANDS = 24
-# Compressed bodies that are unpacked for a client, each until the client has taken it: four times MAX_MESSAGE_BYTES.
+# The number of decompressed bodies in memory at once, each until the client has read it; four times MAX_MESSAGE_BYTES.
 UNPACKINGS = 8
 
 
 class Turns:
-    """The turns of one kind in one process, of which one key has five eighths."""
+    """The turns of one kind in one process. One key may hold five eighths of them."""
 
     def __init__(self, most: int) -> None:
         self.of_all = asyncio.Semaphore(most)
@@ -44,7 +44,7 @@ class Turns:
         self._of_keys: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     def of(self, key: str) -> asyncio.Semaphore:
-        """The turns of one key, by its name."""
+        """The turns of one key, by the key's name."""
         return self._of_keys.setdefault(key, asyncio.Semaphore(self._most_of_key))
 
 
@@ -63,7 +63,7 @@ class FirstCommands(Turns):
 
 
 class Unpackings(Turns):
-    """The turns to unpack a body for a client."""
+    """The turns to decompress a body for a client."""
 
     def __init__(self) -> None:
         super().__init__(UNPACKINGS)
@@ -72,9 +72,11 @@ class Unpackings(Turns):
 async def read(
     call: Call, following: Callable[[], Awaitable[bytes | None]], kind: Callable[[], Turns] = Reads
 ) -> bytes | None:
-    """The bytes of a call's request, by a function that reads them, in a turn of this kind; None where it has none.
+    """The bytes of a call's request, from the function `following`, read in a turn of this kind; None if there is no
+    request.
 
-    Raises SystemBusy where it gets no turn in TURN_SECONDS, and Refused where it is not complete in BODY_READ_SECONDS.
+    Raises SystemBusy without a turn within TURN_SECONDS, Refused if the request is not complete within
+    BODY_READ_SECONDS.
     """
     turns, seconds, is_read = runtime.control(kind), setting("BODY_READ_SECONDS"), False
     try:
@@ -93,9 +95,9 @@ async def read(
 
 @contextmanager
 def held(given: bytes, kind: type[Request]) -> Iterator[Request]:
-    """The message of a request, whose bytes count among those that this process holds to the end of the block.
+    """The decoded request. Until the end of the block its bytes count for this process's limit of bytes in memory.
 
-    Raises SystemBusy where these are too many, and Refused for bytes that are no message of this kind.
+    Raises SystemBusy beyond this limit, Refused for bytes that are not a message of this kind.
     """
     budget = bodies.budgets().requests
     bodies.take(budget, len(given))
@@ -106,7 +108,7 @@ def held(given: bytes, kind: type[Request]) -> Iterator[Request]:
 
 
 def parsed(given: bytes, kind: type[Request]) -> Request:
-    """The message of these bytes. Raises Refused for bytes that are none of this kind, and for too many fields."""
+    """Decodes a message. Raises Refused for bytes that are not a message of this kind, and for too many fields."""
     if shapes.has_too_many_fields(given, kind):
         detail = f"The request has more than {shapes.MAX_FIELDS} fields, the limit: send less in one request."
         raise Refused(Code.BAD_REQUEST, detail)
@@ -118,9 +120,9 @@ def parsed(given: bytes, kind: type[Request]) -> Request:
 
 @asynccontextmanager
 async def unpacking(key: str, row: MessageRow) -> AsyncIterator[None]:
-    """A turn of a key to hold a message unpacked, until its client has taken it: a body of 6 kB may unpack to 4 MiB.
+    """Holds a turn of a key until its client has read the decompressed message. A plain body needs no turn.
 
-    No wait where the body lies as it came.
+    A body of 6 kB may decompress to 4 MiB.
     """
     if of_form(row.body_form) is None:
         yield
@@ -132,9 +134,9 @@ async def unpacking(key: str, row: MessageRow) -> AsyncIterator[None]:
 
 @contextmanager
 def taken_in_time() -> Iterator[None]:
-    """Ends the call, as one that its client has left, unless the client takes what is sent in the block in time.
+    """Ends the call if the client does not read the answer that is sent in the block within BODY_READ_SECONDS.
 
-    That is BODY_READ_SECONDS, as for what the client sends: meanwhile other reads of its key wait for the bytes.
+    The answer's bytes count for its key, and other reads of the key wait for them.
     """
     serving = asyncio.current_task()
     assert serving is not None

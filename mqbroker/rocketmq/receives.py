@@ -40,17 +40,17 @@ from store.process import runtime
 from store.process.answer_budget import Hold
 from store.process.configuration import setting
 
-# A long poll, in seconds; it ends before the deadline of its call, so that its answer arrives.
+# Seconds of a long poll; it ends this long before the call's deadline, so that its answer arrives in time.
 SHORTEST_WAIT, ANSWER_SECONDS = 5.0, 0.3
-# Of clients it is a UUID.
+# The maximum length of an attempt id; clients use a UUID.
 MAX_ATTEMPT_ID = 128
 NOTHING = Status(code=Code.MESSAGE_NOT_FOUND, message="No message has come.")
 
 
 async def receive(call: Call, request: ReceiveMessageRequest) -> AsyncIterator[ReceiveMessageResponse]:
-    """ReceiveMessage: the group's next messages of a topic, or MESSAGE_NOT_FOUND alone.
+    """ReceiveMessage: the group's next messages of a topic, or only the status MESSAGE_NOT_FOUND.
 
-    A client that goes away before the last of them has left is handed nothing: all are given back.
+    If the client disconnects before the last one is sent, all messages are returned to the group.
     """
     with Hold(call.caller.name) as hold:
         received = await _received(call, request, hold)
@@ -84,7 +84,7 @@ async def _received(call: Call, request: ReceiveMessageRequest, hold: Hold) -> R
         received = await asyncio.shield(handing_out)
     except asyncio.CancelledError:
         call.end()
-        # It may have ended in this very turn of the event loop, and its result is lost with the cancelled call.
+        # The receive may have finished in this turn of the event loop, and its result is lost with the cancelled call.
         begun(_back_from(call, request, handing_out))
         raise
     if request.auto_renew and received.handout is not None:
@@ -106,13 +106,13 @@ async def _hand_out(call: Call, request: ReceiveMessageRequest, group: str, want
         received = await receives.entries(group, wanted, hold, call.gone, require, again_at_once=True)
     if attempt_id:
         attempts.keep(attempt_id, received)
-    # The call was cancelled as this was handed out.
+    # The call was cancelled while messages were handed out.
     await _given_back(call, request, received)
     return received
 
 
 async def _back_from(call: Call, request: ReceiveMessageRequest, handing_out: Awaitable[Received]) -> None:
-    """Gives back what a receive was handed whose call is cancelled; what it is refused concerns no client any more."""
+    """Returns the messages of a cancelled receive. A refusal is dropped, because no client waits for it."""
     with contextlib.suppress(Refusal):
         await _given_back(call, request, await handing_out)
 
@@ -124,7 +124,7 @@ async def _given_back(call: Call, request: ReceiveMessageRequest, received: Rece
 
 
 def _attempt_of(request: ReceiveMessageRequest) -> str:
-    """The attempt's id; empty where there is none, or one that is too long to be kept."""
+    """The id of the receive attempt; empty if it is missing or too long."""
     return request.attempt_id if len(request.attempt_id) <= MAX_ATTEMPT_ID else ""
 
 
@@ -134,7 +134,7 @@ def _handles(received: Received) -> list[str]:
 
 
 def _wanted(call: Call, request: ReceiveMessageRequest, topic: str) -> Receive:
-    """What the request asks for. Raises Refused for a time that no delivery may be hidden for."""
+    """The receive that the request asks for. Raises Refused for an invisible time that is not allowed."""
     seconds: float | None = None
     if not request.auto_renew and request.HasField("invisible_duration"):
         seconds = _invisible(request.invisible_duration, float(setting("MIN_INVISIBLE_SECONDS")))
@@ -183,7 +183,7 @@ async def _delivered(call: Call, received: Received, handed: HandedOut, row: Mes
 
 
 async def ack(call: Call, request: AckMessageRequest) -> AckMessageResponse:
-    """AckMessage: each delivery that its handle proves is done."""
+    """AckMessage: acks each delivery whose receipt handle is valid."""
     group = call.whole(request.group.name)
     handles = [entry.receipt_handle for entry in request.entries]
     operation = Ack(group, handles, call.caller)
@@ -198,9 +198,9 @@ async def ack(call: Call, request: AckMessageRequest) -> AckMessageResponse:
 
 
 async def change(call: Call, request: ChangeInvisibleDurationRequest) -> ChangeInvisibleDurationResponse:
-    """ChangeInvisibleDuration: more time for a delivery; of a push consumer the delivery has failed.
+    """ChangeInvisibleDuration: extends a delivery; from a push consumer it means that the delivery has failed.
 
-    What a push consumer could not finish waits as long as its group's retry policy says, whatever the client computes.
+    A failed delivery waits as long as the group's retry policy says, whatever time the client asks for.
     """
     if request.suspend:
         raise Refused(Code.UNSUPPORTED, "This broker counts each delivery: leave suspend out.")
@@ -219,7 +219,7 @@ async def change(call: Call, request: ChangeInvisibleDurationRequest) -> ChangeI
 async def forward(
     call: Call, request: ForwardMessageToDeadLetterQueueRequest
 ) -> ForwardMessageToDeadLetterQueueResponse:
-    """ForwardMessageToDeadLetterQueue: a delivery is given up, and its message a dead letter of the group."""
+    """ForwardMessageToDeadLetterQueue: gives up a delivery and makes its message a dead letter of the group."""
     group = call.whole(request.group.name)
     call.caller.require("consume", group)
     outcomes = await kept(failing.give_up(group, [request.receipt_handle]))
@@ -228,7 +228,7 @@ async def forward(
 
 
 async def leave(call: Call, request: NotifyClientTerminationRequest) -> NotifyClientTerminationResponse:
-    """NotifyClientTermination: what a push consumer has not settled is offered to the others at once."""
+    """NotifyClientTermination: returns the unsettled deliveries of a push consumer to its group."""
     if request.group.name:
         group = call.whole(request.group.name)
         call.caller.require("consume", group)

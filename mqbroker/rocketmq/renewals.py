@@ -1,8 +1,8 @@
-"""Renewals: the deliveries of a push consumer stay hidden while its stream is open, until it settles them.
+"""Renewals: extends the deliveries of a push consumer while its stream is open, until it acks or nacks them.
 
-A push consumer names no invisible time: it asks the broker to extend what it has. Extended is at half of the default
-time, for LONGEST_SECONDS at most, and while its key may consume. What another process has settled is not found, and
-dropped.
+A push consumer does not set an invisible time but expects the broker to extend its deliveries. Each is extended at half
+of the default time, for at most LONGEST_SECONDS, while the consumer's key may consume. A delivery that another process
+has settled is not found, and dropped.
 """
 
 import asyncio
@@ -28,14 +28,16 @@ logger = structlog.stdlib.get_logger(__name__)
 
 LONGEST_SECONDS = 3 * 3600.0
 LOOK_SECONDS = 1.0
-# Of one process, one key five eighths, some 500 bytes each. Beyond them a delivery is hidden for the default time, and
-# comes again.
+# The maximum number of deliveries extended per process, of which one key may have five eighths; about 500 bytes each.
+# Other deliveries are hidden for the default time and then delivered again.
 MAX_RENEWED = 100_000
 MAX_HANDLES = 500
 
 
 class Renewal:
-    """A delivery that is renewed: its client, its group, the next renewal and the last one, by time.monotonic()."""
+    """A delivery that is extended: its client, its group, and the time.monotonic() of the next and of the last
+    extension.
+    """
 
     __slots__ = ("client", "due_at", "group", "until")
 
@@ -48,27 +50,27 @@ class Renewal:
 
 
 class Renewals:
-    """The deliveries that this process renews, by their receipt handles."""
+    """The deliveries that this process extends, by receipt handle."""
 
     def __init__(self) -> None:
-        # In the order in which they are due: all are so after the same time.
+        # Sorted by due time, because all have the same interval.
         self._by_handle: OrderedDict[str, Renewal] = OrderedDict()
         self._of_client: defaultdict[Client, dict[str, None]] = defaultdict(dict)
         self._shares = Shares(MAX_RENEWED)
         self._looking: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begins to renew, in the running event loop."""
+        """Starts extending deliveries in the running event loop."""
         self._looking = asyncio.create_task(self._look_forever(), name="renewals")
 
     async def close(self) -> None:
-        """Stops renewing: what is not settled comes again when its time is over."""
+        """Stops extending: unsettled messages are delivered again after their invisible time."""
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)
 
     def begin(self, client: Client, group: str, handles: Iterable[str]) -> None:
-        """Renews deliveries from now on."""
+        """Extends these deliveries from now on."""
         handles = list(handles)
         self.end(handles)
         for handle in handles:
@@ -77,7 +79,7 @@ class Renewals:
                 self._of_client[client][handle] = None
 
     def end(self, handles: Iterable[str]) -> None:
-        """Renews deliveries no more: they are settled, or given back."""
+        """Stops extending these deliveries: they are settled or returned."""
         for handle in handles:
             if (one := self._by_handle.pop(handle, None)) is not None:
                 self._shares.give_back(one.client[0])
@@ -86,7 +88,10 @@ class Renewals:
                     del self._of_client[one.client]
 
     async def give_back(self, client: Client, group: str) -> None:
-        """Returns what a client has of a group and did not settle: it ends. Raises GroupNotExist or SystemBusy."""
+        """Returns a client's unsettled deliveries of a group when the client ends.
+
+        Raises GroupNotExist or SystemBusy.
+        """
         held = self._of_client.get(client, ())
         handles = [handle for handle in held if self._by_handle[handle].group == group]
         self.end(handles)
@@ -95,7 +100,7 @@ class Renewals:
 
     async def _look_forever(self) -> None:
         while True:
-            # Of a short invisible time a second would be the half.
+            # With a short invisible time, LOOK_SECONDS could be too long.
             await asyncio.sleep(min(LOOK_SECONDS, half_time() / 4))
             now = time.monotonic()
             due = self._due(now)
@@ -110,11 +115,11 @@ class Renewals:
             self.end(list(self._of_client.get(client, ())))
 
     def _due(self, now: float) -> list[str]:
-        """What is to be extended at this time, or renewed no more."""
+        """The receipt handles to extend now. Drops deliveries whose longest time is over or whose client has left."""
         return list(takewhile(lambda handle: self._by_handle[handle].due_at <= now, self._by_handle))
 
     def _by_group(self, due: Iterable[str]) -> dict[str, list[str]]:
-        """What is extended now, by group: what is not settled, nor dropped."""
+        """The due handles by group, without those that were settled or dropped meanwhile."""
         found = defaultdict[str, list[str]](list)
         for handle in due:
             if handle in self._by_handle:
@@ -134,7 +139,7 @@ class Renewals:
 
 
 async def _try(work: Coroutine[Any, Any, None], **concerned: str) -> None:
-    """Does one work, or logs why it has to wait: it is done again with the next look."""
+    """Runs one extension or return. If it is refused, logs the refusal; the next look repeats it."""
     try:
         begin_request()
         await work
@@ -152,5 +157,5 @@ def half_time() -> float:
 
 
 def renewals() -> Renewals:
-    """The renewals of this process."""
+    """The Renewals of this process."""
     return runtime.control(Renewals)

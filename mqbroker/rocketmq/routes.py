@@ -1,4 +1,4 @@
-"""Routes: where a client sends to and receives from, which is always the address that it came by."""
+"""Routes: the address to which a client sends and from which it receives is always the one that it has used."""
 
 from delivery import groups
 from mqbroker.rocketmq.call import Call, kept
@@ -33,14 +33,17 @@ PERMISSIONS = {
 }
 TYPES = (MessageType.NORMAL, MessageType.FIFO, MessageType.DELAY, MessageType.TRANSACTION)
 NAME = "mqbroker"
-# The broker chooses the queues of a consumer's receive.
+# The queue id that stands for all queues: the broker chooses the queues of a receive.
 EVERY_QUEUE = -1
-# Of the endpoints of one client, and of the host in one of them.
+# The maximum number of a client's addresses, and the maximum length of a host in characters.
 MAX_ADDRESSES, MAX_HOST = 16, 255
 
 
 async def route(call: Call, request: QueryRouteRequest) -> QueryRouteResponse:
-    """QueryRoute: the queues of a topic. Clients ask before the first send: AUTO_CREATE_TOPICS acts here."""
+    """QueryRoute: the queues of a topic.
+
+    With AUTO_CREATE_TOPICS creates the topic, because clients ask before the first send.
+    """
     endpoints = _checked(request.endpoints)
     topic = await kept(_topic(call, call.whole(request.topic.name)))
     permission = PERMISSIONS.get(topic.permission, Permission.NONE)
@@ -53,16 +56,16 @@ async def _topic(call: Call, name: str) -> TopicFacts:
         try:
             return await topics.for_sending(name)
         except (TopicForbidden, SendsForbidden):
-            # It takes no messages: it may be read all the same.
+            # The topic takes no messages, but it may be read.
             pass
     call.caller.require("read", name)
     return await topics.for_consuming(name)
 
 
 def _checked(given: Endpoints) -> Endpoints:
-    """The addresses by which a client says that it came, without anything else: each queue is answered with them.
+    """The addresses that a client has used, without other fields; the answer names them for each queue.
 
-    Raises Refused without an address, and for more or longer ones than clients have.
+    Raises Refused without an address, and for more or longer addresses than clients have.
     """
     if not given.addresses:
         raise Refused(Code.ILLEGAL_ACCESS_POINT, "The request has no endpoints: a client names the address it came by.")
@@ -82,7 +85,7 @@ def _queue(call: Call, topic: str, number: int, permission: Permission, endpoint
 
 
 async def assignment(call: Call, request: QueryAssignmentRequest) -> QueryAssignmentResponse:
-    """QueryAssignment: one for all queues of a topic, which each consumer of a group has."""
+    """QueryAssignment: one assignment for all queues of a topic, the same for each consumer of a group."""
     endpoints = _checked(request.endpoints)
     name, group = call.whole(request.topic.name), call.whole(request.group.name)
     call.caller.require_receive(group, name)
@@ -93,5 +96,5 @@ async def assignment(call: Call, request: QueryAssignmentRequest) -> QueryAssign
 
 
 async def heartbeat(call: Call, request: HeartbeatRequest) -> HeartbeatResponse:
-    """Heartbeat: a client that is answered goes on sending here after a call that failed."""
+    """Heartbeat: after a failed call, a client sends to this broker again once a heartbeat is answered."""
     return HeartbeatResponse(status=OK)

@@ -37,7 +37,7 @@ STATES: dict[int, GivenState] = {0: "UNKNOWN", 1: "COMMIT", 2: "ROLLBACK"}
 
 
 async def send(call: Call, request: SendMessageRequest) -> SendMessageResponse:
-    """SendMessage: one message, a half message, or several that are stored together."""
+    """SendMessage: stores one message, a half message, or several messages together."""
     given = request.messages
     if not given:
         raise Refused(Code.MESSAGE_CORRUPTED, "The request has no message: send at least one.")
@@ -62,7 +62,7 @@ async def _send_one(call: Call, given: Message, topic: str, size: int) -> SendRe
     try:
         [sent] = await call.run(Send(message, traceparent, call.caller, size))
     except MessageIdReused:
-        # Clients make the ids: one that another message has costs this one its id, and nothing more.
+        # Clients make the ids. If another message has this id, this message gets a new one.
         message.message_id = None
         [sent] = await call.run(Send(message, traceparent, call.caller, size))
     return _entry(sent)
@@ -75,7 +75,7 @@ async def _send_together(call: Call, given: Sequence[Message], topic: str, size:
     for one in given:
         fields.append(await messages.fields_of(one, topic))
         size_of_bodies += len(fields[-1]["body_bytes"])
-        # Each may unpack to a message of the largest size: the rest is not unpacked.
+        # Each body may decompress to a message of the maximum size; beyond the limit, no more are decompressed.
         if size_of_bodies > (limit := setting("MAX_MESSAGE_BYTES")):
             raise MessageTooLarge(f"The bodies have more than {limit} bytes together, the limit.")
     batch = SendBatch(topic=topic, messages=[BatchedBytes(**one) for one in fields])
@@ -93,7 +93,7 @@ def _entry(sent: Sent) -> SendResultEntry:
 
 
 async def _begin(call: Call, given: Message, topic: str, size: int) -> SendResultEntry:
-    """Begins a transaction, whose id is that of its message; its producer group has the topic's name."""
+    """Begins a transaction. Its id is the message's id, and its producer group has the topic's name."""
     fields = await messages.fields_of(given, topic)
     call.caller.require("produce", topic)
     if groups.known(topic) is None:
@@ -115,7 +115,7 @@ async def _begin(call: Call, given: Message, topic: str, size: int) -> SendResul
 
 
 def _immunity(given: Duration) -> float:
-    """Raises Refused for a duration below zero, or of more than 10,000 years."""
+    """The time before the first check. Raises Refused for a duration below zero or above 10,000 years."""
     name = "orphaned_transaction_recovery_duration"
     seconds = times.seconds_of(name, given)
     if seconds < 0:
@@ -129,7 +129,7 @@ async def _make_group(topic: str) -> None:
 
 
 async def end(call: Call, request: EndTransactionRequest) -> EndTransactionResponse:
-    """EndTransaction: the first decision wins; one that the client cannot make yet is UNKNOWN."""
+    """EndTransaction: the first decision wins; UNKNOWN means that the client cannot decide yet."""
     topic = call.whole(request.topic.name)
     if (state := STATES.get(request.resolution)) is None:
         raise Refused(Code.BAD_REQUEST, f"resolution {request.resolution} is none: give COMMIT or ROLLBACK.")

@@ -1,8 +1,8 @@
-"""The gRPC server: grpcio's, or the native one where a deployer has chosen it; both have grpc.aio's interface.
+"""The gRPC server: grpcio's, or the native server if the deployer has chosen it. Both have grpc.aio's interface.
 
-The native server is a young project that takes a third of the CPU. Nothing but `_plain` knows of it. It has no TLS: a
-port with TLS is grpcio's, beside the plain one. It bounds neither messages nor streams, and takes a message of any
-length into memory before its caller is known: it is never chosen by itself.
+The native server is a young project that takes a third of the CPU. Only `_plain` knows it. It has no TLS: a port with
+TLS always uses grpcio. It limits neither messages nor streams, and reads a message of any length before its caller is
+known; so it is only used when a deployer asks for it.
 """
 
 import contextlib
@@ -27,31 +27,32 @@ from store.process.configuration import setting
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# What a message has besides its body, at most.
+# The maximum size of a message without its body.
 HEAD_BYTES = 128 * 1024
-# A connection whose other end is gone without a word is found so.
+# Pings, by which the server notices a client that disappeared without closing its connection.
 KEEPALIVE_MILLISECONDS = 60_000
-# Calls of one connection at a time.
+# The maximum number of calls at once on one connection.
 MAX_CALLS = 1024
-# Calls of all connections whose handler has not begun.
+# The maximum number of calls of all connections whose handler has not started.
 MAX_PENDING = 4096
 # Bytes that a call may send before its request is read.
 AHEAD_BYTES = 16 * 1024
-# A bit for each form of packing that grpc knows, the first for none.
+# One bit for each compression that grpc knows; the first bit means none.
 UNPACKED_ONLY = 1
-# A connection that has not begun to speak HTTP/2, and one without a call, which its client opens again.
+# Milliseconds for a connection that has not begun to speak HTTP/2, and for an idle one, which its client can open
+# again.
 HANDSHAKE_MILLISECONDS = 30_000
 IDLE_MILLISECONDS = 300_000
-# Calls that are under way at a signal have so long.
+# Seconds for calls that are running when the signal comes.
 FINISH_SECONDS = 1.0
 
 
 class CannotServe(Exception):
-    """Why this process cannot listen: a port that is taken, or a certificate that cannot be read."""
+    """Raised when this process cannot listen: the port is taken, or a certificate cannot be read."""
 
 
 class Ports(NamedTuple):
-    """Where the process listens: a plain port, and one with TLS where there is a certificate."""
+    """The ports of the process: a plain port, and a port with TLS if a certificate is configured."""
 
     host: str
     plain: int
@@ -61,28 +62,30 @@ class Ports(NamedTuple):
 
 
 def options() -> Sequence[tuple[str, Any]]:
-    """The options of a server."""
+    """The options of any server."""
     return [
-        # Else a taken port goes unnoticed: both processes would listen on it.
+        # Otherwise a taken port would go unnoticed: both processes would listen on it.
         ("grpc.so_reuseport", 0),
         ("grpc.max_receive_message_length", setting("MAX_MESSAGE_BYTES") + HEAD_BYTES),
-        # Clients ping as often as they want: none is cut for it.
+        # Clients may ping as often as they want without being disconnected.
         ("grpc.http2.max_ping_strikes", 0),
         ("grpc.keepalive_time_ms", KEEPALIVE_MILLISECONDS),
         ("grpc.max_concurrent_streams", MAX_CALLS),
-        # Megabytes that each connection may send ahead, of calls that are not read.
+        # Off, because otherwise each connection may send megabytes for calls that are not read yet.
         ("grpc.http2.bdp_probe", 0),
         ("grpc.http2.lookahead_bytes", AHEAD_BYTES),
-        # Calls that wait for the event loop; by default some are cancelled from 1,000 on, also for what others do.
+        # Calls that wait for the event loop. By default grpc cancels some of them above 1,000, also because of other
+        # clients.
         ("grpc.server.max_pending_requests", MAX_PENDING),
         ("grpc.server.max_pending_requests_hard_limit", MAX_PENDING),
-        # Of grpc, where a megabyte may unpack to a gigabyte; clients pack bodies, which is theirs.
+        # grpc's own compression is off, because a megabyte could decompress to a gigabyte. Clients compress bodies
+        # themselves.
         ("grpc.compression_enabled_algorithms_bitset", UNPACKED_ONLY),
     ]
 
 
 def bounds() -> Sequence[tuple[str, Any]]:
-    """The options that the native server does not take."""
+    """The options that only grpcio's server accepts."""
     return [
         ("grpc.max_allowed_incoming_connections", connections.most()),
         ("grpc.server_handshake_timeout_ms", HANDSHAKE_MILLISECONDS),
@@ -91,7 +94,7 @@ def bounds() -> Sequence[tuple[str, Any]]:
 
 
 class Served(NamedTuple):
-    """A server, and whether it reads requests whole before it calls a handler."""
+    """A server, and whether it reads a whole request before it calls a handler."""
 
     server: grpc.aio.Server
     reads_whole: bool
@@ -99,7 +102,7 @@ class Served(NamedTuple):
 
 @contextlib.asynccontextmanager
 async def serving(ports: Ports) -> AsyncIterator[None]:
-    """Clients are served within the block. Raises CannotServe."""
+    """Serves clients within the block. Raises CannotServe."""
     logging.getLogger("grpc._cython.cygrpc").addFilter(_is_no_end_of_a_client)
     all_served = [_plain(), *([_of_grpcio()] if ports.certificate else [])]
     servers = [served.server for served in all_served]
@@ -125,7 +128,7 @@ async def serving(ports: Ports) -> AsyncIterator[None]:
 
 
 def _is_no_end_of_a_client(record: logging.LogRecord) -> bool:
-    """Drops what grpcio logs as an error where a client goes away while it is written to."""
+    """A filter that drops grpcio's log of an error when a client disconnects during a write."""
     kind = record.exc_info[0] if record.exc_info else None
     return kind is None or kind.__name__ != "ExecuteBatchError"
 
@@ -143,7 +146,7 @@ def _of_grpcio() -> Served:
 
 def _native() -> ModuleType:
     try:
-        # By its whole name: `from pygrpc_native import aio` calls itself without end, in 0.5.0.
+        # Imported by its full name: `from pygrpc_native import aio` recurses without end in version 0.5.0.
         return importlib.import_module("pygrpc_native.aio")
     except ImportError as problem:
         raise CannotServe(

@@ -1,10 +1,10 @@
-"""The service `apache.rocketmq.v2.MessagingService`: its calls by their names, as handlers of grpc.aio.
+"""The service `apache.rocketmq.v2.MessagingService`: its calls by name, as handlers of grpc.aio.
 
-A request is read behind its caller's key where the server reads when it is asked to, as grpcio's does: its calls are
-streams of one request then, which are the same on the wire.
+grpcio's server reads a request only when the handler asks for it. So the handler first checks the caller's key: its
+calls are declared as streams of one request, which are the same on the wire.
 
-Only here and in `server` are grpc's own types known. Refusals go into the answer's status, as in RocketMQ: the status
-of gRPC stays OK. No exception is let out, for grpc.aio shows its text to callers.
+Only this module and `server` use grpc's types. A refusal is in the answer's status, as in RocketMQ; gRPC's own status
+stays OK. No exception leaves a handler, because grpc.aio shows its text to callers.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ from store.process import runtime
 logger = structlog.stdlib.get_logger(__name__)
 
 NAME = "apache.rocketmq.v2.MessagingService"
-# Quoted: grpc's classes have their parameters for a type checker only.
+# A string, because grpc's classes are generic only for type checkers.
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
-# What a server hands over for a request: its bytes, or the stream to read it from.
+# What a server passes to a handler as request: its bytes, or the stream from which to read it.
 Given: TypeAlias = bytes | AsyncIterator[bytes]
-# The bytes of the request of a call that has entered.
+# A function that returns the request's bytes of a call that has entered.
 BytesOf: TypeAlias = Callable[[Call, Given, Context], Awaitable[bytes]]
 
 
@@ -64,14 +64,14 @@ UNARY = {
     ),
     "RecallMessage": Unary(sends.recall, service_pb2.RecallMessageRequest, service_pb2.RecallMessageResponse),
 }
-# A heartbeat needs no key: until one is answered Java and Go avoid a broker at which a send has failed.
+# Calls that need no key: Java and Go avoid a broker after a failed send until a heartbeat is answered.
 OPEN_TO_ALL = frozenset(("Heartbeat",))
 
 
 def handlers(*, read_whole: bool) -> dict[str, Handler]:
-    """The handlers of the calls. A call that is not here is UNIMPLEMENTED, as those are in RocketMQ.
+    """The handlers of the calls. gRPC answers any other call with UNIMPLEMENTED, as RocketMQ does.
 
-    `read_whole`: of a server that reads each request to its end before it calls a handler.
+    `read_whole`: the server reads each request completely before it calls a handler.
     """
     unary, stream, bytes_of = (
         (grpc.unary_unary_rpc_method_handler, grpc.unary_stream_rpc_method_handler, _as_it_came)
@@ -96,7 +96,7 @@ async def _as_it_came(call: Call, given: Given, context: Context) -> bytes:
 
 
 async def _read_now(call: Call, given: Given, context: Context) -> bytes:
-    # A call that ends without a request has an empty one.
+    # A call that ends without a request counts as an empty request.
     return await reading.read(call, lambda: _next(context)) or b""
 
 
@@ -107,7 +107,10 @@ async def _next(context: Context) -> bytes | None:
 
 
 async def _commands(call: Call, context: Context) -> AsyncIterator[bytes]:
-    """The commands of a stream, the first one in a turn: of those that never end it a bounded part is read."""
+    """The commands of a stream.
+
+    The first command is read in a turn, so that only a limited number of unfinished commands is in memory.
+    """
     given = await reading.read(call, lambda: _next(context), reading.FirstCommands)
     while given is not None:
         yield given
@@ -126,7 +129,7 @@ def _unary(name: str, unary: Unary, bytes_of: BytesOf) -> Callable[[Any, Context
         except asyncio.CancelledError:
             call.end()
             raise
-        except Exception as problem:  # noqa: BLE001 # it is answered, and logged if it is no refusal
+        except Exception as problem:  # noqa: BLE001  # answered, and logged unless it is a refusal
             answer: Message = unary.response(status=_status(name, call, problem))
             return answer
         finally:
@@ -149,10 +152,11 @@ def _receiving(bytes_of: BytesOf) -> Callable[[Any, Context], AsyncIterator[Mess
         except (asyncio.CancelledError, GeneratorExit):
             call.end()
             raise
-        except Exception as problem:  # noqa: BLE001 # it is answered, and logged if it is no refusal
+        except Exception as problem:  # noqa: BLE001  # answered, and logged unless it is a refusal
             status = _status("ReceiveMessage", call, problem)
             if has_begun:
-                # What was sent cannot be taken back by a second status: the client is to see a call that failed.
+                # Answers were already sent, so a status cannot replace them: the call is aborted, so that the client
+                # sees it fail.
                 await context.abort(grpc.StatusCode.UNAVAILABLE, status.message)
             yield service_pb2.ReceiveMessageResponse(status=status)
         finally:
@@ -173,7 +177,7 @@ def _telemetry(*, read_whole: bool) -> Callable[[AsyncIterator[bytes], Context],
             await context.abort(
                 grpc.StatusCode.UNAVAILABLE, "The client took no command in time: open the stream again."
             )
-        except Exception as problem:  # noqa: BLE001 # it is answered, and logged if it is no refusal
+        except Exception as problem:  # noqa: BLE001  # answered, and logged unless it is a refusal
             call.end()
             await context.write(service_pb2.TelemetryCommand(status=_status("Telemetry", call, problem)))
         finally:
@@ -187,7 +191,7 @@ def _call(context: Context) -> Call:
 
 
 def _status(name: str, call: Call, problem: Exception) -> Status:
-    """The status of a call that met a problem, in the words of the client's namespace."""
+    """The status for a problem of a call. Names in it are as the client writes them, without its namespace."""
     status = statuses.of_problem(problem)
     if status is None:
         logger.error("a call failed", call=name, client=call.client_id, exc_info=problem)

@@ -1,4 +1,7 @@
-"""Settings that a client is answered: its own, with what the broker decides. What is missing here breaks clients."""
+"""The settings with which the broker answers a client: the client's own, with the broker's decisions.
+
+Missing fields break clients.
+"""
 
 from google.protobuf.duration_pb2 import Duration
 
@@ -17,19 +20,20 @@ from scheduling import delays
 from scheduling.delays import Delay
 from store.process.configuration import setting
 
-# Of a producer: how often it tries to send a message, and how long it waits between, in seconds.
+# For producers: how often they try to send a message, and how many seconds they wait between tries.
 SEND_ATTEMPTS = 3
 FIRST_PAUSE, LONGEST_PAUSE, PAUSE_FACTOR = 0.01, 1.0, 2.0
 RECEIVE_BATCH_SIZE = 32
 LONG_POLLING_SECONDS = 20
-# Of a table that is longer the last delay stands for the rest.
+# The maximum length of a table of delays; in a longer table, its last delay stands for the rest.
 MAX_BACKOFFS = 64
 
 
 async def answered(call: Call, given: Settings) -> Settings:
-    """The settings of a producer or a consumer, as it is to use them.
+    """The settings that a producer or consumer has to use.
 
-    Raises NoPermission for a consumer group that the key may not consume in: they say how that retries.
+    Raises NoPermission for a consumer group in which the key may not consume, because the settings show the group's
+    retries.
     """
     found = Settings()
     found.CopyFrom(given)
@@ -51,16 +55,16 @@ async def answered(call: Call, given: Settings) -> Settings:
 
 
 def _of_group(group: GroupFacts | None, language: Language) -> RetryPolicy:
-    """The retries of a consumer group; None: of one that is made at its first receive."""
+    """The retry policy of a consumer group; with None, the policy of a group that its first receive will create."""
     limit = None if group is None else group.max_reconsume_times
     retries = int(setting("MAX_RECONSUME_TIMES")) if limit is None else limit
     policy = None if group is None else group.retry_policy
     found = [policies.delay(policy, number) for number in range(min(max(retries, 1), MAX_BACKOFFS))]
-    # Without retries there is one all the same: Java fails where there is no strategy.
+    # A policy without retries still gets one delay, because Java fails without a backoff strategy.
     waits = [_seconds(delay) for delay in found if delay is not None] or [0.0]
     attempts = retries + 1 if found[0] is not None else 1
     if language == Language.NODE_JS:
-        # It knows no table, and counts whole seconds.
+        # This client does not support a table and only uses whole seconds.
         longest, first = max(1, round(max(waits))), max(1, round(waits[0]))
         return RetryPolicy(max_attempts=attempts, exponential_backoff=_exponential(first, longest, 2.0))
     return RetryPolicy(max_attempts=attempts, customized_backoff=CustomizedBackoff(next=map(_duration, waits)))

@@ -1,6 +1,6 @@
-"""The shape of a request before it is parsed: how many fields it has, for each costs as much as a byte of it or more.
+"""Counts the fields of a request before it is parsed, because parsing a field costs at least as much as a byte.
 
-A request of 4 MiB may have two million empty messages, which take 150 MB and hold up the event loop for 0.25 s.
+A request of 4 MiB may contain two million empty messages, which take 150 MB and block the event loop for 0.25 s.
 """
 
 from functools import cache
@@ -8,26 +8,26 @@ from typing import Any, TypeAlias
 
 from google.protobuf.descriptor import Descriptor
 
-# Shorter requests are parsed as they are: in 4 ms at most.
+# Shorter requests are parsed without counting, in at most 4 ms.
 SHORT_BYTES = 64 * 1024
-# A batch of 1,000 messages with 20 fields and properties each. So many are counted in 15 ms.
+# Enough for a batch of 1,000 messages with 20 fields and properties each. Counting so many takes 15 ms.
 MAX_FIELDS = 20_000
-# Bits of a number on the wire, at most.
+# The maximum bits of a number in the encoding.
 MOST_BITS = 64
 
-# By the number of each field that is a message: the fields of that message.
+# For each field that is a message, by its number: the same mapping for that message.
 Inner: TypeAlias = "dict[int, Inner]"
 _VARINT, _FIXED64, _TEXT, _FIXED32 = 0, 1, 2, 5
 
 
 def has_too_many_fields(given: bytes, kind: Any) -> bool:
-    """Whether the bytes of a message of this kind have more than MAX_FIELDS; those of a short one are not counted."""
+    """Whether the encoded message has more than MAX_FIELDS fields. Fields of a short message are not counted."""
     if len(given) <= SHORT_BYTES:
         return False
     try:
         _count(given, 0, len(given), _inner(kind.DESCRIPTOR), MAX_FIELDS)
     except IndexError:
-        # No message of any kind, which the parser says in its own words.
+        # The bytes are not a valid message; the parser will report this.
         return False
     except TooMany:
         return True
@@ -35,17 +35,17 @@ def has_too_many_fields(given: bytes, kind: Any) -> bool:
 
 
 class TooMany(Exception):
-    """There are more fields than are counted."""
+    """The message has more fields than allowed."""
 
 
 @cache
 def _inner(descriptor: Descriptor) -> Inner:
-    """The fields of a kind of message that are messages; no kind of the protocol has one of its own kind within."""
+    """The fields of a kind of message that are messages themselves. No kind of this protocol contains its own kind."""
     return {field.number: _inner(field.message_type) for field in descriptor.fields if field.message_type is not None}
 
 
 def _count(given: bytes, at: int, end: int, inner: Inner, left: int) -> int:
-    """How many fields are left of a number once those from `at` to `end` are counted. Raises TooMany, or IndexError."""
+    """The rest of `left` after the fields from `at` to `end` are counted. Raises TooMany, or IndexError."""
     while at < end:
         left -= 1
         if left < 0:
@@ -62,7 +62,7 @@ def _count(given: bytes, at: int, end: int, inner: Inner, left: int) -> int:
         elif kind in (_FIXED64, _FIXED32):
             at += 8 if kind == _FIXED64 else 4
         else:
-            # A group, which no client sends.
+            # Protobuf's groups are refused, because no client sends them.
             raise TooMany
     return left
 

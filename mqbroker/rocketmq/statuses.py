@@ -1,10 +1,10 @@
-"""Statuses of answers: the code of the protocol that each refusal has."""
+"""The protocol's status code for each refusal."""
 
 from mqbroker.errors import refusal_of
 from mqbroker.rocketmq.protocol.definition_pb2 import Code, Status
 from store.errors import Refusal
 
-# By the code of the refusal. What is not here is an error of the broker.
+# The status code for the code of each refusal. A refusal that is missing here is answered as an internal error.
 CODE_OF: dict[str, Code] = {
     "bad_request": Code.BAD_REQUEST,
     "message_illegal": Code.BAD_REQUEST,
@@ -40,7 +40,7 @@ CODE_OF: dict[str, Code] = {
     "cell_away": Code.TOO_MANY_REQUESTS,
     "topic_moved": Code.TOO_MANY_REQUESTS,
     "sends_forbidden": Code.TOO_MANY_REQUESTS,
-    # Clients repeat the message under its id, which is exact.
+    # Clients then repeat the message with the same id, which is safe.
     "outcome_unknown": Code.PROXY_TIMEOUT,
     "unauthenticated": Code.UNAUTHORIZED,
 }
@@ -49,7 +49,7 @@ OK = Status(code=Code.OK, message="OK")
 
 
 class Refused(Exception):
-    """A call that this protocol refuses, by a code that no refusal of the broker has."""
+    """A call that is refused only over this protocol, with a code that no refusal of the broker has."""
 
     def __init__(self, code: Code, detail: str) -> None:
         super().__init__(detail)
@@ -58,12 +58,12 @@ class Refused(Exception):
 
 
 def of_refusal(refusal: Refusal) -> Status:
-    """The status of a refusal."""
+    """The status for a refusal."""
     return Status(code=CODE_OF.get(refusal.code, Code.INTERNAL_SERVER_ERROR), message=refusal.detail)
 
 
 def of_problem(problem: Exception) -> Status | None:
-    """The status of a call that met a problem; None for a failure of the broker itself, which is to be logged."""
+    """The status for a problem of a call; None for a failure of the broker itself, which the caller logs."""
     if isinstance(problem, Refused):
         return Status(code=problem.code, message=problem.detail)
     refusal = refusal_of(problem)
@@ -71,12 +71,12 @@ def of_problem(problem: Exception) -> Status | None:
 
 
 def failed() -> Status:
-    """The status of a call at which the broker itself failed."""
+    """The status of a call in which the broker itself failed."""
     return Status(code=Code.INTERNAL_SERVER_ERROR, message=FAILED)
 
 
 def together(found: list[Status]) -> Status:
-    """The status of an answer whose entries have statuses of their own: theirs, or MULTIPLE_RESULTS if they differ."""
+    """The status of an answer whose entries have statuses: their common status, or MULTIPLE_RESULTS if they differ."""
     codes = {one.code for one in found}
     if len(codes) == 1:
         return found[0]

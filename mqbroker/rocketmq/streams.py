@@ -1,7 +1,8 @@
-"""The open Telemetry streams of this process: which clients are there, and who is asked about a topic's half messages.
+"""The open Telemetry streams of this process: which clients are connected, and whom to ask about a topic's half
+messages.
 
-A client says by its settings to which topics it produces, and each settings command replaces what the one before it
-said. What it sends half messages to is noted, too.
+A client's settings list the topics to which it produces; new settings replace earlier ones. A topic to which a client
+sends half messages counts as well.
 """
 
 import asyncio
@@ -20,35 +21,41 @@ from store.process import runtime
 from store.process.configuration import setting
 from store.process.shares import Shares
 
-# Of one stream: of the topics that its settings name, and of those that it has sent half messages to, so many each.
+# The maximum number of topics of one stream, once for topics in its settings and once for topics of its half messages.
 MAX_TOPICS = 200
-# Of all streams together; one key has five eighths of them. A topic of a stream takes some 300 bytes.
+# The maximum number of topics of all streams together, of which one key may have five eighths. A topic of a stream
+# takes about 300 bytes.
 MAX_TOPICS_OF_ALL = 10_000
-# What waits to be written to a client that does not read; it is not asked more. In bytes, without the last page.
+# The maximum number of commands that wait for a client that does not read, and their maximum bytes without the last
+# page. Beyond them the client is not asked.
 MAX_COMMANDS = 256
 MAX_WAITING_BYTES = 1024 * 1024
-# The same of all streams of one key.
+# The maximum bytes of commands that wait for all streams of one key.
 MAX_WAITING_BYTES_OF_KEY = 8 * 1024 * 1024
 
 
 class Waiting(NamedTuple):
-    """A command that waits to be written, and its bytes. It is made as it is written: bodies are unpacked for that."""
+    """A command that waits to be written, and its size in bytes.
+
+    It is built when it is written, because its body may have to be decompressed.
+    """
 
     size: int
     made: Callable[[], AbstractAsyncContextManager[TelemetryCommand]]
 
 
 class Stream:
-    """The open stream of a client: what its settings say of it, and what waits to be written to it."""
+    """The open stream of a client: the content of its settings, and the commands that wait to be written."""
 
     def __init__(self, call: Call) -> None:
         self.call = call
-        # The topics that its settings name, and those of its half messages, in the order of their first ones.
+        # The topics in the client's settings; below, the topics of its half messages, in the order of their first
+        # message.
         self.named: set[str] = set()
         self.sent: dict[str, None] = {}
         self.is_push = False
         self.is_unread = False
-        # Held while a command is written: a write that is cancelled on its way breaks the end of the call.
+        # Held while a command is written: cancelling a write halfway would prevent a proper end of the call.
         self.writing = asyncio.Lock()
         self._commands: asyncio.Queue[Waiting] = asyncio.Queue(MAX_COMMANDS)
         self._waiting_bytes = 0
@@ -57,12 +64,12 @@ class Stream:
 
     @property
     def is_open(self) -> bool:
-        """Whether the client is there."""
+        """Whether the client is still connected."""
         return not self.call.gone.done()
 
     @property
     def room(self) -> int:
-        """How many more commands it can take; none once the client is gone, or behind with what it is sent."""
+        """How many more commands the stream accepts; 0 if the client has gone or does not read."""
         is_behind = self._waiting_bytes > MAX_WAITING_BYTES
         if not self.is_open or is_behind or self._of_keys[self.call.client[0]] > MAX_WAITING_BYTES_OF_KEY:
             return 0
@@ -70,34 +77,34 @@ class Stream:
 
     @property
     def places(self) -> int:
-        """How many more commands of a page it can take, whose first one it had room for."""
+        """How many more commands of the same page the stream accepts, after `room` allowed the first."""
         return MAX_COMMANDS - self._commands.qsize() if self.is_open else 0
 
     def ask(self, waiting: Waiting) -> None:
-        """Has a command written, within `room` or `places`."""
+        """Queues a command for writing; the caller has checked `room` or `places`."""
         self._commands.put_nowait(waiting)
         self._count(waiting.size)
 
     async def write(self, write: Callable[[TelemetryCommand], Awaitable[None]]) -> None:
-        """Writes one command, once there is one. Raises TimeoutError where the client does not take it in time."""
+        """Waits for a command and writes it. Raises TimeoutError if the client does not read it in time."""
         waiting = await self._commands.get()
         async with waiting.made() as command:
             await self.write_now(write, command)
         self._count(-waiting.size)
 
     async def write_now(self, write: Callable[[TelemetryCommand], Awaitable[None]], command: TelemetryCommand) -> None:
-        """Writes a command. Raises TimeoutError where the client does not take it in time."""
+        """Writes a command at once. Raises TimeoutError if the client does not read it in time."""
         async with self.writing, asyncio.timeout(setting("BODY_READ_SECONDS")):
             await write(command)
 
     def close(self) -> None:
-        """The stream has ended: nothing waits any more."""
+        """Ends the stream and drops the commands that wait."""
         self.call.end()
         self._count(-self._waiting_bytes)
         self._is_closed = True
 
     def _count(self, size: int) -> None:
-        # A write that was under way ends behind the stream.
+        # A write that was under way has ended after the stream was closed.
         if self._is_closed:
             return
         self._waiting_bytes += size
@@ -107,7 +114,7 @@ class Stream:
 
 
 class Streams:
-    """The open streams of this process by their clients."""
+    """The open streams of this process by client."""
 
     def __init__(self) -> None:
         # By key.
@@ -117,7 +124,7 @@ class Streams:
         self._noted = Shares(MAX_TOPICS_OF_ALL)
 
     def began(self, stream: Stream) -> None:
-        """A client has opened a stream; it goes on for an earlier one of the same client, which is left to end."""
+        """Notes a client's new stream. It replaces an earlier stream of the same client, which ends by itself."""
         client = stream.call.client
         earlier = self._by_client.get(client)
         if earlier is not None:
@@ -126,7 +133,7 @@ class Streams:
         self._by_client[client] = stream
 
     def ended(self, stream: Stream) -> None:
-        """A stream that has begun has ended."""
+        """Notes that a stream has ended."""
         client = stream.call.client
         stream.close()
         if self._by_client.get(client) is stream:
@@ -135,10 +142,10 @@ class Streams:
                 self._forget(client, topic)
 
     def names(self, stream: Stream, topics: Iterable[str]) -> None:
-        """The settings of a client name these topics, in place of the topics that its settings named before.
+        """Notes the topics in a client's settings, in place of earlier topics.
 
-        Of the first MAX_TOPICS those count that its key may produce to. A client is asked about the half messages of
-        other topics once it sends some.
+        Of the first MAX_TOPICS names, topics count to which the key may produce. A client is also asked about half
+        messages of other topics after it has sent some.
         """
         if self._by_client.get(stream.call.client) is not stream:
             return
@@ -150,7 +157,7 @@ class Streams:
         stream.named = {topic for topic in stream.named if self._note(client, topic)}
 
     def produces(self, client: Client, topic: str) -> None:
-        """A client that has a stream sends half messages to a topic, and so may be asked about them."""
+        """Notes that a connected client sends half messages to a topic, so that it can be asked about them."""
         stream = self._by_client.get(client)
         if stream is None or topic in stream.sent or not self._note(client, topic):
             return
@@ -177,13 +184,16 @@ class Streams:
             del self._producers[topic]
 
     def topics(self) -> list[str]:
-        """The topics with a producer whose stream is open here: it can be asked about their transactions."""
+        """The topics with a producer whose stream is open in this process, so that it can be asked
+        about transactions.
+        """
         return list(self._producers)
 
     def of_topic(self, topic: str, key: str | None = None) -> Iterator[Stream]:
-        """The open streams of the topic's producers whose keys may produce to it, of one key or of all.
+        """The open streams of a topic's producers whose keys may produce to the topic; with `key`, only streams of this
+        key.
 
-        Each time they begin with another one.
+        Each call begins with another stream.
         """
         clients = list(self._producers.get(topic, ()))
         first = random.randrange(len(clients)) if clients else 0
@@ -199,7 +209,7 @@ class Streams:
         return stream is not None and stream.is_open
 
     async def may_consume(self, client: Client) -> bool:
-        """Whether a client has an open stream here, and a key that may consume: it may have been revoked since."""
+        """Whether a client has an open stream and a key that may still consume; the key may have been revoked."""
         stream = self._by_client.get(client)
         if stream is None or not stream.is_open:
             return False
@@ -210,11 +220,11 @@ class Streams:
         return True
 
     def is_push(self, client: Client) -> bool:
-        """Whether a client is a push consumer, as its settings say."""
+        """Whether a client's settings say that it is a push consumer."""
         stream = self._by_client.get(client)
         return stream is not None and stream.is_push
 
 
 def streams() -> Streams:
-    """The streams of this process."""
+    """The Streams of this process."""
     return runtime.control(Streams)

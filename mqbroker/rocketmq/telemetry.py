@@ -1,4 +1,4 @@
-"""Telemetry: the stream that each client keeps open. It is answered its settings, and a producer is asked by it."""
+"""Telemetry: the stream that each client keeps open. The broker answers settings on it, and asks producers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -17,18 +17,18 @@ from mqbroker.rocketmq.streams import MAX_TOPICS, Stream, streams
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# Of one command of a client: room for all topics that count, and for what clients say of themselves.
+# The maximum size of a client's command: enough for all topics that count and for the client's other settings.
 MAX_COMMAND_BYTES = 128 * 1024
 
 Write = Callable[[TelemetryCommand], Awaitable[None]]
 
 
 class Unread(Exception):
-    """A client has not taken a command within BODY_READ_SECONDS. Its stream ends; the client opens another one."""
+    """A client has not read a command within BODY_READ_SECONDS. Its stream ends; the client opens a new one."""
 
 
 async def serve(call: Call, commands: AsyncIterator[bytes], write: Write) -> None:
-    """The stream of a client, until it ends. A client that may not enter is answered why, and the stream ends.
+    """Serves the stream of a client until it ends. A client without access gets the reason, and the stream ends.
 
     Raises Unread.
     """
@@ -46,7 +46,7 @@ async def serve(call: Call, commands: AsyncIterator[bytes], write: Write) -> Non
     writing = asyncio.create_task(_write(stream, write, serving))
     try:
         async for given in commands:
-            # The next command is read once the client has taken the answer to this one.
+            # The next command is read only after the client has read the answer to this one.
             if (answer := await _answered(stream, given)) is not None and not await _is_taken(stream, write, answer):
                 break
     except asyncio.CancelledError:
@@ -65,26 +65,26 @@ async def _write(stream: Stream, write: Write, serving: asyncio.Task[Any]) -> No
         while True:
             await stream.write(write)
     except TimeoutError:
-        # It would go on for as long as the client is connected.
+        # Otherwise the write would continue as long as the client is connected.
         stream.is_unread = True
         serving.cancel()
-    except Exception:  # noqa: BLE001 # by either server another one: the client has gone
+    except Exception:  # noqa: BLE001  # each server raises another error: the client has gone
         stream.call.end()
 
 
 async def _is_taken(stream: Stream, write: Write, answer: TelemetryCommand) -> bool:
-    """Writes an answer; returns whether the client is there. Raises Unread."""
+    """Writes an answer; returns whether the client is still connected. Raises Unread."""
     try:
         await stream.write_now(write, answer)
     except TimeoutError:
         raise Unread from None
-    except Exception:  # noqa: BLE001 # by either server another one: the client has gone
+    except Exception:  # noqa: BLE001  # each server raises another error: the client has gone
         return False
     return True
 
 
 async def _answered(stream: Stream, given: bytes) -> TelemetryCommand | None:
-    """The answer to a command: settings that the client is to use, or why there are none; None where there is none."""
+    """The answer to a command: the settings to use, or why there are none; None for a command without an answer."""
     begin_request()
     try:
         if len(given) > MAX_COMMAND_BYTES:
@@ -101,7 +101,7 @@ async def _answered(stream: Stream, given: bytes) -> TelemetryCommand | None:
 
 
 async def _settled(stream: Stream, command: TelemetryCommand) -> TelemetryCommand:
-    """Notes what a client says of itself; returns the settings that it is to use."""
+    """Notes a client's settings; returns the settings that it has to use."""
     given = command.settings
     stream.is_push = given.client_type in (ClientType.PUSH_CONSUMER, ClientType.LITE_PUSH_CONSUMER)
     streams().names(stream, [stream.call.whole(topic.name) for topic in given.publishing.topics[:MAX_TOPICS]])

@@ -1,4 +1,4 @@
-"""Times and durations of the protocol, which may be beyond the years that Python and PostgreSQL know."""
+"""Times and durations of the protocol, which may exceed the years that Python and PostgreSQL can hold."""
 
 from datetime import UTC, datetime
 
@@ -10,7 +10,7 @@ from mqbroker.rocketmq.statuses import Refused
 
 
 def moment(name: str, given: Timestamp, code: Code = Code.BAD_REQUEST) -> datetime:
-    """A time. Raises Refused, with the field's name, for one outside of the years 1 to 9999."""
+    """A time. Raises Refused with the field's name for a time outside of the years 1 to 9999."""
     try:
         return given.ToDatetime(UTC)
     except (ValueError, OverflowError) as problem:
@@ -19,7 +19,7 @@ def moment(name: str, given: Timestamp, code: Code = Code.BAD_REQUEST) -> dateti
 
 
 def seconds_of(name: str, given: Duration, code: Code = Code.BAD_REQUEST) -> float:
-    """A duration in seconds. Raises Refused, with the field's name, for one that is longer than 10,000 years."""
+    """A duration in seconds. Raises Refused with the field's name for a duration above 10,000 years."""
     try:
         return given.ToTimedelta().total_seconds()
     except (ValueError, OverflowError) as problem:

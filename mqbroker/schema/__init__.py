@@ -1,4 +1,4 @@
-"""The OpenAPI document: drf-spectacular's of the control plane with msgspec's of the data plane, and examples."""
+"""The OpenAPI document: the control plane from drf-spectacular, the data plane from msgspec, and examples."""
 
 from mqbroker.schema.data_plane import add_data_plane
 from mqbroker.schema.examples import add_examples

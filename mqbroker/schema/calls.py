@@ -1,4 +1,4 @@
-"""The calls of the data plane: their summaries, requests and answers. The routes have their paths."""
+"""The calls of the data plane with their summaries, requests and answers. Their paths are in the routes."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,7 +27,7 @@ from transactions.results import Awaited, Begun, Ended, TransactionHistory
 
 @dataclass(frozen=True)
 class Call:
-    """A call of the data plane: its answers by status, and the statuses of refusals that not every call has."""
+    """A call of the data plane: its answers by status, and the refusals that only some calls have, by status."""
 
     summary: str
     answers: dict[int, Any]
@@ -39,18 +39,18 @@ class Call:
     description: str = ""
 
 
-# Who sees what of a look-up by id.
+# Which callers see which fields in a look-up by id.
 SIGHT = (
     "What consumers can see needs `read:` of its topic; what is undecided, rolled back, discarded, delayed or recalled "
     "`produce:` of its topic or `manage`. Else 404, as of an id that no message has."
 )
-# Of the broker's own topics, of which each of several cells has its own queues.
+# For topics that belong to the broker, of which each of several cells has its own queues.
 CELL = {"type": "string", "description": "The cell whose queues of a topic of the broker's own are read."}
 SETTLED = {200: receipts.ReceiptResults}
 
 
 class Operations:
-    """Stands for the body of a bulk, whose operations are decoded one by one."""
+    """The body of a bulk in the schema. The real body is decoded one operation at a time."""
 
 
 CALLS: dict[View, Call] = {

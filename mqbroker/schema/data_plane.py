@@ -1,4 +1,4 @@
-"""Adds the data plane to drf-spectacular's document: its paths from the routes, its schemas from msgspec."""
+"""Adds the data plane to drf-spectacular's document: paths from the routes, schemas from msgspec."""
 
 from typing import Any
 
@@ -15,9 +15,9 @@ from mqbroker.schema.rules import NAME, narrow
 
 REF = "#/components/schemas/{name}"
 PROBLEM = {"$ref": "#/components/responses/Problem"}
-# Statuses of refusals that every call has, beside its own.
+# Statuses of refusals that every call may have, besides its own.
 COMMON_PROBLEMS = (400, 401, 403, 422, 503)
-# Those of every call with a body.
+# Statuses of refusals that every call with a body may have.
 BODY_PROBLEMS = (408, 413, 415)
 PATH_TYPES: dict[str, dict[str, Any]] = {"int": {"type": "integer", "minimum": 0}, "str": {"type": "string"}}
 Document = dict[str, Any]
@@ -26,7 +26,9 @@ SECURITY: list[Document] = [{"bearer": []}]
 
 
 def add_data_plane(result: Document, generator: Any, request: Any, public: bool) -> Document:
-    """A postprocessing hook of drf-spectacular: the whole document, with both planes' errors as Problem."""
+    """A postprocessing hook of drf-spectacular: returns the whole document; errors of both planes have the form
+    Problem.
+    """
     structs = [type_ for call in CALLS.values() for type_ in (call.given, *call.answers.values()) if type_ is not None]
     types = [Given if type_ is Operations else type_ for type_ in (*structs, Problem)]
     refs, schemas = msgspec.json.schema_components(types, ref_template=REF)
@@ -104,14 +106,14 @@ def _problem(ref: Document) -> Document:
 
 
 def _narrow_names(operation: Document) -> None:
-    """A name in a path obeys the rule of names."""
+    """Adds the rule for names to the parameters in a path."""
     for parameter in operation.get("parameters", ()):
         if parameter["in"] == "path" and parameter["name"] in ("topic", "group"):
             parameter["schema"] = NAME
 
 
 def _add_problems(path: str, operation: Document) -> None:
-    """Errors have one form everywhere; `default` stands for those that no call expects."""
+    """Adds the errors to an operation. All errors have the same form; `default` stands for unexpected ones."""
     responses = operation["responses"]
     for answer in responses.values():
         if answer is not PROBLEM:

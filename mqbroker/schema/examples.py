@@ -1,4 +1,4 @@
-"""An example of each operation in the document: what a broker was asked and what it answered, as a test recorded it."""
+"""An example of each operation: a request and the broker's answer, as a test recorded them."""
 
 from functools import cache
 from pathlib import Path
@@ -11,7 +11,7 @@ Document = dict[str, Any]
 
 
 class Example(msgspec.Struct, omit_defaults=True):
-    """A request of an operation, and its answer; None without a body."""
+    """A request of an operation and its answer; None for a missing body."""
 
     status: int
     path: Document = {}
@@ -27,7 +27,7 @@ def examples() -> dict[str, Example]:
 
 
 def add_examples(result: Document, generator: Any, request: Any, public: bool) -> Document:
-    """A postprocessing hook of drf-spectacular: puts the examples where the page fills its forms from them."""
+    """A postprocessing hook of drf-spectacular: puts each example where the page fills its forms from."""
     for path, operations in result["paths"].items():
         for method, operation in operations.items():
             example = examples().get(f"{method.upper()} {path}")

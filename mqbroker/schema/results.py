@@ -1,4 +1,4 @@
-"""The answers of the data plane that no app declares: results of writes, and what a view puts together."""
+"""The answers of the data plane that no app declares: results of writes, and answers that a view combines."""
 
 import uuid
 
@@ -12,14 +12,14 @@ from store.messages import StoredMessage
 
 
 class Received(msgspec.Struct):
-    """What a consumer was handed; one result per receipt handle that was to be acked before, in order."""
+    """Messages handed to a consumer. If the request acked receipts first: one result per receipt handle, in order."""
 
     messages: list[Delivery]
     acked: list[ReceiptResult] | UnsetType = UNSET
 
 
 class Pulled(msgspec.Struct):
-    """A stretch of a queue with the queue's bounds; `max_offset` is the next to be written."""
+    """A part of a queue with the queue's bounds; `max_offset` is the offset that the next message will get."""
 
     messages: list[Entry]
     next_offset: int
@@ -28,7 +28,7 @@ class Pulled(msgspec.Struct):
 
 
 class RedriveResult(msgspec.Struct):
-    """The outcome for one dead letter: status 200 and where it went, or the problem that met it."""
+    """The outcome for one dead letter: status 200 with its new place, or a problem."""
 
     message_id: uuid.UUID
     status: int
@@ -38,22 +38,22 @@ class RedriveResult(msgspec.Struct):
 
 
 class Redriven(msgspec.Struct):
-    """One result per message, in order."""
+    """The outcome of a redrive: one result per message, in order."""
 
     results: list[RedriveResult]
 
 
 class AskedMessage(StoredMessage, kw_only=True):
-    """A message that its producer is asked about, and the queue that its commit makes it visible in."""
+    """A message about which its producer is asked, with the queue in which a commit would make it visible."""
 
     queue_id: int
 
 
 class AskedTransaction(AskedMessage, kw_only=True):
-    """A half message that its producer is asked about; `messages` when its transaction has several.
+    """A half message about which its producer is asked; `messages` when its transaction has several.
 
-    `check_times` counts this check, too; `last_failure` says why the one before decided nothing. A poll names the
-    `cell` where there are several: the end should have the `topic` then.
+    `check_times` includes this check; `last_failure` says why the previous check decided nothing. A poll names the
+    `cell` if there are several: then the end should have the `topic`.
     """
 
     check_times: int
@@ -69,12 +69,12 @@ class AskedTransactions(msgspec.Struct):
 
 
 class BulkResult(msgspec.Struct):
-    """That call's status, with that call's answer or problem."""
+    """The result of one operation in a bulk: the status of a single call, with its answer or problem."""
 
     status: int
 
 
 class BulkResults(msgspec.Struct):
-    """One result per operation, in order."""
+    """The results of a bulk: one per operation, in order."""
 
     results: list[BulkResult]

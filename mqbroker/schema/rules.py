@@ -1,4 +1,4 @@
-"""The rules that the data plane's structs do not declare: validating a message by hand is faster."""
+"""The rules for fields that the data plane's structs do not declare, because validating by hand is faster."""
 
 from inspect import cleandoc
 from typing import Any
@@ -17,7 +17,7 @@ NAME = {"type": "string", "pattern": f"^[{names.CHARACTERS}]{{1,{names.MAX_CHARA
 
 
 def rules(settings: Any) -> dict[str, dict[str, Any]]:
-    """The rule of a field by its name; it holds in every request that has the field."""
+    """The schema rule of each field by name; a rule holds in every request that has the field."""
     return {
         "topic": NAME,
         "producer_group": NAME,
@@ -52,7 +52,7 @@ def rules(settings: Any) -> dict[str, dict[str, Any]]:
     }
 
 
-# Requests are refused without these, although their structs have defaults for them.
+# Requirements that the structs cannot express, because the fields have defaults.
 ONE_BODY = {"oneOf": [{"required": ["body"]}, {"required": ["body_base64"]}]}
 A_MESSAGE = {"required": ["topic"], **ONE_BODY}
 ONE_OR_SEVERAL = {"anyOf": [A_MESSAGE, {"required": ["messages"]}]}
@@ -66,18 +66,18 @@ NEEDED = {
 
 
 def narrow(schemas: dict[str, Any], settings: Any) -> dict[str, Any]:
-    """The components of msgspec, requests among them narrowed by the rules."""
+    """The schemas of msgspec; the rules are added to the schemas of requests."""
     known = rules(settings)
     return {name: _narrowed(name, _described(schema), known) for name, schema in schemas.items()}
 
 
 def _described(schema: dict[str, Any]) -> dict[str, Any]:
-    """The component with its docstring as a text."""
+    """The schema with its struct's docstring as one text without line breaks."""
     return {**schema, "description": cleandoc(schema.get("description", ""))}
 
 
 def _narrowed(name: str, schema: dict[str, Any], known: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    # Only requests forbid what they do not know.
+    # Only schemas of requests forbid unknown fields.
     if schema.get("additionalProperties") is not False:
         return schema
     properties = {field: _field(inner, known.get(field, {})) for field, inner in schema["properties"].items()}
@@ -86,9 +86,9 @@ def _narrowed(name: str, schema: dict[str, Any], known: dict[str, dict[str, Any]
 
 
 def _field(schema: dict[str, Any], rule: dict[str, Any]) -> dict[str, Any]:
-    """The rule belongs to the branches other than null.
+    """Adds the rule to the branches other than null.
 
-    An empty text that the rule forbids stands for a field that is left out: the document has no default there.
+    If the rule forbids an empty text, the default is removed: an empty default means that the field was left out.
     """
     if schema.get("default") == "" and ("pattern" in rule or rule.get("minLength")):
         schema = {name: value for name, value in schema.items() if name != "default"}

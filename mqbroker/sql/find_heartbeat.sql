@@ -1,4 +1,4 @@
--- Find whether a process of a kind on a host has noted that it is alive within the last seconds. One row.
+-- Find whether a process of this kind on this host has written a heartbeat within the last seconds. One row.
 SELECT EXISTS (
     SELECT 1 FROM heartbeat AS h
     WHERE

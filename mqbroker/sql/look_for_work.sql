@@ -1,6 +1,6 @@
--- Find whether anything waits in this cell that time or a subscription will move: undecided halves, timers, delivered
--- messages, entries at a delay level that are not released, and subscriptions to its own topics. Each part ends at the
--- first row that it finds; without one, a poll has nothing to look for.
+-- Find whether anything waits in this cell that time or a subscription will move: undecided half messages, timers,
+-- messages in delivery, unreleased entries of delay levels, and subscriptions to the cell's own topics. Each part stops
+-- at the first row that it finds; if nothing waits, the poll ends here.
 SELECT
     EXISTS (SELECT 1 FROM half_message)
     OR EXISTS (SELECT 1 FROM timer)

@@ -1,1 +1,1 @@
-"""The web process: its server, its socket, and what it starts and ends."""
+"""The web process: its server, its socket, and the parts that it starts and ends."""

@@ -1,7 +1,7 @@
-"""The web process: it listens on a port of its own, and serves until a signal.
+"""The web process: listens on its own port and serves until a signal.
 
-`python -m mqbroker.web --port 8000 --processes auto`. With `--socket` it serves on a listening socket that it inherits:
-a supervisor keeps that socket open while one web process ends and the next one starts.
+`python -m mqbroker.web --port 8000 --processes auto`. With `--socket` it serves on an inherited listening socket: a
+supervisor keeps the socket open while one web process ends and the next one starts.
 """
 
 import argparse
@@ -23,8 +23,12 @@ IMPORTED_BY_FORKS = ("uvloop", "mqbroker.urls", "mqbroker.web.application", "mqb
 
 
 def load() -> None:
-    """Imports what the forks of this process need; nothing that it opens or starts would survive the fork."""
-    # What a start imports stays: going through it again and again takes 8 % of the start. The lifespan enables it.
+    """Imports everything that forks of this process need.
+
+    It opens and starts nothing, because that would not survive the fork.
+    """
+    # Objects of the start stay in memory: collecting them repeatedly takes 8 % of the start. The lifespan turns
+    # collection on.
     gc.disable()
     import django
 
@@ -36,14 +40,14 @@ def load() -> None:
     from mqbroker.web import application
 
     application.load()
-    # No collection of a fork writes to these objects, so that their pages stay shared.
+    # Garbage collection in a fork does not write to these objects, so their memory stays shared.
     gc.freeze()
 
 
 def serve(listening: socket.socket, handover: Handover = processes.ALONE) -> None:
     """Serves on the socket in this process until a signal."""
     gc.disable()
-    # Not imported by the parent of processes that start again when code changes: a new child has the code of now.
+    # Not imported by the parent when children restart on changed code: a new child then imports the present code.
     import django
     import uvloop
 
@@ -67,18 +71,18 @@ def serve(listening: socket.socket, handover: Handover = processes.ALONE) -> Non
 
 
 def start_anew(words: Sequence[str], listening: socket.socket, pids: Collection[int]) -> None:
-    """Makes this process one that has the code of now, under the same id and with the same children."""
-    # Until the new program takes it up, another one must not end it.
+    """Replaces this process by a new program with the present code, keeping its process id and its children."""
+    # A second SIGHUP must not end the process before the new program handles the signal.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     listening.set_inheritable(True)
     given = ["--socket", str(listening.fileno()), "--children", ",".join(map(str, pids))]
-    # Without what an earlier start anew has given.
+    # Without the arguments that an earlier `start_anew` added.
     own = words[: words.index("--children") - 2] if "--children" in words else words
     os.execv(sys.executable, [sys.executable, "-m", "mqbroker.web", *own, *given])
 
 
 def parser() -> argparse.ArgumentParser:
-    """The words of the command."""
+    """The parser of the command's arguments."""
     made = argparse.ArgumentParser("mqbroker.web", description=__doc__)
     made.add_argument("--host", default="127.0.0.1")
     made.add_argument("--port", type=int, default=8000)
@@ -90,7 +94,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def children(text: str) -> list[int]:
-    """The ids that `start_anew` gives."""
+    """The process ids of children, which `start_anew` passes on."""
     return [int(word) for word in text.split(",") if word]
 
 

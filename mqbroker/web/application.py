@@ -1,4 +1,4 @@
-"""What a web process serves: static files, and the data plane's handler in front of Django's."""
+"""The application of a web process: static files, and the data plane's handler in front of Django's."""
 
 import contextlib
 from collections.abc import AsyncIterator, Callable
@@ -13,19 +13,19 @@ from mqbroker.wire.admission import Serve
 
 
 def load() -> None:
-    """Does what `handler` does without a runtime, so that a fork of this process has it done."""
+    """Does the part of `handler` that needs no runtime, so that it is already done in a fork of this process."""
     static_files.paths()
     DjangoHandler()
 
 
 def handler() -> Handler:
-    """The handler of this process, whose runtime is made."""
+    """The handler of this process; its runtime must exist."""
     return Handler(routes, files=StaticFiles(), otherwise=DjangoHandler())
 
 
 @contextlib.asynccontextmanager
 async def serving(begin: Callable[[], object], *, is_known: bool) -> AsyncIterator[Serve]:
-    """Within `lifespan.running`; yields what serves a request, and calls `begin` before."""
+    """Within `lifespan.running`; calls `begin`, then yields the function that serves a request."""
     async with lifespan.running(is_known=is_known):
         found = handler()
         begin()

@@ -1,10 +1,12 @@
-"""The Content-Security-Policy of every page: scripts, styles and forms of this origin only, within no other page."""
+"""The Content-Security-Policy of every page: scripts, styles and forms of this origin only, and no framing by other
+pages.
+"""
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.deprecation import MiddlewareMixin
 
-# Alpine and htmx evaluate the expressions in their attributes; Unfold and Swagger UI set styles in elements.
+# Alpine and htmx evaluate expressions in attributes; Unfold and Swagger UI set styles in elements.
 POLICY = "; ".join(
     (
         "default-src 'self'",
@@ -20,7 +22,7 @@ POLICY = "; ".join(
 
 
 class ContentPolicy(MiddlewareMixin):
-    """Gives each answer of Django's handler the policy, those of failures too."""
+    """Adds the policy to each answer of Django's handler, including errors."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         response.headers["Content-Security-Policy"] = POLICY

@@ -1,4 +1,6 @@
-"""How many web processes serve at one port, and whether one stands by: `auto`, `standby` or a number."""
+"""The option `--processes`: how many web processes serve a port, and whether one stands by: `auto`, `standby` or a
+number.
+"""
 
 import argparse
 import contextlib
@@ -6,7 +8,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-# With fewer cores PostgreSQL and the callers leave a second web process none.
+# With fewer cores, PostgreSQL and the callers leave no core for a second web process.
 CORES_FOR_TWO = 4
 CGROUPS = Path("/sys/fs/cgroup")
 MEANING = (
@@ -16,7 +18,7 @@ MEANING = (
 
 
 class Count(NamedTuple):
-    """The web processes that serve, and whether the process that starts them stands by: several always have that."""
+    """The number of web processes that serve, and whether their parent stands by; with several it always does."""
 
     serving: int
     has_standby: bool
@@ -27,9 +29,9 @@ WITH_STANDBY = Count(1, has_standby=True)
 
 
 def parse(text: str) -> Count:
-    """The option's value: `auto` goes by the cores that this process may use.
+    """Parses the option. `auto` depends on the cores that this process may use.
 
-    Raises ArgumentTypeError with what is allowed.
+    Raises ArgumentTypeError with the allowed values.
     """
     if text == "auto":
         return by_cores(cores())
@@ -46,18 +48,22 @@ def parse(text: str) -> Count:
 
 
 def by_cores(cores: float) -> Count:
-    """The count for a machine of so many cores."""
+    """The count for a machine with this many cores."""
     return Count(2, has_standby=True) if cores >= CORES_FOR_TWO else WITH_STANDBY
 
 
 def cores() -> float:
-    """The cores that this process may use, by its affinity and by the quotas of its control groups."""
+    """The number of cores that this process may use, limited by its affinity and by the quotas of
+    its control groups.
+    """
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min([float(allowed), *_quotas()])
 
 
 def _quotas() -> list[float]:
-    """The quotas of this process's control group and of those above it, in cores; version 2 of control groups only."""
+    """The quotas in cores of this process's control group and the groups above it; only for version 2 of control
+    groups.
+    """
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/cgroup").read_text().splitlines():
             if line.startswith("0::/"):
@@ -67,9 +73,9 @@ def _quotas() -> list[float]:
 
 
 def quota_of(group: Path) -> float | None:
-    """The cores that a control group may use, whose file holds `max 100000` or `200000 100000`; None: all."""
+    """The cores that a control group may use; None for no limit. Its file contains `max 100000` or `200000 100000`."""
     try:
         quota, period = (group / "cpu.max").read_text().split()
         return int(quota) / int(period)
-    except (OSError, ValueError):  # the root has no such file, and `max` is no number
+    except (OSError, ValueError):  # the root group lacks this file, and `max` is not a number
         return None

@@ -1,10 +1,10 @@
-"""The listening socket of the web processes of one broker, which no other program can share."""
+"""The listening socket of one broker's web processes, which no other program can share."""
 
 import socket
 import time
 
 BACKLOG = 1024
-# The sockets of a web process that was just killed may still be closing.
+# The sockets of a killed web process may still be closing.
 PATIENCE_SECONDS = 2.0
 POLL_SECONDS = 0.05
 
@@ -17,10 +17,10 @@ class PortInUse(Exception):
 
 
 def listen(host: str, port: int, patience_seconds: float = PATIENCE_SECONDS) -> socket.socket:
-    """A listening socket, for this process and for those that inherit it.
+    """Opens a listening socket for this process and its children.
 
-    It has no SO_REUSEPORT, and the kernel shares a port only among sockets that all have it: a second program is
-    refused even with that option. No separate check precedes the listen, so no other program can come in between.
+    It has no SO_REUSEPORT, and the kernel lets sockets share a port only if all of them have this option: a second
+    program is refused even with the option. Bind and listen are the check, so no other program can come in between.
     Raises PortInUse when the port is still taken after `patience_seconds`.
     """
     deadline = time.monotonic() + patience_seconds
@@ -37,11 +37,11 @@ def _listening(host: str, port: int) -> socket.socket:
     family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     opened = socket.socket(family, kind, protocol)
     try:
-        # Connections that linger from an earlier run do not count.
+        # Allows connections of an earlier run that are still closing.
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         opened.bind(address)
-        # Several sockets with SO_REUSEADDR may be bound; only one of them can listen.
+        # Several sockets with SO_REUSEADDR may be bound to a port; only one of them can listen.
         opened.listen(BACKLOG)
     except OSError:
         opened.close()

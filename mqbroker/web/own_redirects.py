@@ -1,4 +1,4 @@
-"""A redirect of Django's handler leads to a path of this site, never to another host."""
+"""Makes redirects of Django's handler lead to a path of this site, never to another host."""
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -9,10 +9,11 @@ HOME = "/console/"
 
 
 class OwnRedirects(MiddlewareMixin):
-    """Sends to the console where an answer would lead elsewhere.
+    """Replaces a redirect to another host by a redirect to the console.
 
-    The sign-in and the sign-out lead to `next` if its host is the Host of the request, which the caller chooses where
-    ALLOWED_HOSTS is `*`. Here instead of in these two: no address of ours has to name a host, so none may.
+    Sign-in and sign-out redirect to `next` if its host equals the request's Host header, which the caller controls if
+    ALLOWED_HOSTS is `*`. This middleware covers all views: no redirect of this site needs a host, so no redirect may
+    have one.
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:

@@ -1,7 +1,7 @@
-"""The web processes of one listening socket: forked from one that stands by, replaced when they die, ended together.
+"""The web processes of one listening socket: forked from a standby process, replaced when they die, ended together.
 
-They inherit the socket. Were each to bind the port by itself, with SO_REUSEPORT, any other process of the same user
-could take a part of the connections unnoticed. And where none serves for a moment, its callers wait in the socket.
+The children inherit the socket. If each bound the port with SO_REUSEPORT, another process of the same user could take
+some of the connections unnoticed. While no child serves for a moment, connections wait in the socket.
 """
 
 import contextlib
@@ -22,12 +22,12 @@ import structlog
 logger = structlog.stdlib.get_logger(__name__)
 
 POLL_SECONDS = 0.02
-# What dies sooner than this would die again at once: its successor waits for RESPAWN_SECONDS.
+# A child that dies sooner would probably die again at once: its successor waits for RESPAWN_SECONDS.
 SOON_SECONDS = 1.0
 RESPAWN_SECONDS = 0.2
-# An ending process finishes its requests and writes what waits.
+# Seconds in which an ending process finishes its requests and writes waiting operations.
 STOP_SECONDS = 2.5
-# The exit status of a process that refuses its database: another one would refuse it, too. EX_CONFIG of sysexits.h.
+# The exit status of a child that refuses the database: another child would refuse it, too. EX_CONFIG of sysexits.h.
 UNFIT = 78
 PR_SET_PDEATHSIG = 1
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,9 +35,9 @@ ID_BYTES = 4
 
 
 class Handover(NamedTuple):
-    """What a child knows, and how it reports: `begin` before its first caller, `leave` after its last one."""
+    """What a child gets from its parent: it calls `begin` before its first request and `leave` after its last one."""
 
-    # A child before it has served, so that the database is known.
+    # An earlier child has already served, so the database is known to be fit.
     is_known: bool
     begin: Callable[[], object]
     leave: Callable[[], object]
@@ -48,38 +48,39 @@ ALONE = Handover(False, lambda: None, lambda: None)
 
 
 class Processes:
-    """The children of this process, each of which runs `work` until SIGTERM.
+    """The children of this process; each runs `work` until SIGTERM.
 
-    This process stands by: it has loaded all that they need, and has neither connections nor threads, so that a fork of
-    it serves within the time of a few connections to the database. A fork shares its memory, too.
+    This process stands by: it has loaded all code that children need, and has neither connections nor threads. So a
+    fork can serve after it has opened a few connections to the database. Forks also share its memory.
     """
 
     def __init__(self, work: Work, count: int, earlier: Collection[int] = ()) -> None:
         self._work = work
         self._count = count
-        # When each was started.
+        # The start time of each child, by process id.
         self._started: dict[int, float] = dict.fromkeys(earlier, time.monotonic())
-        # Which of them take in no caller any more.
+        # The children that accept no more requests.
         self._leaving: set[int] = set()
         self._has_served = False
         self._is_stopping = False
         self._is_unfit = False
         self._is_to_restart = False
         self._woken, self._waker = os.pipe()
-        # Children write their ids when they begin, and below zero when they leave.
+        # A child writes its process id to this pipe when it begins, and its negative id when it leaves.
         self._reports, self._reporter = os.pipe()
         for descriptor in (self._woken, self._waker, self._reports):
             os.set_blocking(descriptor, False)
 
     @property
     def pids(self) -> list[int]:
-        """The children that run."""
+        """The process ids of running children."""
         return sorted(self._started)
 
     def run(self, load: Callable[[], None], *, reload: bool) -> int | None:
-        """Returns the exit status when all have ended after SIGTERM or SIGINT; None after SIGHUP, while they serve on.
+        """Returns the exit status after SIGTERM or SIGINT, when all children have ended; None after SIGHUP, while they
+        still serve.
 
-        Where `load` fails, earlier children go on; without them its error is raised.
+        If `load` fails, earlier children continue to serve; without earlier children the error is raised.
         """
         self._take_signals()
         changed = self._watch() if reload else None
@@ -100,8 +101,7 @@ class Processes:
     def _has_loaded(self, load: Callable[[], None]) -> bool:
         try:
             load()
-        # whatever is wrong with the new code or its settings, the old one serves
-        except (Exception, SystemExit):
+        except (Exception, SystemExit):  # the old children serve on, whatever is wrong with the new code
             if not self._started:
                 raise
             logger.exception("the code cannot be loaded, the web processes of the earlier one serve on")
@@ -109,7 +109,7 @@ class Processes:
         return True
 
     def _begin(self) -> None:
-        """Starts all, in place of the earlier ones."""
+        """Starts all children; they replace the earlier ones."""
         earlier = self.pids
         for number in range(self._count):
             self._start(earlier[number :: self._count])
@@ -124,7 +124,7 @@ class Processes:
         self._is_stopping |= number in (signal.SIGTERM, signal.SIGINT)
 
     def _wait(self) -> None:
-        """Returns at a signal, which the end of a child is, too, and when a child begins or leaves."""
+        """Returns at a signal (also when a child ends), and when a child reports that it begins or leaves."""
         select.select([self._woken, self._reports], [], [])
         with contextlib.suppress(BlockingIOError):
             os.read(self._woken, 4096)
@@ -146,7 +146,8 @@ class Processes:
         try:
             self._reset_signals()
             end_with(parent)
-            # Where it replaces others its callers do not wait, and new code may ask more of the database.
+            # A child that replaces others delays no caller, and new code may have new requirements: it examines the
+            # database.
             is_known = self._has_served and not replaced
             self._work(Handover(is_known, partial(self._begun, replaced), self._leave))
             status = 0
@@ -158,22 +159,25 @@ class Processes:
             os._exit(status)
 
     def _begun(self, replaced: Collection[int]) -> None:
-        """In a child: it can serve, so the others may end."""
+        """In a child: reports that it can serve, so that the children it replaces may end."""
         self._report(os.getpid())
         for pid in replaced:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
 
     def _leave(self) -> None:
-        """In a child: its parent starts another one, while this one answers what it has taken in."""
+        """In a child: reports that it accepts no more requests.
+
+        Its parent starts another child while this one finishes.
+        """
         self._report(-os.getpid())
 
     def _report(self, id_: int) -> None:
-        with contextlib.suppress(OSError):  # there is no parent any more
+        with contextlib.suppress(OSError):  # the parent no longer exists
             os.write(self._reporter, struct.pack("=i", id_))
 
     def _reset_signals(self) -> None:
-        """In a child: signals are its own again, but for SIGHUP, which is for its parent."""
+        """In a child: restores the default signal handlers, except for SIGHUP, which only the parent handles."""
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
@@ -192,13 +196,13 @@ class Processes:
             self._start()
 
     def _ended(self) -> dict[int, tuple[int, float]]:
-        """The children that have ended since the last call: their exit status, and for how long they lived."""
+        """The children that have ended since the last call: their exit status, and their lifetime in seconds."""
         now, ended = time.monotonic(), {}
         for pid in self.pids:
             waited, status = os.waitpid(pid, os.WNOHANG)
             if waited:
                 ended[pid] = (os.waitstatus_to_exitcode(status), now - self._started.pop(pid))
-        # One that was to replace others, which go on, is no more than one that died.
+        # A child that was to replace others counts only as one that died, because the others still serve.
         self._is_unfit |= not self._started and any(status == UNFIT for status, _ in ended.values())
         return ended
 
@@ -215,15 +219,15 @@ class Processes:
         self._started.clear()
 
     def _watch(self) -> Callable[[], bool]:
-        """Returns what finds out whether code has changed since its last call."""
-        from watchfiles import PythonFilter, watch  # a dependency of development
+        """Returns a function that says whether code has changed since its last call."""
+        from watchfiles import PythonFilter, watch  # only installed for development
 
         found = watch(ROOT, watch_filter=PythonFilter(), yield_on_timeout=True, rust_timeout=100, raise_interrupt=False)
         return lambda: bool(next(found, ()))
 
 
 def end_with(parent: int) -> None:
-    """Has the kernel end this process when its parent has ended, also when that was killed; on Linux only."""
+    """Makes the kernel end this process when its parent ends, also if the parent is killed; only on Linux."""
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     if os.getppid() != parent:

@@ -1,4 +1,4 @@
-"""The static files of the console and of /docs, answered from memory: an open answer holds no thread and no copy."""
+"""Serves the static files of the console and of /docs from memory: an unfinished answer needs no thread and no copy."""
 
 import hashlib
 import re
@@ -16,8 +16,8 @@ from mqbroker.web.content_policy import POLICY
 from mqbroker.wire.exchange import Exchange
 from mqbroker.wire.heads import Headers
 
-# What no page names: Redoc and the browsable API of packages that bring them along, and what debuggers read. The
-# Dockerfile removes the largest of them.
+# Files that no page uses: Redoc and the browsable API, which packages contain, and files for debuggers. The Dockerfile
+# removes the largest of them.
 UNUSED = ["drf_spectacular_sidecar/redoc/*", "rest_framework/*", "*.map", "*.md", "LICENSE", "*.LICENSE.txt"]
 READING = frozenset(("GET", "HEAD"))
 MAX_AGE_SECONDS = 60
@@ -31,7 +31,7 @@ TYPES = {
     ".txt": b"text/plain; charset=utf-8",
     ".woff2": b"font/woff2",
 }
-# Those of every answer, which Django's middleware gives all others.
+# Security headers, which Django's middleware adds to all other answers.
 SAFE: Headers = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
@@ -39,24 +39,24 @@ SAFE: Headers = (
     (b"cross-origin-opener-policy", b"same-origin"),
 )
 
-# One range, as RFC 9110, 14.1.2 has it; of several, or another unit, the whole file is sent.
+# A single range, by RFC 9110, 14.1.2; for several ranges or another unit the whole file is sent.
 RANGE = re.compile(rb"bytes=(\d{0,18})-(\d{0,18})")
 TAG = re.compile(rb'"[^"]*"')
 
 
 class StaticFile(NamedTuple):
-    """A file's bytes, which every connection shares, with what is said of them."""
+    """The bytes of a file, shared by all connections, with its headers."""
 
     content: memoryview
     modified: datetime
     tag: bytes
-    # Of 200, 206 and 304.
+    # Headers of answers with 200, 206 and 304.
     validators: Headers
     headers: Headers
 
     @classmethod
     def read(cls, path: Path) -> "StaticFile":
-        """The file as it is now."""
+        """Reads the file as it is now."""
         content = path.read_bytes()
         modified = int(path.stat().st_mtime)
         tag = b'"%s"' % hashlib.sha256(content).hexdigest()[:32].encode()
@@ -70,7 +70,7 @@ class StaticFile(NamedTuple):
         return cls(memoryview(content), datetime.fromtimestamp(modified, UTC), tag, validators, headers)
 
     def is_known(self, headers: dict[bytes, bytes]) -> bool:
-        """Whether the caller has it as it is, by RFC 9110, 13.2.2: its tag, or else its time."""
+        """Whether the caller has the current version, by RFC 9110, 13.2.2: compares its tag, or else its time."""
         tags = headers.get(b"if-none-match")
         if tags is not None:
             return tags.strip() == b"*" or self.tag in TAG.findall(tags)
@@ -78,7 +78,7 @@ class StaticFile(NamedTuple):
         return since is not None and self.modified <= since
 
     def wanted(self, headers: dict[bytes, bytes]) -> range | None:
-        """The one range that is wanted, empty where the file has none of it; None: the whole file."""
+        """The byte range that the caller asks for, empty if it lies outside of the file; None for the whole file."""
         found = RANGE.fullmatch(headers.get(b"range", b"").strip())
         size = len(self.content)
         if found is None or headers.get(b"if-range", self.tag) != self.tag:
@@ -93,20 +93,20 @@ class StaticFile(NamedTuple):
 
 @cache
 def paths() -> Mapping[str, Path]:
-    """Where each static file of the installed packages lies; found in 25 ms, by a process once."""
+    """The path of each static file in the installed packages. Finding them takes 25 ms, once per process."""
     found: dict[str, Path] = {}
     for finder in finders.get_finders():
         for name, storage in finder.list(UNUSED):
-            # Of two packages with one file, the first in INSTALLED_APPS has it.
+            # If two packages have the same file, the first in INSTALLED_APPS wins.
             found.setdefault(settings.STATIC_URL + name, Path(storage.path(name)))
     return found
 
 
 class StaticFiles:
-    """The static files of a process: which there are is known from its start, each is read at its first use.
+    """The static files of a process: their paths are found at the start, their content is read at the first use.
 
-    Each of them lies in memory once, 4 MB together, and a connection holds a view of it: 1,000 callers that read
-    nothing cost what their sockets hold.
+    Each file is in memory once, 4 MB together, and a connection only has a view of it: 1,000 callers that do not read
+    need only the memory of their sockets.
     """
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class StaticFiles:
         self._read: dict[str, StaticFile] = {}
 
     def __call__(self, exchange: Exchange) -> bool:
-        """Answers a request for a static file; False where it is for none."""
+        """Answers a request for a static file. Returns False if the path is not one of a static file."""
         if not exchange.target.startswith(self._prefix):
             return False
         path = exchange.path
@@ -135,7 +135,7 @@ class StaticFiles:
 
 
 def send(exchange: Exchange, file: StaticFile) -> None:
-    """Answers with the file, with a part of it, or that the caller has it already."""
+    """Answers with the file, with a part of it, or with 304 if the caller has the current version."""
     if file.is_known(exchange.headers):
         exchange.answer(304, file.validators, b"")
         return
@@ -150,7 +150,7 @@ def send(exchange: Exchange, file: StaticFile) -> None:
 
 
 def moment(given: bytes) -> datetime | None:
-    """The time of a header; None where it is none."""
+    """The time in a header; None if it is not a time."""
     try:
         found = parsedate_to_datetime(given.decode("latin-1"))
     except (ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""`./mq bench [name …]`: runs the named benchmarks, or all of them."""
+"""`./mq bench [name …]`: runs the named benchmarks, or all."""
 
 import argparse
 import contextlib
@@ -42,13 +42,13 @@ BENCHMARKS = {
     "split": split.main,
     "export": export.main,
 }
-# The first needs the extra `analytics`, which `./mq bench export` installs: 890 MB that the others do without. The
-# second copies a server in each round.
+# `export` needs the extra `analytics`, which `./mq bench export` installs: 890 MB that other benchmarks do not need.
+# `split` copies a server in each round.
 BY_NAME_ONLY = {"export", "split"}
 
 
 def parser() -> argparse.ArgumentParser:
-    """The words of the command."""
+    """The parser of the command's arguments."""
     words = argparse.ArgumentParser("mq bench", description="Measures the broker on servers of its own.")
     words.add_argument("names", nargs="*", metavar="name", help=", ".join(BENCHMARKS))
     words.add_argument(
@@ -89,7 +89,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def unknown_cases(names: list[str], words: list[str]) -> list[str]:
-    """The cases that there are, where none of them is chosen."""
+    """The names of all cases, if the given words select none; else empty."""
     if "export" in names:
         return [] if export.chosen(words) else [*export.PARTS]
     if "split" in names:

@@ -1,4 +1,4 @@
-"""A broker to be measured: real processes on a fresh database of the servers that `./mq bench` started."""
+"""A broker to measure: real processes on a new database of the servers that `./mq bench` has started."""
 
 import contextlib
 import http.client
@@ -27,7 +27,7 @@ STOP_SECONDS = 15
 
 @dataclass
 class Broker:
-    """The web processes, worker and beat under measurement, and their database."""
+    """The measured web processes, worker and beat, and their database."""
 
     port: int
     database_url: str
@@ -37,8 +37,10 @@ class Broker:
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def start(self, name: str, command: list[str]) -> None:
-        """Starts one process in a group of its own, its output in the folder. It ends with this one, also when this one
-        is killed."""
+        """Starts a process in a process group of its own; its output goes to the folder.
+
+        It ends when this process ends, also by a kill.
+        """
         words = launch.command("stay", signal.SIGTERM, *command)
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
@@ -46,7 +48,7 @@ class Broker:
             )
 
     def stop(self, name: str) -> None:
-        """Ends one process and its children."""
+        """Stops one process and its children."""
         process = self.processes.pop(name)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
@@ -57,9 +59,9 @@ class Broker:
                 process.wait()
 
     def wait_until_ready(self, name: str, port: int) -> None:
-        """Returns when this web process is ready; raises RuntimeError with the end of its log otherwise."""
+        """Returns when this web process is ready; otherwise raises RuntimeError with the end of its log."""
         deadline = time.monotonic() + START_SECONDS
-        # Whatever answers on the port of a process that has ended is another broker.
+        # If the process has ended, another broker may answer on its port.
         while time.monotonic() < deadline and self.processes[name].poll() is None:
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
             with contextlib.suppress(OSError, http.client.HTTPException):
@@ -70,7 +72,7 @@ class Broker:
         raise RuntimeError(f"the broker is not ready: {(self.folder / f'{name}.log').read_text()[-2000:]}")
 
     def cpu_seconds(self) -> dict[str, float]:
-        """CPU that each process and its children have used so far."""
+        """The CPU seconds that each process and its children have used so far."""
         return {name: cpu_of_group(process.pid) for name, process in self.processes.items()}
 
     @property
@@ -82,7 +84,7 @@ class Broker:
 def running(
     web_processes: str = "1", worker: bool = True, checkout: Checkout | None = None, **settings: object
 ) -> Iterator[Broker]:
-    """A broker that is ready; ended, and its database dropped, afterwards."""
+    """Starts a broker and yields it when it is ready; afterwards stops it and drops its database."""
     checkout = checkout or Checkout()
     with database() as database_url, tempfile.TemporaryDirectory(prefix="mqbench-") as folder:
         environment = os.environ | {
@@ -108,7 +110,7 @@ def running(
 
 @contextlib.contextmanager
 def database() -> Iterator[str]:
-    """A fresh database on the server that DATABASE_URL names."""
+    """Creates a database on the server that DATABASE_URL names, and drops it after the block."""
     parts = urlsplit(os.environ["DATABASE_URL"])
     name = f"bench_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:

@@ -1,9 +1,10 @@
-"""Cells: what several writers of one process cost, how rates grow by cells, and what the control is asked meanwhile.
+"""Cells: the cost of several writers in one process, the growth of rates with the number of cells, and queries to the
+control.
 
-Each cell is a PostgreSQL of its own, and one web process serves all of them: whole transactions of 1 kB to topics of
-one, two and four cells, in turns. `one load` has the same callers in all, so each cell gets smaller batches; `load per
-cell` the same callers for each. Where the kernel's groups can hold a server to a quota of CPU, three cells beside one,
-each server with the same quota, so small that it is what bounds the rate.
+Each cell is a separate PostgreSQL; one web process serves all cells. The load is whole transactions of 1 kB to topics
+in one, two and four cells, in turns. `one load` has the same number of callers for any number of cells, so each cell
+gets smaller batches; `load per cell` has the same number of callers for each cell. `quota` compares three cells with
+one if the kernel can limit a server's CPU: each server gets the same small quota, which then limits the rate.
 """
 
 import contextlib
@@ -31,12 +32,12 @@ from tools.bench.machine import Database, Used
 from tools.bench.report import Report
 
 MOST = 4
-# How many cells each load has in turns; the first is that which the others are set beside.
+# The numbers of cells that each load compares in turns; the first is the base of the ratios.
 PARTS = {"one load": (1, 2, MOST), "load per cell": (1, 2, MOST), "quota": (1, 3)}
 ONE_LOAD = 64
 PER_CELL = 32
 QUOTA_CORES = 0.05
-# What the web process does by itself, and what PostgreSQL's sessions count a second late.
+# Time to measure the web process's own queries; PostgreSQL's sessions report their counts one second late.
 IDLE_SECONDS = 6.0
 LATE_SECONDS = 1.5
 TRANSACTIONS = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = %s"
@@ -44,14 +45,14 @@ TRANSACTIONS = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE d
 
 @dataclass(frozen=True)
 class Cells:
-    """A broker whose control has no topics, and a topic in each of its other cells, on a server of its own."""
+    """A broker with cells, each on its own server: every cell except the control has one topic."""
 
     running: Broker
     servers: Sequence[Database]
     control: psycopg.Connection
 
     def measure(self, count: int, callers: int, seconds: float) -> Figures:
-        """Transactions of so many callers, by turns in so many cells: the costs of one."""
+        """Runs transactions with `callers` callers on `count` cells in turn. Returns the costs of one transaction."""
         with contextlib.ExitStack() as stack:
             used = [stack.enter_context(server.used()) for server in self.servers]
             web, asked = self.running.cpu_seconds()["web"], self.asked()
@@ -73,7 +74,7 @@ class Cells:
         )
 
     def asked(self) -> int:
-        """The transactions of all sessions at the control so far, reads included."""
+        """The number of transactions, including reads, of all sessions at the control so far."""
         name = self.running.database_url.rpartition("/")[2]
         row = self.control.execute(TRANSACTIONS, [name]).fetchone()
         assert row is not None
@@ -81,14 +82,14 @@ class Cells:
 
 
 class _Transacting:
-    """Callers of a load, each with the topic of one cell."""
+    """The callers of a load, each with a topic of one cell."""
 
     def __init__(self, count: int) -> None:
         self._topics = [_topic(number) for number in range(count)]
         self._topic_of: dict[Connection, str] = {}
 
     async def transact(self, connection: Connection, number: int) -> bool:
-        """A half message of 1 kB and its commit, which names the topic, as the client's does."""
+        """A half message of 1 kB and its commit, which names the topic as the client's commit does."""
         topic = self._topic_of.setdefault(connection, self._topics[len(self._topic_of) % len(self._topics)])
         id_ = str(uuid7())
         half = throughput.half(id_) | {"topic": topic}
@@ -99,7 +100,7 @@ class _Transacting:
 
 
 def chosen(words: Sequence[str]) -> list[str]:
-    """The loads that have one of these words in their names; all of them without words."""
+    """The loads whose names contain one of these words; without words all loads."""
     return [part for part in PARTS if not words or any(word in part for word in words)]
 
 
@@ -123,7 +124,7 @@ def main(report: Report) -> None:
 
 
 def _round(report: Report, cells: Cells, name: str, counts: Sequence[int]) -> None:
-    """Runs one round of a load with each number of cells. Prints rate and CPU beside those of one cell."""
+    """Runs one round of a load with each number of cells. Prints rate and CPU as ratios to one cell."""
     report.progress(f"{name}, {', '.join(map(str, counts))} cells")
     found = {
         count: cells.measure(count, ONE_LOAD if name == "one load" else PER_CELL * count, report.options.seconds)
@@ -178,7 +179,7 @@ def _manage(running: Broker, *words: str) -> None:
 
 @contextlib.contextmanager
 def _held(cells: Cells) -> Iterator[str]:
-    """Holds each server to the quota; the reason where the system does not let us."""
+    """Limits the CPU of each server to the quota. Yields the reason if the system does not allow it."""
     with contextlib.ExitStack() as stack:
         try:
             for server in cells.servers:

@@ -1,4 +1,4 @@
-"""A checkout whose broker is measured: this one, or another one that is run beside it by its own code."""
+"""A checkout whose broker is measured: this one, or another one whose own code runs beside this one."""
 
 import contextlib
 import json
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 OURS = Path(__file__).resolve().parents[2]
-# The checkout prints its own command lines: other versions may start other programs.
+# The other checkout prints its own command lines, because versions may start different programs.
 ASK = """
 import importlib, json, pathlib, sys
 package = "embedded" if pathlib.Path("embedded").is_dir() else "mqbroker.embedded"
@@ -37,19 +37,19 @@ class Checkout:
 
     @property
     def python(self) -> str:
-        """The interpreter with the checkout's own dependencies, or this one."""
+        """The Python interpreter with the checkout's own dependencies; without one, this interpreter."""
         own = self.root / ".venv" / "bin" / "python"
         return str(own) if self.root != OURS and own.exists() else sys.executable
 
     @property
     def name(self) -> str:
-        """The commit that is checked out, for the table."""
+        """The commit that is checked out, as its name in the table."""
         command = ["git", "-C", str(self.root), "describe", "--always", "--dirty"]
         described = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         return described.stdout.strip() or self.root.name
 
     def commands(self, key: str, port: int, processes: str, schedule: Path) -> dict[str, list[str]]:
-        """The command line of each process of its broker, and that of the preparation."""
+        """The command lines of its broker's processes and of the preparation, by name."""
         words = [self.python, "-c", ASK, key, str(port), processes, str(schedule)]
         asked = subprocess.run(words, cwd=self.root, stdout=subprocess.PIPE, check=True)
         found: dict[str, list[str]] = json.loads(asked.stdout)

@@ -1,4 +1,6 @@
-"""Checks: half messages due all at once, checked by a real worker over HTTP, beside the same writes without HTTP."""
+"""Checks: half messages that become due at the same time, checked by a real worker over HTTP, compared with the same
+writes without HTTP.
+"""
 
 import subprocess
 import time
@@ -20,7 +22,7 @@ GIVE_UP_SECONDS = 180
 
 
 def store_halves(running: Broker, group: str, halves: int) -> None:
-    """Stores half messages of a group that has no endpoint yet: they become due, and no check is sent."""
+    """Stores half messages of a group without an endpoint: they become due, but no check is sent."""
 
     async def one_bulk(connection: Connection, number: int) -> bool:
         operations = [
@@ -42,7 +44,7 @@ def store_halves(running: Broker, group: str, halves: int) -> None:
 
 
 def ended(running: Broker, group: str) -> int:
-    """The number of the group's transactions that were committed."""
+    """The number of the group's committed transactions."""
     with psycopg.connect(running.database_url) as connection:
         row = connection.execute(
             "SELECT count(*) FROM operation o JOIN producer_group g ON g.id = o.producer_group_id"
@@ -54,7 +56,7 @@ def ended(running: Broker, group: str) -> int:
 
 
 def seconds_to_end(running: Broker, group: str, halves: int, max_batch: int, endpoint_port: int) -> float:
-    """The time from the registration of the endpoint until every transaction is ended."""
+    """Seconds from the registration of the endpoint until every transaction is ended."""
 
     async def register() -> None:
         connection = await Connection.open(running.port)
@@ -73,7 +75,7 @@ def seconds_to_end(running: Broker, group: str, halves: int, max_batch: int, end
 
 
 def without_http(running: Broker, group: str) -> float:
-    """Ends per second when each claimed half message is answered in the process itself."""
+    """Ends per second when claimed half messages are answered within the process, without HTTP."""
     done = subprocess.run(
         commands.python("-m", "tools.bench.programs.checks", group),
         env=running.environment,
@@ -85,7 +87,7 @@ def without_http(running: Broker, group: str) -> float:
 
 
 def main(report: Report) -> None:
-    """Prints checks per second for an endpoint that takes 100 at a time and one that takes them one by one."""
+    """Prints checks per second for an endpoint that takes 100 transactions per call, and for one that takes one."""
     with broker.running(TRANSACTION_TIMEOUT_SECONDS=0) as running:
         port = free_port()
         running.start("endpoint", commands.python("-m", "tools.bench.programs.endpoint", str(port)))

@@ -1,4 +1,4 @@
-"""The client: whole transactions by threads of one process, with coalescing and without it, in turns.
+"""The client: whole transactions by threads of one process, with and without coalescing, in turns.
 
 `--beside` adds the client of another checkout, at the same broker and at its own.
 """
@@ -22,12 +22,12 @@ CALLERS = (1, 32)
 
 @dataclass(frozen=True)
 class Side:
-    """A client that is measured: of which checkout, and with which options of its `Broker`."""
+    """A measured client: its checkout, and the options of its `Broker`."""
 
     name: str
     root: Path
     options: str
-    #: Whether it calls the broker of its own checkout.
+    #: Whether the client calls the broker of its own checkout.
     has_own_broker: bool = False
 
 
@@ -37,7 +37,9 @@ Brokers = dict[Path, Broker]
 
 
 def main(report: Report) -> None:
-    """Prints rates, latencies and the CPU of the process, and our rate and CPU beside those of the same round."""
+    """Prints rates, latencies and CPU of the process, and our rate and CPU as ratios to the other client in the same
+    round.
+    """
     report.fact("machine", f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     beside = report.options.beside
     sides = [ONE_BY_ONE, COALESCED]
@@ -50,7 +52,7 @@ def main(report: Report) -> None:
         brokers[OURS] = stack.enter_context(broker.running(worker=False))
         for callers in CALLERS:
             for number in range(report.options.rounds):
-                # The side that is measured first differs from round to round, because the machine's speed drifts.
+                # The order of the sides changes from round to round, because the machine's speed drifts.
                 _round(report, brokers, callers, sides if number % 2 else sides[::-1])
             report.ended(_name(callers))
 

@@ -1,4 +1,4 @@
-"""Consumers: the latency to a waiting consumer, and the rate at which one process drains a backlog."""
+"""Consumers: the latency to a waiting consumer, and the rate at which one process consumes a backlog."""
 
 import asyncio
 import contextlib
@@ -81,7 +81,9 @@ async def end_to_end(port: int, seconds: float) -> list[float]:
 
 
 async def drain(port: int) -> float:
-    """Seconds until one process has received and acked the whole backlog, 32 at a time over several connections."""
+    """Seconds until one process has received and acked the whole backlog, 32 messages at a time over several
+    connections.
+    """
     acked = 0
 
     async def client() -> None:
@@ -113,7 +115,7 @@ def fill(running: Broker) -> None:
 
 
 def main(report: Report) -> None:
-    """Prints end-to-end latencies and the rate of the drain."""
+    """Prints end-to-end latencies and the rate of consuming a backlog."""
     with broker.running() as running:
         measured = load.Measured(SECONDS, load.run(end_to_end(running.port, SECONDS)))
         report.line(

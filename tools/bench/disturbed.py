@@ -1,7 +1,7 @@
-"""Disturbances: what check pollers, a locked half message and a stopped process cost the senders.
+"""Disturbances: how check pollers, a locked half message and a stopped process slow down senders.
 
-Each disturbance is measured in turns with rounds without it. The medians of the ratios within a round are printed: of
-the rate, and of the CPU of web and PostgreSQL for each operation, which other work on the machine hardly touches.
+Rounds with a disturbance alternate with rounds without it. Printed are the medians of the ratios within a round: of the
+rate, and of the CPU of web and PostgreSQL per operation, which other work on the machine hardly changes.
 """
 
 import asyncio
@@ -28,10 +28,10 @@ from tools.bench.report import Report
 POLLERS = 300
 POLL_SECONDS = 30
 CONNECTIONS = 64
-# A poller has asked, and an end has met the lock, before the measurement begins.
+# By this time each poller has asked, and an end has met the lock.
 SETTLE_SECONDS = 2.0
 LOCK = "SELECT 1 FROM half_message WHERE transaction_id = %s FOR UPDATE"
-# The process is stopped so often, at another moment of its work each time.
+# How often the process is stopped, each time at another moment of its work.
 STOPS = 5
 
 Disturbance = Callable[[Broker], contextlib.AbstractAsyncContextManager[None]]
@@ -48,7 +48,7 @@ class Case:
 
 @contextlib.asynccontextmanager
 async def pollers(running: Broker) -> AsyncIterator[None]:
-    """Many check pollers of one group that has nothing due."""
+    """Runs many check pollers of a group that has nothing due."""
     path = f"/v1/producer-groups/{throughput.GROUP}/checks/receive"
 
     async def poll() -> None:
@@ -58,7 +58,7 @@ async def pollers(running: Broker) -> AsyncIterator[None]:
                 status, _ = await connection.post(path, {"wait_seconds": POLL_SECONDS})
                 assert status == 200
         finally:
-            # The broker has forgotten it when the next round begins.
+            # The next round begins after the broker has noticed that the connection is closed.
             connection.close()
 
     async with ended(poll for _ in range(POLLERS)):
@@ -67,7 +67,7 @@ async def pollers(running: Broker) -> AsyncIterator[None]:
 
 @contextlib.asynccontextmanager
 async def locked_half(running: Broker) -> AsyncIterator[None]:
-    """A half message whose row another session has locked, while its producer commits it again and again."""
+    """Locks the row of a half message in another session, while its producer repeats the commit."""
     transaction_id = str(uuid.uuid4())
     connection = await Connection.open(running.port)
     await connection.post("/v1/transactions", throughput.half(transaction_id))
@@ -84,7 +84,7 @@ async def locked_half(running: Broker) -> AsyncIterator[None]:
 
 @contextlib.asynccontextmanager
 async def ended(works: Iterable[Callable[[], Coroutine[Any, Any, None]]]) -> AsyncIterator[None]:
-    """Work in the background, cancelled at the end of the block."""
+    """Runs works in the background; cancels them at the end of the block."""
     tasks = [asyncio.create_task(work()) for work in works]
     await asyncio.sleep(SETTLE_SECONDS)
     try:
@@ -102,7 +102,7 @@ CASES = (
 
 
 def main(report: Report) -> None:
-    """Prints the medians of each disturbance, and the longest stall beside a stopped process."""
+    """Prints the medians for each disturbance, and the longest delay beside a stopped process."""
     with (
         psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection,
         broker.running(worker=False) as running,
@@ -142,7 +142,7 @@ def _rounds(report: Report, case: Case, running: Broker, database: Database) -> 
 async def _measured(
     running: Broker, case: Case, database: Database, seconds: float, *, disturbed: bool
 ) -> tuple[Measured, float]:
-    """The measurements of the load, and the CPU seconds of web and PostgreSQL meanwhile."""
+    """Measures a load. Returns its measurements, and the CPU seconds of web and PostgreSQL in the same time."""
     async with case.disturbance(running) if disturbed else contextlib.nullcontext():
         with database.used() as used:
             web = running.cpu_seconds()["web"]
@@ -152,7 +152,9 @@ async def _measured(
 
 
 def _stopped(report: Report, running: Broker) -> None:
-    """Stops another web process under load, each time for a part of `--seconds`, and measures this one's sends."""
+    """Stops one web process under load several times, each for a part of `--seconds`, and measures the sends of the
+    other.
+    """
     port = free_port()
     commands = running.checkout.commands(KEY, port, "1", Path(running.folder) / "other-schedule")
     running.start("other", commands["web"])
@@ -166,7 +168,7 @@ def _stopped(report: Report, running: Broker) -> None:
 
 
 async def _stalls(port: int, other: int, group: int, seconds: float) -> float:
-    """The longest send of the one process, in seconds, while the other one is stopped under load."""
+    """The longest send of one process in seconds, while the other one is stopped under load."""
 
     async def one_of_all(connection: Connection, number: int) -> bool:
         if number % 3 == 0:

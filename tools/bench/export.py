@@ -1,7 +1,7 @@
-"""The export: each reader beside what Arrow does without Spark, the next messages, and what senders notice.
+"""The export: each reader compared with Arrow without Spark, increments, and the delay for senders.
 
-The sides run in turns, each in a process of its own, on messages of 1 kB of hexadecimal digits with properties, as many
-entries, and a transaction for every second one.
+The readers run in turns, each in its own process, on messages of 1 kB of hexadecimal digits with properties, with one
+entry per message and a transaction for every second message.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ SIDES = ("limit", "source", "jdbc")
 TURNS = 3
 INCREMENT = 10_000
 RATES = (500, 2000)
-# How an export gives way: the options that it is given.
+# The options for the priority of an export: the default, and normal priority.
 MANNERS = ((), ("--nice", "0"))
 BY_DEFAULT = "by default"
 CONNECTIONS = 32
@@ -39,13 +39,13 @@ TOPIC, GROUP = "exported", "exporters"
 MEGABYTE = 1024 * 1024
 
 FILL = Path(__file__).with_name("export.sql")
-# As autovacuum would have done by the time of a nightly export.
+# Vacuum, as autovacuum would have done before a nightly export.
 SETTLE = ("VACUUM ANALYZE commit_log", "VACUUM ANALYZE consume_queue", "VACUUM ANALYZE operation")
 
 
 @dataclass
 class Turn:
-    """One side's turn: seconds by what was done, CPU by kind of process, and memory."""
+    """The figures of one run: seconds per step, CPU per kind of process, and memory."""
 
     seconds: dict[str, float]
     cpu_seconds: dict[str, float]
@@ -57,12 +57,12 @@ class Turn:
 
     @property
     def tables(self) -> float:
-        """Everything but the start of the session."""
+        """The seconds of all steps except the start of the session."""
         return sum(seconds for name, seconds in self.seconds.items() if name != "session")
 
 
 def main(report: Report) -> None:
-    """Prints the parts that are chosen: readers, increment, senders."""
+    """Prints the selected parts: readers, increment, senders."""
     report.fact("machine", f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     with broker.running(worker=False) as running, psycopg.connect(running.database_url, autocommit=True) as connection:
         load.run(_prepare(running.port))
@@ -81,18 +81,18 @@ async def _prepare(port: int) -> None:
 
 
 def fill(connection: psycopg.Connection, messages: int) -> None:
-    """Stores messages with their entries and transactions by one statement."""
+    """Stores messages with their entries and transactions, by one statement."""
     connection.execute("SET statement_timeout = 0")
     connection.execute(FILL.read_bytes(), {"topic": TOPIC, "group": GROUP, "messages": messages})
     for statement in SETTLE:
         connection.execute(statement.encode())
-    # Else the kernel writes these rows half a minute later, at once, and commits of that round wait for 40 ms.
+    # Otherwise the kernel writes these rows half a minute later, all at once, and commits of that round wait for 40 ms.
     with psycopg.connect(connection.info.dsn, user="postgres", password=connection.info.password) as superuser:
         superuser.execute("CHECKPOINT")
 
 
 def readers(report: Report, running: Broker, connection: psycopg.Connection) -> None:
-    """Each reader in turns with the limit: seconds, ratios within the turn, CPU and memory."""
+    """Runs each reader in turn with Arrow without Spark: prints seconds, ratios within the round, CPU and memory."""
     turns: dict[str, list[Turn]] = {side: [] for side in SIDES}
     for number in range(min(TURNS, report.options.rounds)):
         for side in SIDES if number % 2 == 0 else reversed(SIDES):
@@ -124,7 +124,7 @@ def _medians(turns: list[Turn], limits: list[Turn]) -> dict[str, float]:
 
 
 def increment(report: Report, running: Broker, connection: psycopg.Connection) -> None:
-    """The whole command for the next messages, behind an export of all the others."""
+    """Measures the whole command for an increment, after an export of all earlier messages."""
     with _scratch() as folder:
         exports = [_exported(running, connection, folder / "export")]
         for number in range(min(TURNS, report.options.rounds)):
@@ -164,7 +164,7 @@ def _command(to: Path, *words: str) -> list[str]:
 
 @dataclass
 class Round:
-    """The latencies of senders during an export, and in the idle rounds before and after it."""
+    """Latencies of senders during an export, and in the idle periods before and after it."""
 
     before: Measured
     during: Measured
@@ -172,25 +172,25 @@ class Round:
 
     @property
     def idle_ms(self) -> float:
-        """The p99 of senders alone, in milliseconds."""
+        """The p99 of senders without an export, in milliseconds."""
         return mean((self.before.percentile_ms(99), self.after.percentile_ms(99)))
 
     @property
     def during_ms(self) -> float:
-        """The p99 beside the export, in milliseconds."""
+        """The p99 of senders during the export, in milliseconds."""
         return self.during.percentile_ms(99)
 
 
 def senders(rate: int, words: Sequence[str], report: Report, running: Broker, connection: psycopg.Connection) -> None:
-    """Latencies of a steady load beside exports, with idle rounds between.
+    """Latencies of a steady load during exports, with idle periods in between.
 
-    The first export is of everything. Each of the others adds to it what was sent since the one before, as one does
-    every night: so all rounds export about as much, where whole exports grow from round to round.
+    The first export is a complete one. Each later export adds the messages sent since the one before, as a nightly
+    export does: so all rounds export about the same amount, while complete exports would grow.
     """
     with _scratch() as folder:
         to = folder / "export"
         whole = _during(running, rate, to, words)
-        # Not counted, as the second export: it says how long an idle round is.
+        # Not counted, like the second export: it determines the length of an idle period.
         idle = _idle(running, rate, _during(running, rate, to, words).seconds)
         rounds: list[Round] = []
         for number in range(report.options.rounds):
@@ -202,7 +202,7 @@ def senders(rate: int, words: Sequence[str], report: Report, running: Broker, co
 
 
 def _idle(running: Broker, rate: int, seconds: float) -> Measured:
-    """As long as the export before it."""
+    """Sends without an export for as long as the previous export took."""
     _settle()
     return load.run(_steady(running.port, rate, lambda passed: passed < seconds))
 
@@ -217,16 +217,17 @@ def _during(running: Broker, rate: int, to: Path, words: Sequence[str]) -> Measu
 
 
 def _settle() -> None:
-    """Has all on the disk that was written before a round.
+    """Makes the system write everything to the disk before a round.
 
-    The kernel writes the broker's own pages half a minute after they changed, 150 MB at once, and commits wait for it.
-    Without this the pages of an idle round went to the disk in the midst of the export that followed, in four of five.
+    The kernel writes the broker's pages half a minute after they changed, 150 MB at once, and commits wait for it.
+    Without this call, in four of five rounds the pages of an idle period were written in the middle of the following
+    export.
     """
     os.sync()
 
 
 def _of_rounds(rounds: Sequence[Round]) -> dict[str, float]:
-    """Medians. A p99 is that of the fewest `sends` at least."""
+    """Medians over the rounds. `sends` is the smallest number of sends behind a p99."""
     ratios = [one.during_ms / one.idle_ms for one in rounds]
     return {
         "idle_p99_ms": median(one.idle_ms for one in rounds),
@@ -241,7 +242,10 @@ def _of_rounds(rounds: Sequence[Round]) -> dict[str, float]:
 
 
 async def _steady(port: int, rate: int, goes_on: Callable[[float], bool]) -> Measured:
-    """Sends at a rate, each measured from the time at which it was due, however late the one before was answered."""
+    """Sends at a fixed rate.
+
+    Each latency counts from the time the send was due, even if the previous answer was late.
+    """
     connections = [await Connection.open(port) for _ in range(CONNECTIONS)]
     measured, began = Measured(), time.perf_counter()
 
@@ -285,7 +289,7 @@ PARTS: dict[str, Callable[[Report, Broker, psycopg.Connection], None]] = {
 
 
 def chosen(words: Sequence[str]) -> list[str]:
-    """The parts that have one of these words in their names; all of them without words."""
+    """The parts whose names contain one of these words; without words all parts."""
     return [name for name in PARTS if not words or any(word in name for word in words)]
 
 

@@ -1,4 +1,4 @@
--- Store messages of 1 kB with their entries, and a transaction for every second one.
+-- Store messages of 1 kB with their entries, and a transaction for every second message.
 WITH place AS MATERIALIZED (
     SELECT
         (SELECT id FROM segment WHERE state = 'open') AS segment_id,
@@ -6,7 +6,7 @@ WITH place AS MATERIALIZED (
         (SELECT id FROM producer_group WHERE name = %(group)s) AS group_id
 ),
 
--- Before the first new row: a look for each of them would pass all that were written before it.
+-- Runs before the first row is inserted: later, a scan for each of them would pass all earlier rows.
 tail AS MATERIALIZED (
     SELECT q AS queue_id, coalesce(max(c.queue_offset), -1) AS queue_offset
     FROM place AS p

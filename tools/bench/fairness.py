@@ -1,4 +1,4 @@
-"""A fair group: how long quiet tenants wait beside a noisy one, and what the turns cost."""
+"""A fair group: how long quiet tenants wait beside a noisy one, and the cost of taking turns."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from tools.bench.report import Report
 
 NOISY = int(os.environ.get("MQ_NOISY", "500000"))
 QUIET = 50
-# Messages of all quiet tenants together.
+# Messages per second of all quiet tenants together.
 PER_SECOND = 100
 SECONDS = 15
 PER_BULK = 500
@@ -22,7 +22,7 @@ TOPIC, ALONE = "tenants", "alone"
 
 
 class Crowd:
-    """Consumers of a group that ack at once, and when each body arrived."""
+    """Consumers of a group that ack at once, and the arrival time of each body."""
 
     def __init__(self, port: int, group: str, topic: str) -> None:
         self.port = port
@@ -33,7 +33,7 @@ class Crowd:
         self.stop = asyncio.Event()
 
     async def consume(self, is_over: Callable[[], bool] = lambda: False) -> None:
-        """One of them; all stop when it is over."""
+        """Runs one consumer; all consumers stop when `is_over` returns True."""
         connection = await Connection.open(self.port)
         while not self.stop.is_set():
             _, answer = await connection.post(
@@ -64,12 +64,14 @@ class Crowd:
         await asyncio.sleep(2)
         self.stop.set()
         await consumers
-        # What has not come in the end has waited until then.
+        # A message that has not arrived counts as having waited until the end.
         over = time.perf_counter()
         return [self.arrived.get(body, over) - at for body, at in sent.items()]
 
     async def catch_up(self) -> float:
-        """Seconds until a message of each quiet tenant arrives from behind the backlog: by then all of it is read."""
+        """Seconds until a message of each quiet tenant, sent after the backlog, arrives: by then the whole backlog was
+        read ahead.
+        """
         connection, run = await Connection.open(self.port), uuid.uuid4().hex
         behind = {f"{run}:{number}": f"quiet-{number}" for number in range(QUIET)}
         for body, tenant in behind.items():
@@ -79,7 +81,7 @@ class Crowd:
         return max(self.arrived[body] for body in behind) - began
 
     async def drain(self, count: int) -> float:
-        """Seconds until they have received and acked this number of messages."""
+        """Seconds until the consumers have received and acked this number of messages."""
         began = time.perf_counter()
         consumers = asyncio.gather(*(self.consume(lambda: self.acked >= count) for _ in range(CONSUMERS)))
         await self.stop.wait()
@@ -89,7 +91,7 @@ class Crowd:
 
 
 def fill(running: Broker) -> None:
-    """Sends the backlog of the noisy tenant."""
+    """Sends the noisy tenant's backlog."""
 
     async def one_bulk(connection: Connection, number: int) -> bool:
         message = {"op": "send", "topic": TOPIC, "body": "x" * 200, "sharding_key": f"noisy-{number % 4}"}
@@ -100,7 +102,7 @@ def fill(running: Broker) -> None:
 
 
 async def prepare(port: int) -> None:
-    """Makes the topics and the groups: fair ones, and one that is not."""
+    """Creates the topics and the groups: fair ones, and one without turns."""
     connection = await Connection.open(port)
     for topic in (TOPIC, ALONE):
         await connection.ask("PUT", f"/v1/topics/{topic}", b"{}")
@@ -110,7 +112,7 @@ async def prepare(port: int) -> None:
 
 
 def main(report: Report) -> None:
-    """Prints the latencies of quiet tenants alone and beside a noisy one, and the rates of a drain."""
+    """Prints the latencies of quiet tenants alone and beside a noisy one, and the rates of consuming a backlog."""
     with broker.running() as running:
         load.run(prepare(running.port))
         alone = Measured(SECONDS, load.run(Crowd(running.port, "fair", ALONE).beside(SECONDS)))

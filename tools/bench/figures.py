@@ -6,7 +6,7 @@ from statistics import median
 
 @dataclass
 class Figures:
-    """The figures of one round; CPU in microseconds and WAL in bytes, both per operation. None: not measured."""
+    """The figures of one round; CPU in microseconds and WAL in bytes, both per operation. None if not measured."""
 
     per_second: float | None = None
     p50_ms: float | None = None
@@ -16,15 +16,15 @@ class Figures:
     wal_bytes: float | None = None
     load_cpu_us: float | None = None
     refused: float | None = None
-    # Beside the yardstick, and beside the other checkout, each in the same round.
+    # The ratio to the yardstick in the same round; below, the ratio to the other checkout.
     of_limit: float | None = None
     of_other: float | None = None
-    # The CPU per operation, of web and PostgreSQL or else of the client, of the other over ours: it hardly depends on
-    # other load of the machine.
+    # The other checkout's CPU per operation (web and PostgreSQL, or the client) divided by ours: other load of the
+    # machine hardly changes it.
     cpu_of_other: float | None = None
-    # PostgreSQL's CPU per operation over the other's.
+    # PostgreSQL's CPU per operation, divided by the other checkout's.
     postgres_of_other: float | None = None
-    # Transactions a second in the control's database, reads included.
+    # Transactions per second in the control's database, including reads.
     control_asked: float | None = None
 
     @property
@@ -43,7 +43,7 @@ def ratio(one: float | None, other: float | None) -> float | None:
 
 
 def medians(rounds: list[Figures]) -> Figures:
-    """Each figure's median over the rounds that have it."""
+    """The median of each figure over the rounds that measured it."""
     found = {field.name: [getattr(one, field.name) for one in rounds] for field in fields(Figures)}
     known = {name: [value for value in values if value is not None] for name, values in found.items()}
     return Figures(**{name: median(values) for name, values in known.items() if values})

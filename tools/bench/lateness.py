@@ -1,4 +1,4 @@
-"""Lateness of delayed messages: from their due time to their visibility, at some 1,000 releases a second."""
+"""Lateness of delayed messages: from the due time until they are visible, at about 1,000 releases per second."""
 
 import asyncio
 import random
@@ -14,7 +14,7 @@ from tools.bench.report import Report
 PER_SECOND = 1000
 SECONDS = 20
 PER_BULK = 20
-# Due and visible times are the database's, so both are read from the tables.
+# The database's clock sets due times and visible times, so both are read from the tables.
 LATENESS = """
 SELECT
     count(*),
@@ -44,7 +44,7 @@ WHERE t.name = 'crowd'
 
 
 def delayed(generator: random.Random) -> dict[str, object]:
-    """A message for a level or a timer, its delay in seconds as its key."""
+    """A message for a level or a timer. Its key is its delay in seconds."""
     if generator.random() < 0.5:
         level, seconds = generator.choice(((1, 1.0), (2, 5.0)))
         return {"op": "send", "topic": "delayed", "body": "x" * 200, "delay_level": level, "keys": [str(seconds)]}
@@ -53,7 +53,7 @@ def delayed(generator: random.Random) -> dict[str, object]:
 
 
 async def steady(port: int) -> int:
-    """Sends delayed messages at a steady rate, however long the answers take; returns how many were stored."""
+    """Sends delayed messages at a fixed rate, even if answers are slow. Returns how many were stored."""
     generator = random.Random(7)
     connections = [await Connection.open(port) for _ in range(8)]
     stored = 0
@@ -73,7 +73,7 @@ async def steady(port: int) -> int:
 
 
 def main(report: Report) -> None:
-    """Prints the lateness of a steady stream, and how long 100,000 messages due at once take."""
+    """Prints the lateness of a steady stream, and how long 100,000 messages with the same due time take."""
     with broker.running() as running:
         stored = load.run(steady(running.port))
         time.sleep(8)
@@ -87,7 +87,7 @@ def main(report: Report) -> None:
 
 
 def all_at_once(running: Broker, report: Report) -> None:
-    """100,000 messages due in the same second, with ordinary sends beside them."""
+    """Measures 100,000 messages that are due in the same second, with ordinary sends at the same time."""
     due = time.time() + 45
     deliver_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(due))
 
@@ -123,7 +123,7 @@ def all_at_once(running: Broker, report: Report) -> None:
 
 
 def _crowd(running: Broker, due_at: str) -> tuple[float, float, float]:
-    """The visible messages, and the seconds from their due time to the last and to the first of them."""
+    """The number of visible messages, and the seconds from their due time until the last and the first were visible."""
     with psycopg.connect(running.database_url) as connection:
         row = connection.execute(CROWD, {"due_at": due_at}).fetchone()
     assert row is not None

@@ -1,8 +1,8 @@
-"""The yardstick: the rate of PostgreSQL itself, by raw SQL on one connection, without any code of the broker.
+"""The yardstick: the rate of PostgreSQL itself, by raw SQL on one connection, without code of the broker.
 
-It writes the rows that any broker needs: a log, entries at dense offsets, half messages, operations, and the indexes
-that find them. 200 requests are one durable transaction and one pipeline of libpq, so that no statement waits for the
-answer to an earlier one. The figures depend on the machine, so the benchmarks print the broker's ratio to them.
+It writes the rows that any broker needs: a log, entries with offsets without gaps, half messages, operations, and the
+indexes that find them. 200 requests are one durable transaction and one libpq pipeline, so that no statement waits for
+an earlier answer. The figures depend on the machine, so benchmarks print the broker's ratio to them.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ CREATE TABLE operation (
     log_offset bigint NOT NULL, queue_offset bigint NOT NULL
 );
 """
-# A statement of its own before the one that reads the ends of the queues, whose snapshot is then later than the locks.
+# A separate statement before the one that reads the ends of the queues, so that its snapshot is later than the locks.
 LOCK = "SELECT pg_advisory_xact_lock(1, q) FROM generate_series(0, 3) AS q"
 TAIL = """
     SELECT q AS queue_id, coalesce(
@@ -86,7 +86,7 @@ FROM ended INNER JOIN entered USING (log_offset)
 RETURNING transaction_id, queue_offset
 """
 STATEMENTS = {b"lock": LOCK, b"send": SEND, b"half": HALF, b"end": END}
-# The types that PostgreSQL has for the elements of an array that is sent in its binary form.
+# PostgreSQL's type ids of array elements, for arrays in binary format.
 UUID, INTEGER, BYTES = 2950, 23, 17
 
 Call = tuple[bytes, list[bytes]]
@@ -94,7 +94,7 @@ Call = tuple[bytes, list[bytes]]
 
 @dataclass
 class Pipeline:
-    """A connection on which statements are sent without waiting for the answers; a sync ends each transaction."""
+    """A connection that sends statements without waiting for answers; a sync ends each transaction."""
 
     connection: pq.abc.PGconn
     unanswered: int = 0
@@ -108,7 +108,7 @@ class Pipeline:
         return cls(connection)
 
     def send(self, calls: list[Call]) -> None:
-        """Sends the statements of one transaction, commit included."""
+        """Sends the statements of one transaction, including the commit."""
         for name, parameters in calls:
             self.connection.send_query_prepared(name, parameters, [1] * len(parameters), 1)
         self.connection.pipeline_sync()
@@ -133,25 +133,25 @@ def _require(result: pq.abc.PGresult, wanted: pq.ExecStatus) -> None:
 
 
 def array(element: int, values: list[bytes]) -> bytes:
-    """A one-dimensional array in PostgreSQL's binary form, of values in theirs."""
+    """A one-dimensional array in PostgreSQL's binary format, from elements in binary format."""
     head = struct.pack("!iiIii", 1, 0, element, len(values), 1)
     return head + b"".join(chain.from_iterable((struct.pack("!i", len(value)), value) for value in values))
 
 
 def uuids(count: int) -> bytes:
-    """So many new ids, in the order of time as a broker's: random ones cost more the more there are."""
+    """`count` new ids that increase with time, as the broker's do: random ids become slower as the index grows."""
     now, given = struct.pack("!Q", time.time_ns()), os.urandom(8 * count)
     return array(UUID, [now + given[at : at + 8] for at in range(0, len(given), 8)])
 
 
 def messages(count: int, body: bytes) -> list[bytes]:
-    """The parameters that are the same in each batch: queues and bodies."""
+    """The parameters that do not change between batches: queues and bodies."""
     queues = [struct.pack("!i", number % QUEUES) for number in range(count)]
     return [array(INTEGER, queues), array(BYTES, [body] * count)]
 
 
 def sends(pipeline: Pipeline) -> Callable[[], int]:
-    """200 sends of 1 kB; returns how many operations one call does."""
+    """200 sends of 1 kB. Returns a function that runs them and returns the number of operations."""
     same = messages(PER_BATCH, BODY)
 
     def batch() -> int:
@@ -162,7 +162,7 @@ def sends(pipeline: Pipeline) -> Callable[[], int]:
 
 
 def batches(pipeline: Pipeline) -> Callable[[], int]:
-    """200 batches of 16 messages of 128 B."""
+    """200 batches of 16 messages of 128 B, as `sends`."""
     same = messages(PER_BATCH * MESSAGES, SMALL_BODY)
 
     def batch() -> int:
@@ -173,7 +173,7 @@ def batches(pipeline: Pipeline) -> Callable[[], int]:
 
 
 def transactions(pipeline: Pipeline) -> Callable[[], int]:
-    """200 half messages of 1 kB, and in a transaction of their own their 200 commits."""
+    """200 half messages of 1 kB, and their 200 commits in a second transaction, as `sends`."""
     same = messages(PER_BATCH, BODY)
 
     def batch() -> int:
@@ -193,14 +193,14 @@ KINDS: dict[str, Callable[[Pipeline], Callable[[], int]]] = {
 
 
 class Limit:
-    """The yardstick on a database of its own."""
+    """The yardstick, with a database of its own."""
 
     def __init__(self, pipeline: Pipeline, database: Database) -> None:
         self._pipeline = pipeline
         self._database = database
 
     def measure(self, kind: str, seconds: float) -> Figures:
-        """The figures of so many seconds of one kind of work."""
+        """Runs one kind of work for this many seconds. Returns its figures."""
         batch, done = KINDS[kind](self._pipeline), 0
         with self._database.used() as used:
             cpu, began = time.process_time(), time.perf_counter()
@@ -221,7 +221,7 @@ class Limit:
 
 @contextlib.contextmanager
 def ready() -> Iterator[Limit]:
-    """The yardstick, warmed up; its database is dropped afterwards."""
+    """The yardstick after a warm-up; its database is dropped afterwards."""
     with broker.database() as url, psycopg.connect(url, autocommit=True) as connection:
         connection.execute(SCHEMA.encode())
         pipeline = Pipeline.open(url)
@@ -235,7 +235,7 @@ def ready() -> Iterator[Limit]:
 
 
 def main(report: Report) -> None:
-    """Prints the limit of each kind of work, the median of the rounds."""
+    """Prints the limit for each kind of work: the median over the rounds."""
     with ready() as limit:
         for kind in KINDS:
             for number in range(report.options.rounds):

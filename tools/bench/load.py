@@ -1,4 +1,4 @@
-"""The load: closed-loop clients over kept connections, cheap beside the broker that is measured."""
+"""The load generator: clients that send the next request after each answer, over kept connections, with little CPU."""
 
 import asyncio
 import math
@@ -20,14 +20,14 @@ Result = TypeVar("Result")
 
 
 def run(load: Coroutine[Any, Any, Result]) -> Result:
-    """The result of a load, on the cheapest event loop."""
+    """Runs a load on uvloop, the event loop that uses the least CPU. Returns its result."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(load)
 
 
 @dataclass
 class Measured:
-    """The measurements of a load: the latency of each finished round, and its whole time, in seconds."""
+    """The measurements of a load, in seconds: the latency of each finished round, and the total time."""
 
     seconds: float = 0.0
     latencies: list[float] = field(default_factory=list)
@@ -44,11 +44,11 @@ class Measured:
 
 
 class Connection(asyncio.Protocol):
-    """One kept HTTP/1.1 connection that asks and waits: some 15 µs of CPU per request."""
+    """A kept HTTP/1.1 connection that sends a request and waits for the answer: about 15 µs of CPU per request."""
 
     def __init__(self) -> None:
         self._received = b""
-        # Where the answer's body begins and ends; -1 while its head is incomplete.
+        # Where the answer's body begins and ends; -1 while the head is incomplete.
         self._head = self._end = -1
         self._answered: asyncio.Future[tuple[bytes, bytes]] | None = None
 
@@ -58,7 +58,7 @@ class Connection(asyncio.Protocol):
         return connection
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transport is no asyncio.Transport by its type.
+        # uvloop's transport has another type than asyncio.Transport.
         self._transport = cast("asyncio.Transport", transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -72,7 +72,7 @@ class Connection(asyncio.Protocol):
         if 0 <= self._end <= len(self._received) and self._answered is not None:
             head, body = self._received[: self._head], self._received[self._head : self._end]
             self._received, self._end = self._received[self._end :], -1
-            # A caller that was cancelled no longer waits for its answer.
+            # If the caller was cancelled, it no longer waits for its answer.
             if not self._answered.done():
                 self._answered.set_result((head, body))
 
@@ -98,7 +98,7 @@ class Connection(asyncio.Protocol):
         return int(head[9:12]), answer
 
     async def process(self) -> str:
-        """The web process at the other end, whose id the ids of its answers begin with."""
+        """The id of the web process at the other end, with which the ids in its answers begin."""
         head, _ = await self._exchange("GET", "/v1/transactions/none", b"")
         fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n") if b": " in line)
         return fields[b"x-request-id"].split(b"-")[0].decode()
@@ -112,16 +112,17 @@ class Connection(asyncio.Protocol):
         self._transport.close()
 
 
-# One round of a client: its connection and the round's number; whether the broker answered as expected.
+# One round of a client, called with its connection and the round's number; returns whether the broker answered as
+# expected.
 Round = Callable[[Connection, int], Awaitable[bool]]
 
 
 async def closed_loop(
     port: int, connections: int, rounds: int | None, one_round: Round, seconds: float = math.inf
 ) -> Measured:
-    """Rounds over so many connections, each beginning its next round when one is done.
+    """Runs rounds over several connections; each connection begins its next round when one is done.
 
-    Ends after so many rounds, or with the rounds that run after so many seconds.
+    Ends after `rounds` rounds, or after `seconds` when the running rounds are done.
     """
     measured = Measured()
     numbers = iter(range(rounds if rounds is not None else 2**31))

@@ -1,4 +1,4 @@
-"""The system's counters of the measured processes: their CPU, and PostgreSQL's WAL."""
+"""The system's counters for the measured processes: CPU, and PostgreSQL's WAL."""
 
 import contextlib
 import os
@@ -12,20 +12,20 @@ import psycopg
 SERVER_PROCESSES = "SELECT pid FROM pg_stat_activity"
 WAL_POSITION = "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"
 GROUPS = Path("/sys/fs/cgroup")
-# Short: a server that has used its share waits for the rest of it.
+# Short, because a server that has used up its share waits for the rest of the period.
 QUOTA_PERIOD_US = 20_000
 DURABILITY = ("fsync", "synchronous_commit", "full_page_writes")
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU that one process without threads has used so far, to the nanosecond; none once it has ended."""
+    """The CPU seconds of one single-threaded process so far, exact to the nanosecond; 0 after its end."""
     with contextlib.suppress(OSError):
         return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
     return 0.0
 
 
 def cpu_of_group(group: int) -> float:
-    """CPU that all processes of a group have used so far, by the system's ticks."""
+    """The CPU seconds of all processes of a process group so far, from the system's clock ticks."""
     ticks = 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -36,7 +36,7 @@ def cpu_of_group(group: int) -> float:
 
 
 def processes_of_group(group: int) -> list[int]:
-    """The processes of a group."""
+    """The ids of the processes of a process group."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -46,7 +46,7 @@ def processes_of_group(group: int) -> list[int]:
 
 
 def processes_of_server(connection: psycopg.Connection) -> list[int]:
-    """The processes of a PostgreSQL on this machine, the one that starts the others first."""
+    """The process ids of a PostgreSQL on this machine; the postmaster is first."""
     backend = int(str(_value(connection, "SELECT pg_backend_pid()")))
     first = int(Path(f"/proc/{backend}/stat").read_text().rsplit(")", 1)[1].split()[1])
     children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
@@ -55,9 +55,9 @@ def processes_of_server(connection: psycopg.Connection) -> list[int]:
 
 @contextlib.contextmanager
 def apart(processes: Iterable[int]) -> Iterator[bool]:
-    """Has processes use one half of the cores meanwhile, and this one, the load, the other half.
+    """Within the block, binds the processes to one half of the cores, and this process, the load, to the other half.
 
-    False where that is not possible: with one core, or for processes that are not ours.
+    Yields False if that is not possible: with one core, or for processes of another user.
     """
     cores, given = sorted(os.sched_getaffinity(0)), list(processes)
     half = len(cores) // 2
@@ -69,7 +69,7 @@ def apart(processes: Iterable[int]) -> Iterator[bool]:
 
 
 def _use(processes: Iterable[int], cores: Iterable[int]) -> bool:
-    """Has all threads of processes, and what they start, use these cores. False where the system refuses it."""
+    """Binds all threads of processes, and what they start, to these cores. Returns False if the system refuses."""
     try:
         for process in processes:
             for thread in Path(f"/proc/{process}/task").glob("*"):
@@ -82,7 +82,10 @@ def _use(processes: Iterable[int], cores: Iterable[int]) -> bool:
 
 @contextlib.contextmanager
 def quota(processes: Iterable[int], cores: float) -> Iterator[None]:
-    """Holds processes, and what they start, to so many cores in all meanwhile. Raises OSError where we may not."""
+    """Within the block, limits processes and what they start to this many cores in total.
+
+    Raises OSError if not permitted.
+    """
     group = _new_group()
     try:
         if (group / "cpu.max").exists():
@@ -101,7 +104,7 @@ def quota(processes: Iterable[int], cores: float) -> Iterator[None]:
 
 
 def _new_group() -> Path:
-    """A group beside this process, by version 1 or 2 of the kernel's groups. Raises OSError."""
+    """A new control group beside this process's, in version 1 or 2 of the kernel's interface. Raises OSError."""
     for line in Path("/proc/self/cgroup").read_text(encoding="ascii").splitlines():
         _, controllers, path = line.split(":", 2)
         if not controllers or "cpu" in controllers.split(","):
@@ -115,21 +118,24 @@ def _new_group() -> Path:
 
 
 def cpu_of_server(connection: psycopg.Connection) -> float:
-    """CPU that all processes of the connection's server have used so far, those of ended sessions included."""
+    """The CPU seconds of all processes of the connection's server so far, including ended sessions."""
     first, *children = processes_of_server(connection)
     ticks = sum(_ticks(first)) + sum(sum(_ticks(child)[:2]) for child in children)
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _ticks(process: int) -> list[int]:
-    """Of a process and of those that it has waited for: user, system, user, system. None once it has ended."""
+    """The clock ticks of a process and of children that it has waited for: user, system, user, system.
+
+    None once it has ended.
+    """
     with contextlib.suppress(OSError):
         return [int(ticks) for ticks in Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[11:15]]
     return []
 
 
 def rss_bytes_of_group(group: int) -> int:
-    """Resident memory of all processes of a group; pages that they share count in each."""
+    """The resident memory of all processes of a process group; shared pages count in each process."""
     pages = 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -140,7 +146,7 @@ def rss_bytes_of_group(group: int) -> int:
 
 
 def require_durability(connection: psycopg.Connection) -> dict[str, str]:
-    """The server's settings of durability. Raises RuntimeError unless a commit is on disk when it is answered."""
+    """The server's settings for durability. Raises RuntimeError unless a commit is on disk when it is acknowledged."""
     found = {name: str(_value(connection, f"SHOW {name}")) for name in DURABILITY}
     if weak := [f"{name} is {value}" for name, value in found.items() if value != "on"]:
         raise RuntimeError(
@@ -151,7 +157,7 @@ def require_durability(connection: psycopg.Connection) -> dict[str, str]:
 
 @dataclass
 class Used:
-    """PostgreSQL's use during a block: CPU of all its processes, and bytes of WAL."""
+    """PostgreSQL's resource use during a block: CPU of all its processes, and bytes of WAL."""
 
     cpu_seconds: float = 0.0
     wal_bytes: int = 0
@@ -165,7 +171,7 @@ class Database:
 
     @contextlib.contextmanager
     def used(self) -> Iterator[Used]:
-        """The use until the end of the block."""
+        """Measures the server's use from now to the end of the block."""
         used = Used()
         before, position = self._cpu(), int(str(_value(self.connection, WAL_POSITION)))
         yield used

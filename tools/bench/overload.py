@@ -1,7 +1,7 @@
-"""Overload: sends requests at twice the capacity of a web process, and measures stored and refused requests.
+"""Overload: sends requests at twice the capacity of a web process, and counts stored and refused requests.
 
-The broker and its PostgreSQL have one half of the cores, the load has the other half: the load must not take CPU from
-the measured processes. The load's own share of CPU is printed.
+The broker and its PostgreSQL have one half of the cores, the load has the other half, so that it takes no CPU from the
+measured processes. The CPU share of the load is printed.
 """
 
 import asyncio
@@ -22,16 +22,17 @@ from tools.bench.load import Connection, Measured
 from tools.bench.report import Report
 
 TIMES = 2.0
-# As many as wait for an answer when the first one has waited as long as it may, and a crowd of which a part is refused.
+# As many callers as can wait in the queue when the first one has waited for the limit; and a crowd, of which a part is
+# refused.
 CALLERS = (4096, 8192)
 OPENED_TOGETHER = 128
-# What a process needs to be as fast as it can be.
+# The number of connections with which a process reaches its capacity.
 CLOSED = 128
 TICK_SECONDS = 0.001
-# Ends and acks that are due during the overload, a second.
+# The number of ends and of acks per second during the overload.
 PER_SECOND = 20
 RECOVERED_SECONDS = 10.0
-# A lone send that takes no longer has nothing in front of it.
+# A single send that takes no longer has not waited behind others.
 CALM_SECONDS = 0.1
 HEAD = f"POST /v1/messages HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {KEY}\r\nContent-Length: "
 REQUEST = f"{HEAD}{len(throughput.SEND)}\r\n\r\n".encode() + throughput.SEND
@@ -39,9 +40,10 @@ REQUEST = f"{HEAD}{len(throughput.SEND)}\r\n\r\n".encode() + throughput.SEND
 
 @dataclass
 class Answers:
-    """The answers to an open load: latencies in seconds by status, and how many were stored before its end.
+    """The answers to an open load: latencies in seconds by status, and the number of messages stored before its end.
 
-    `unsent` are the calls that found no caller free, `closed` those whose connection ended without an answer.
+    `unsent` counts sends that were not made because no caller was free, `closed` counts connections that ended without
+    an answer.
     """
 
     latencies: dict[int, list[float]] = field(default_factory=dict)
@@ -54,12 +56,12 @@ class Answers:
         self.latencies.setdefault(status, []).append(seconds)
 
     def of(self, status: int, seconds: float) -> Measured:
-        """The answers of one status."""
+        """The answers with one status."""
         return Measured(seconds, self.latencies.get(status, []))
 
 
 class Caller(asyncio.Protocol):
-    """A connection that sends one message after the other: some 10 µs of CPU for each, without a task or a future."""
+    """A connection that sends messages one after the other: about 10 µs of CPU for each, without a task or a future."""
 
     def __init__(self, answers: Answers, free: deque["Caller"]) -> None:
         self._answers = answers
@@ -68,7 +70,7 @@ class Caller(asyncio.Protocol):
         self._began = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transport is no asyncio.Transport by its type.
+        # uvloop's transport has another type than asyncio.Transport.
         self.transport = cast("asyncio.Transport", transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -81,7 +83,7 @@ class Caller(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._received += data
-        # All answers are one JSON object.
+        # Every answer is one JSON object.
         if not self._received.endswith(b"}"):
             return
         status = int(self._received[9:12])
@@ -92,12 +94,12 @@ class Caller(asyncio.Protocol):
 
 
 async def open_loop(port: int, count: int, per_second: float, seconds: float) -> Answers:
-    """Sends at a rate that does not wait for answers, each by the next caller that is free."""
+    """Sends at a fixed rate without waiting for answers; each message by the next free caller."""
     answers = Answers()
     free: deque[Caller] = deque()
     loop = asyncio.get_running_loop()
     while len(free) < count:
-        # Soon: an idle connection is closed after half a minute.
+        # All connections are opened at once, because an idle connection is closed after half a minute.
         opening = (
             loop.create_connection(lambda: Caller(answers, free), "127.0.0.1", port) for _ in range(OPENED_TOGETHER)
         )
@@ -122,7 +124,7 @@ async def open_loop(port: int, count: int, per_second: float, seconds: float) ->
 
 
 async def begun(port: int, count: int) -> tuple[list[str], list[str]]:
-    """The ids of so many transactions to be ended, and the handles of as many deliveries to be acked."""
+    """The ids of `count` transactions to end, and the receipt handles of as many deliveries to ack."""
     connection = await Connection.open(port)
     ids = [str(uuid.uuid4()) for _ in range(count)]
     for id_ in ids:
@@ -138,7 +140,7 @@ async def begun(port: int, count: int) -> tuple[list[str], list[str]]:
 
 
 async def settled(port: int, ids: list[str], handles: list[str]) -> Answers:
-    """The answers to the ends and acks, PER_SECOND of each."""
+    """Sends PER_SECOND ends and PER_SECOND acks per second. Returns the answers."""
     answers = Answers()
     ending, acking = await Connection.open(port), await Connection.open(port)
 
@@ -156,7 +158,7 @@ async def settled(port: int, ids: list[str], handles: list[str]) -> Answers:
 
 
 async def recovery(port: int) -> float:
-    """Seconds until a lone send is answered as if nothing had been."""
+    """Seconds until a single send is answered as fast as before the overload."""
     connection, start = await Connection.open(port), time.perf_counter()
     while (began := time.perf_counter()) - start < RECOVERED_SECONDS:
         status, _ = await connection.ask("POST", "/v1/messages", throughput.SEND)
@@ -166,7 +168,7 @@ async def recovery(port: int) -> float:
 
 
 async def overloaded(port: int, callers: int, per_second: float, seconds: float) -> tuple[Answers, Answers, float]:
-    """The answers to new work, those to ends and acks meanwhile, and the seconds of the recovery."""
+    """The answers to new messages, the answers to ends and acks in the same time, and the seconds of recovery."""
     settling = asyncio.create_task(settled(port, *await begun(port, int(PER_SECOND * seconds))))
     new = await open_loop(port, callers, per_second, seconds)
     after = await recovery(port)
@@ -174,7 +176,7 @@ async def overloaded(port: int, callers: int, per_second: float, seconds: float)
 
 
 def main(report: Report) -> None:
-    """Prints the medians of rounds that measure the capacity, and then twice of it."""
+    """Prints medians over rounds; each round measures the capacity, then twice this load."""
     with (
         psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection,
         broker.running(worker=False) as running,

@@ -1,4 +1,4 @@
-"""The CPU and the memory of a command and of all that it starts, by kind of process."""
+"""Measures CPU and memory of a command and of all processes that it starts, by kind of process."""
 
 import contextlib
 import subprocess
@@ -10,20 +10,20 @@ from pathlib import Path
 
 import psutil
 
-# Summing the pages of a process costs milliseconds.
+# Reading the memory of a process takes milliseconds.
 SECONDS_BETWEEN_LOOKS = 0.25
 
 
 @dataclass
 class Use:
-    """CPU seconds by kind of process, and the highest sum of memory, in bytes: shared pages count once."""
+    """CPU seconds by kind of process, and the peak of total memory in bytes; shared pages count once."""
 
     cpu_seconds: dict[str, float] = field(default_factory=dict)
     peak_bytes: int = 0
 
 
 def watched(command: Sequence[str], environment: Mapping[str, str], folder: Path) -> tuple[str, Use]:
-    """What the command printed, and its use. Raises RuntimeError when it fails."""
+    """Runs a command. Returns its output and its resource use. Raises RuntimeError when it fails."""
     with subprocess.Popen(command, env=environment, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
         over = threading.Event()
         watcher = Watcher(process.pid)
@@ -40,7 +40,7 @@ def watched(command: Sequence[str], environment: Mapping[str, str], folder: Path
 
 
 class Watcher:
-    """Looks at a tree of processes; what a process uses after the last look is lost, so looks are frequent."""
+    """Watches a tree of processes. CPU that a process uses after the last look is lost, so looks are frequent."""
 
     def __init__(self, root: int) -> None:
         self._root = root
@@ -54,7 +54,7 @@ class Watcher:
                 self._look()
 
     def use(self) -> Use:
-        """The use up to the last look."""
+        """The resource use up to the last look."""
         seconds: defaultdict[str, float] = defaultdict(float)
         for kind, used in self._cpu.values():
             seconds[kind] += used
@@ -73,7 +73,9 @@ class Watcher:
 
 
 def _kind(process: psutil.Process, root: psutil.Process) -> str:
-    """Java, a Python worker of Spark, the command itself, also where it goes on in a child, or a shell between them."""
+    """The kind of a process: Java, a Python worker of Spark, the command (or the child in which it continues), or a
+    shell.
+    """
     words = process.cmdline()
     if words and Path(words[0]).name == "java":
         return "java"

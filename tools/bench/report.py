@@ -30,7 +30,7 @@ RATIOS = ("of_limit", "of_other", "cpu_of_other", "p50_ms", "p99_ms", "postgres_
 
 @dataclass(frozen=True)
 class Options:
-    """The options of the command: length of the measurement, and what it runs beside."""
+    """The options of the command: the length of a measurement, and the other checkout."""
 
     beside: Path | None = None
     rounds: int = 5
@@ -52,22 +52,22 @@ class Report:
     facts: dict[str, str] = field(default_factory=dict)
 
     def line(self, what: str, figures: dict[str, float]) -> None:
-        """Prints and keeps one line of figures."""
+        """Prints and saves one line of figures."""
         self.lines[what] = figures
         self.keep()
         print(f"{what}: " + "  ".join(f"{name} {figure:,.2f}" for name, figure in figures.items()), flush=True)
 
     def fact(self, name: str, value: str) -> None:
-        """Prints and keeps a condition of the figures."""
+        """Prints and saves a condition under which the figures were measured."""
         self.facts[name] = value
         print(f"{name}: {value}", flush=True)
 
     def progress(self, what: str) -> None:
-        """Prints what is measured next."""
+        """Prints what will be measured next."""
         print(f"   {what}", file=sys.stderr, flush=True)
 
     def measured(self, case: str, side: str, figures: Figures) -> None:
-        """Keeps one round of a case."""
+        """Saves the figures of one round of a case."""
         self.rounds.setdefault((case, side), []).append(figures)
 
     def ended(self, case: str) -> None:
@@ -83,7 +83,7 @@ class Report:
             print("  ".join([name.ljust(widths[0]), *map(str.rjust, figures, widths[1:])]), flush=True)
 
     def content(self) -> dict[str, object]:
-        """All figures and their conditions, for JSON: medians and single rounds."""
+        """All figures and conditions, for JSON: medians and single rounds."""
         rounds = {" | ".join(of): [one.known() for one in rounds] for of, rounds in self.rounds.items()}
         return {"benchmark": self.name, "facts": self.facts, "figures": self.lines, "rounds": rounds}
 

@@ -1,4 +1,4 @@
-"""Sends over RocketMQ's gRPC protocol beside HTTP's: their rates in turns of one run, and CPU per send."""
+"""Sends over RocketMQ's gRPC protocol compared with HTTP: their rates in turns within one run, and CPU per send."""
 
 import asyncio
 import hashlib
@@ -25,14 +25,14 @@ SECONDS = 5
 ROUNDS = 3
 TOPIC = "orders"
 BODY = b"x" * 128
-# The native one is an extra.
+# The native server is an extra.
 SERVERS = ("grpcio", "native") if find_spec("pygrpc_native") else ("grpcio",)
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, SETTINGS, PING, WINDOW_UPDATE = 0, 1, 4, 6, 8
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
 FRAME_HEAD = 9
-# A window that no run of this length uses up.
+# A flow-control window so large that no run uses it up.
 WIDE = 2**31 - 1 - 65_535
 PATH = "/apache.rocketmq.v2.MessagingService/SendMessage"
 
@@ -43,7 +43,7 @@ def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
 
 
 def headers(**more: str) -> bytes:
-    """The HTTP/2 headers of a send, each as an HPACK literal; `more` are added by the caller of this function."""
+    """The HTTP/2 headers of a send, each as an HPACK literal; `more` are additional headers."""
     fields = {
         ":method": "POST",
         ":scheme": "http",
@@ -57,7 +57,7 @@ def headers(**more: str) -> bytes:
 
 
 def signed() -> dict[str, str]:
-    """The headers of a caller: the same for all calls of a run, signed once."""
+    """The headers of a caller, signed once and used for all calls of a run."""
     now = time.strftime("%Y%m%dT%H%M%SZ")
     signature = hmac.new(KEY.encode(), now.encode(), hashlib.sha1).hexdigest()
     given = f"MQv2-HMAC-SHA1 Credential={KEY}, SignedHeaders=x-mq-date-time, Signature={signature}"
@@ -76,7 +76,9 @@ def _text(value: str) -> bytes:
 
 
 class GrpcConnection(asyncio.Protocol):
-    """One connection that calls and waits, as cheap as that of HTTP: it reads of an answer what says that it is OK."""
+    """A connection that calls and waits, as cheap as the HTTP connection: of an answer it only reads whether its status
+    is OK.
+    """
 
     def __init__(self) -> None:
         self._received = b""
@@ -119,7 +121,7 @@ class GrpcConnection(asyncio.Protocol):
             self._answered.set_result(data)
 
     async def send(self, head: bytes, request: bytes) -> bool:
-        """Sends a message; returns whether it is stored."""
+        """Sends a message. Returns whether it was stored."""
         stream = next(self._streams)
         self._answered = asyncio.get_running_loop().create_future()
         message = b"\x00" + len(request).to_bytes(4) + request
@@ -132,7 +134,7 @@ class GrpcConnection(asyncio.Protocol):
 
 
 async def over_grpc(port: int, seconds: float) -> Measured:
-    """Sends of CALLERS connections, each beginning its next one when one is done."""
+    """Sends over CALLERS connections; each begins its next send when one is done."""
     measured, head = Measured(), headers(**signed())
     opened = [await GrpcConnection.open(port) for _ in range(CALLERS)]
     start = time.perf_counter()
@@ -164,7 +166,7 @@ def _request() -> bytes:
 
 
 async def over_http(port: int, seconds: float) -> Measured:
-    """The same over HTTP, with an id of the client's, too."""
+    """The same sends over HTTP, also with an id that the client chose."""
 
     async def one(connection: Connection, number: int) -> bool:
         message = {"topic": TOPIC, "body": BODY.decode(), "tags": "coupons", "keys": ["order-7"]}
@@ -175,7 +177,7 @@ async def over_http(port: int, seconds: float) -> Measured:
 
 
 def start(running: Broker, server: str) -> int:
-    """Starts the process with a server; returns its port."""
+    """Starts a process with this kind of gRPC server. Returns its port."""
     port = free_port()
     running.environment["MQBROKER_ROCKETMQ_SERVER"] = server
     running.start(server, commands.rocketmq(port))
@@ -188,7 +190,7 @@ def start(running: Broker, server: str) -> int:
 
 
 def main(report: Report) -> None:
-    """Prints the rate of each way in the median of rounds, and what a send costs the process that serves it."""
+    """Prints the median rate of each protocol over the rounds, and the CPU of the serving process per send."""
     with broker.running() as running:
         ports = {server: start(running, server) for server in SERVERS}
         ways: dict[str, Callable[[float], Coroutine[None, None, Measured]]] = {

@@ -1,8 +1,9 @@
-"""Splits of a cell beside transactions: the pause, and that nothing is lost, doubled, late or left behind by them.
+"""Splits a cell while transactions run: measures the pause, and checks that nothing is lost, doubled, late or left
+behind.
 
-A cell on a PostgreSQL of its own has topics with half messages that are never ended and timers of the next day. In each
-round a standby of that server is made, and a topic moves to it, while callers commit transactions at a fixed rate to
-the topic that moves and to another.
+A cell on its own PostgreSQL has topics with half messages that are never ended, and timers for the next day. In each
+round a standby of this server is made, and a topic moves to it, while callers commit transactions at a fixed rate to
+the moving topic and to another topic.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ from tools.bench.load import Connection
 from tools.bench.report import Report
 from tools.bench.split_load import CALLERS, GROUP, PER_SECOND, QUEUES, STAYING, Ledger
 
-# The half messages and the timers of each size.
+# The numbers of half messages and timers for each size.
 SIZES = {"small": (10_000, 100_000), "large": (100_000, 1_000_000)}
 AROUND_SECONDS = 3.0
 A_DAY_SECONDS = 86_400
@@ -43,13 +44,13 @@ WAITING = (
 
 @dataclass(frozen=True)
 class Ground:
-    """A broker, the server of its cell c1, and the topics there, of which the next moves in each round."""
+    """A broker, the server of its cell c1, and the cell's topics, of which one moves in each round."""
 
     running: Broker
     server: Server
     topics: Sequence[str]
     folder: Path
-    # The servers that are ended with it.
+    # Ends the servers of the cells together with the broker.
     stack: contextlib.ExitStack
 
     @property
@@ -57,7 +58,7 @@ class Ground:
         return Client(self.running.url, KEY)
 
     def manage(self, *words: str) -> str:
-        """The output of `manage.py cells`. Raises RuntimeError."""
+        """Runs `manage.py cells` and returns its output. Raises RuntimeError."""
         command = commands.manage("cells", *words)
         done = subprocess.run(command, env=self.running.environment, cwd=commands.ROOT, capture_output=True, text=True)
         if done.returncode:
@@ -66,7 +67,7 @@ class Ground:
 
 
 def main(report: Report) -> None:
-    """Prints a line for each round, and one with the worst figure of all."""
+    """Prints a line for each round, and a line with the worst of all figures."""
     halves, timers = SIZES["large" if "large" in report.options.cases else "small"]
     rounds = report.options.rounds
     report.fact("size", f"{halves:,} half messages and {timers:,} timers, {PER_SECOND} transactions a second")
@@ -107,7 +108,7 @@ def _started(server: Server) -> Iterator[Server]:
 
 
 def _fill(ground: Ground, halves: int, timers: int) -> None:
-    """Spreads what waits over all topics."""
+    """Stores half messages and timers, spread over all topics."""
     half = {"op": "half", "producer_group": f"{GROUP}-waiting", "check_immunity_seconds": A_DAY_SECONDS}
     timer = {"op": "send", "delay_seconds": A_DAY_SECONDS}
     work = [*[half] * (halves // BULK), *[timer] * (timers // BULK)]
@@ -151,7 +152,7 @@ def _copied(ground: Ground, name: str) -> Standby:
 
 
 async def _beside(ground: Ground, topic: str, words: Sequence[str], ledger: Ledger) -> dict[str, float]:
-    """A split beside its load: the figures that are known at its end."""
+    """Runs a split while its load runs. Returns the figures that are known at the end of the split."""
     stop, port = asyncio.Event(), ground.running.port
     consumer, producer = Consumer(ground.client, GROUP), Producer(ground.client, GROUP)
     callers = [asyncio.create_task(split_load.transact(port, topic, ledger, stop, caller)) for caller in range(CALLERS)]
@@ -174,7 +175,7 @@ async def _beside(ground: Ground, topic: str, words: Sequence[str], ledger: Ledg
 
 
 def _waiting(urls: Sequence[str]) -> int:
-    """Counts, in these databases, half messages that are never ended and timers that are due within a day."""
+    """The number of waiting half messages and timers in these databases."""
     total = 0
     for url in urls:
         with psycopg.connect(url) as session:

@@ -1,4 +1,4 @@
-"""What goes on beside a split, and what must hold behind it: transactions, deliveries, delayed messages, checks."""
+"""The load beside a split, and the checks after it: transactions, deliveries, delayed messages, checks."""
 
 import asyncio
 import time
@@ -24,19 +24,21 @@ DELAY_SECONDS = 4.0
 CHECKED_SECONDS = 20.0
 PAGE = 500
 GROUP = "bench-split"
-# Of a call that is refused meanwhile: it is repeated under its ids.
+# The pause after a refused call, which is then repeated with the same ids.
 PAUSE_SECONDS = 0.01
 
 
 @dataclass
 class Ledger:
-    """What callers were answered: bodies acknowledged, and when, by the monotonic clock; of each topic."""
+    """The answers to callers, per topic: acknowledged bodies with the time of their acknowledgement, by the monotonic
+    clock.
+    """
 
     acknowledged: dict[str, list[str]] = field(default_factory=dict)
     answered: dict[str, list[float]] = field(default_factory=dict)
 
     def note(self, topic: str, body: str) -> None:
-        """Notes an acknowledgement that has just come."""
+        """Notes an acknowledgement that has just arrived."""
         self.acknowledged.setdefault(topic, []).append(body)
         self.answered.setdefault(topic, []).append(time.monotonic())
 
@@ -46,7 +48,9 @@ class Ledger:
 
 
 async def transact(port: int, moving: str, ledger: Ledger, stop: asyncio.Event, caller: int) -> None:
-    """Transactions at a fixed rate, by turns to the topic that moves and to the other; each is repeated until done."""
+    """Sends transactions at a fixed rate, alternately to the moving topic and to the other; repeats each until it is
+    done.
+    """
     connection = await Connection.open(port)
     due = time.monotonic() + caller / PER_SECOND
     number = caller
@@ -75,7 +79,7 @@ async def _insist(connection: Connection, path: str, document: object) -> None:
 
 
 def take(consumer: Consumer, topic: str) -> list[Delivery]:
-    """Deliveries of a topic, which are acked behind the split."""
+    """Receives deliveries of a topic, which are acked after the split."""
     held: list[Delivery] = []
     while len(held) < HELD:
         held += consumer.receive(topic, max_messages=HELD - len(held), invisible_seconds=120, wait_seconds=2)
@@ -83,9 +87,9 @@ def take(consumer: Consumer, topic: str) -> list[Delivery]:
 
 
 def lateness(client: Broker, topic: str) -> float:
-    """How late the latest of some delayed messages reaches a waiting consumer, in seconds, by this machine's clock."""
+    """The longest time in seconds after which a delayed message reached a waiting consumer, by this machine's clock."""
     producer, consumer = Producer(client, GROUP), Consumer(client, f"{GROUP}-late")
-    consumer.receive(topic, filter="late")  # the group begins here
+    consumer.receive(topic, filter="late")  # creates the group
     due = {}
     for number in range(DELAYED):
         delay = DELAY_SECONDS + number / DELAYED
@@ -100,7 +104,7 @@ def lateness(client: Broker, topic: str) -> float:
 
 
 def is_checked(producer: Producer, transaction_id: UUID) -> bool:
-    """Whether a poller is handed the check of a half message behind the split, and commits it."""
+    """Whether a poller gets the check of a half message after the split, and can commit it."""
     checked = []
 
     def check(half: HalfMessage) -> LocalTransactionState:
@@ -116,7 +120,7 @@ def is_checked(producer: Producer, transaction_id: UUID) -> bool:
 
 
 async def compared(port: int, ledger: Ledger, topics: Sequence[str]) -> tuple[int, int]:
-    """How many acknowledged bodies are not there, and how many are there twice."""
+    """How many acknowledged bodies are missing, and how many exist twice."""
     found: Counter[str] = Counter()
     for topic in topics:
         found += await _bodies(port, topic)

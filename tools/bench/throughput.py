@@ -1,4 +1,4 @@
-"""Rates of producers, case by case: each round measures the yardstick, this checkout's broker, and another one's."""
+"""Rates of producers, by case: each round measures the yardstick, this checkout's broker, and another checkout's."""
 
 import contextlib
 import os
@@ -25,7 +25,7 @@ PER_BULK = 100
 PER_MESSAGE_BATCH = 16
 WARM_UP_SECONDS = 2.0
 OTHER = "beside"
-# Not every version has another count that it could be compared by.
+# One web process: other numbers cannot be compared, because some versions do not support them.
 ALONE = "1"
 
 SEND = msgspec.json.encode({"topic": "sends", "body": BODY})
@@ -34,7 +34,7 @@ END = msgspec.json.encode({"producer_group": GROUP, "state": "COMMIT"})
 
 
 def half(transaction_id: str) -> dict[str, str]:
-    """A transaction's half message."""
+    """The fields of a transaction's half message."""
     return {"topic": "transactions", "body": BODY, "producer_group": GROUP, "transaction_id": transaction_id}
 
 
@@ -45,10 +45,10 @@ async def send(connection: Connection, number: int) -> bool:
 
 
 async def transact(connection: Connection, number: int) -> bool:
-    """A half message of 1 kB and its commit: two requests, by an id in the order of time, as the client makes them.
+    """A half message of 1 kB and its commit: two requests, with an id that increases with time, as the client makes it.
 
-    Random ids go to other pages of three indexes each time, which are written whole to the WAL after a checkpoint, and
-    so the figures of a case depended on when that came.
+    Random ids would touch other pages of three indexes each time. PostgreSQL writes these pages completely to the WAL
+    after a checkpoint, so the figures would depend on the time of the checkpoint.
     """
     transaction_id = str(uuid7())
     begun, _ = await connection.ask("POST", "/v1/transactions", msgspec.json.encode(half(transaction_id)))
@@ -77,7 +77,9 @@ async def send_batch(connection: Connection, number: int) -> bool:
 
 @dataclass(frozen=True)
 class Case:
-    """A load: rounds over so many connections, each of so many operations, beside one kind of the yardstick's work."""
+    """A load: its number of connections, its operations per round, and the yardstick's kind of work
+    to compare it with.
+    """
 
     name: str
     round: load.Round
@@ -86,20 +88,20 @@ class Case:
     operations: int = 1
 
     def over(self, running: Broker, seconds: float) -> Measured:
-        """The measurements of the load."""
+        """Runs the load. Returns its measurements."""
         return load.run(load.closed_loop(running.port, self.connections, None, self.round, seconds))
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """The case of a steady load whose messages a waiting consumer receives, by latency."""
+    """A case with a steady load whose messages a waiting consumer receives; its figure is the latency."""
 
     name: str = f"send to received at {delivery.PER_SECOND}/s"
     operations: int = 1
     kind: str | None = None
 
     def over(self, running: Broker, seconds: float) -> Measured:
-        """The latencies from the beginning of the sends to the arrival."""
+        """Runs the load. Returns the latencies from the start of each send to its arrival."""
         return Measured(seconds, load.run(delivery.end_to_end(running.port, seconds)))
 
 
@@ -160,8 +162,8 @@ def chosen(words: Sequence[str]) -> list[AnyCase]:
 def _case(report: Report, case: AnyCase, sides: dict[str, Checkout], database: Database) -> None:
     """The rounds of a case on brokers, and a yardstick, of its own.
 
-    What an earlier case wrote would take part: autovacuum comes to it a minute later, and afterwards short messages
-    fill the gaps that long ones left in each page, at twice PostgreSQL's CPU.
+    Rows of an earlier case would influence the result: autovacuum would process them a minute later, and then short
+    messages would fill the gaps that long ones left in each page, at twice PostgreSQL's CPU.
     """
     with contextlib.ExitStack() as stack:
         brokers = {

@@ -1,7 +1,7 @@
-"""WAL: the bytes that a transaction of 1 kB writes, by the record and the table or index that it is of.
+"""WAL: the bytes that a transaction of 1 kB writes, by kind of record and by table or index.
 
-Whole transactions over 64 connections, as `throughput` measures them. Reads the records by pg_walinspect, which
-PostgreSQL has since version 16.
+Runs whole transactions over 64 connections, as `throughput` does. Reads the records with pg_walinspect, an extension of
+PostgreSQL since version 16.
 """
 
 from urllib.parse import urlsplit, urlunsplit
@@ -16,11 +16,11 @@ from tools.bench.report import Report
 from tools.bench.throughput import OTHER, WARM_UP_SECONDS, transact
 
 CONNECTIONS = 64
-# Below it a record is none of a transaction.
+# Kinds of record with fewer bytes per transaction are not caused by transactions.
 LEAST_BYTES = 0.05
-# The private server's superuser has the password of the broker's role.
+# The private server's superuser has the same password as the broker's role.
 SUPERUSER = "postgres"
-# A record begins at a multiple of eight bytes. Pages have heads, which are not among the records.
+# A record begins at a multiple of eight bytes. Page headers are not among the records.
 BY_RECORD = """
 SELECT
     coalesce(regexp_replace(c.relname, '_1(?=_|$)', ''), '') AS relation,

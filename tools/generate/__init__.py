@@ -1,1 +1,1 @@
-"""Scripts that write files of the repository from others; each has --check or a test that compares."""
+"""Scripts that generate files of the repository from other files; each has --check, or a test compares the files."""

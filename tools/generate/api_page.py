@@ -28,7 +28,7 @@ with a body also with 408, 413 and 415. Further statuses follow each call. These
 # Statuses of all calls, and of all calls with a body. The page explains these only once.
 COMMON = {400, 401, 403, 422, 503}
 OF_BODIES = {408, 413, 415}
-# What a caller does about a code, where its sentence is not at hand.
+# What a caller should do about a code, for codes whose sentence does not say it.
 WAYS_OUT = {
     "bad_request": "send one JSON object, each name once",
     "transaction_spans_cells": "name topics of one cell",
@@ -67,17 +67,17 @@ WAYS_OUT = {
     "sends_forbidden": "wait until the time in the answer",
     "outcome_unknown": "send the request again with the same ids: it is stored once",
 }
-# An object with fewer fields is shown at each call; a larger one only at the first call.
+# An object with fewer fields is shown at each call; a larger object only at the first call.
 FEWEST_FIELDS = 6
 Document = dict[str, Any]
-# The call whose answer has shown an object, by the names of its fields.
+# The first call whose answer showed an object; the key is the object's field names.
 Shown = dict[frozenset[str], str]
 
 
 def main() -> None:
     """Writes the page."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
-    # The page needs no database.
+    # No database is needed for the page.
     os.environ.setdefault("DATABASE_URL", "postgresql://127.0.0.1/none")
     import django
 
@@ -86,7 +86,7 @@ def main() -> None:
 
 
 def page() -> str:
-    """The page, of the code as it is."""
+    """The page for the present code."""
     from mqbroker.api.control.documents import document
 
     paths: Document = json.loads(document())["paths"]
@@ -110,7 +110,7 @@ def _operation(method: str, path: str, operation: Document, shown: Shown) -> Ite
     yield operation.get("description") or operation.get("summary", "")
     yield ""
     parameters = operation.get("parameters", [])
-    # The path shows its own, and the page explains those of all lists once.
+    # Parameters of the path are in the path, and the page explains cursor and limit of lists once.
     explained = [(one, said) for one in parameters if (said := _about(one)) and one["name"] not in ("cursor", "limit")]
     if explained:
         yield "| parameter | in | |"
@@ -147,7 +147,7 @@ def _request(method: str, path: str, operation: Document, known: Document) -> It
 
 
 def _answers(call: str, operation: Document, shown: Shown) -> Iterator[str]:
-    """The answers of a call; of an object that an earlier call has shown, the name of that call."""
+    """The lines about a call's answers. If an earlier call has shown an object, only the name of that call."""
     for status, answer in operation["responses"].items():
         example = answer.get("content", {}).get("application/json", {}).get("example")
         if not status.startswith("2") or example is None:
@@ -165,7 +165,7 @@ def _answers(call: str, operation: Document, shown: Shown) -> Iterator[str]:
 
 
 def _cut(example: Any) -> Any:
-    """An answer whose lists of objects have their first element only."""
+    """An example answer in which lists of objects are cut to their first element."""
     if isinstance(example, dict):
         return {name: _cut(value) for name, value in example.items()}
     if isinstance(example, list) and example and isinstance(example[0], dict):

@@ -1,7 +1,8 @@
-"""Writes the Python of RocketMQ's gRPC protocol from its definition: `.venv/bin/python -m tools.generate.protocol`.
+"""Generates the Python modules of RocketMQ's gRPC protocol from its definition: `.venv/bin/python -m
+tools.generate.protocol`.
 
-The definition is Apache RocketMQ's own and stays as it is. With --check nothing is written: it fails where a module is
-not what the definition gives.
+The definition is Apache RocketMQ's own, unchanged. With --check it writes nothing, and fails if a module is out of
+date.
 """
 
 import argparse
@@ -39,7 +40,7 @@ def main() -> int:
 
 
 def generated() -> dict[Path, str]:
-    """The modules and their types by their places."""
+    """The generated modules and their type stubs, by path."""
     with tempfile.TemporaryDirectory() as folder:
         protos = [f"{PACKAGE}/{name}.proto" for name in FILES]
         outputs = [f"--python_out={folder}", f"--pyi_out={folder}"]
@@ -53,7 +54,9 @@ def generated() -> dict[Path, str]:
 
 
 def _text(name: str, text: str) -> str:
-    """With a head, and with the package that the modules have here: `apache` at the top would be another's name."""
+    """The module's text with a header and with the package name used here: a top-level package `apache` could clash
+    with another one.
+    """
     head = HEAD.format(package=PACKAGE, name=name, meaning=MEANINGS[name])
     return head + text.replace(f"from {PACKAGE.replace('/', '.')} import", "from mqbroker.rocketmq.protocol import")
 

@@ -1,4 +1,4 @@
-"""Budgets: how many lines of Python each part of the product may have. A budget may only be lowered."""
+"""Budgets: the maximum number of lines of Python in each part of the product. A budget may only be lowered."""
 
 from typing import NamedTuple
 
@@ -6,15 +6,17 @@ from tools.house import figures
 
 
 class Budget(NamedTuple):
-    """A part of the product: its folders and files, files within them that do not count, and its maximum of lines."""
+    """A part of the product: its folders and files, the files below them that do not count, and its
+    maximum of lines.
+    """
 
     folders: tuple[str, ...]
     without: tuple[str, ...]
     lines: int
 
 
-# What a half message, an end, a send, a check, a release, a receive and an ack run through. The same list
-# stands in docs/architecture.md.
+# The modules that a half message, an end, a send, a check, a release, a receive or an ack passes through. The same list
+# is in docs/architecture.md.
 CORE = (
     "mqbroker/wire",
     "mqbroker/api",
@@ -38,7 +40,7 @@ CORE = (
     "store/naming",
     "store/queues.py",
     "store/rows.py",
-)  # fmt: skip -- a list to be read
+)  # fmt: skip -- a list to read
 CONTROL = "mqbroker/api/control"
 CLIENT = "client/mqbroker_client"
 # Each can be left out of an installation, and so can `analytics`, which has a budget of its own.
@@ -61,15 +63,15 @@ BUDGETS = {
 
 
 def lines(budget: Budget) -> int:
-    """The lines of a part, without migrations and without what a script writes.
+    """The number of lines of a part, without migrations and generated files.
 
-    A folder or file of `without` counts, where `folders` names it again within that one.
+    A path in `without` does not count, except for a path below it that is again in `folders`.
     """
     return sum(part.lines for part in figures.written(*_tops(budget.folders)) if belongs(part.name, budget))
 
 
 def belongs(path: str, budget: Budget) -> bool:
-    """Whether the closest name above a path is one of the part's own."""
+    """Whether a path belongs to the part: the longest of all names above the path is one of `folders`."""
     own = max((len(name) for name in budget.folders if _is_below(path, name)), default=0)
     others = max((len(name) for name in budget.without if _is_below(path, name)), default=0)
     return own > others
@@ -84,6 +86,6 @@ def _is_below(path: str, name: str) -> bool:
 
 
 def print_all() -> None:
-    """One part to a line: its lines, and its budget."""
+    """Prints a line for each part: its lines and its budget."""
     for name, budget in BUDGETS.items():
         print(f"lines of {name}: {lines(budget)} of {budget.lines}")

@@ -1,4 +1,4 @@
-"""Figures of the house: how long files, classes and functions are, and what the write path is made of."""
+"""Figures of the code: the length of files, classes and functions, and the parts of the write path."""
 
 import ast
 import hashlib
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from mqbroker.embedded.commands import ROOT
 
-# What the product is made of, with what measures it and what shows it.
+# The folders of the product, including benchmarks and examples.
 PRODUCT = (
     "access",
     "analytics",
@@ -25,7 +25,7 @@ PRODUCT = (
     "transactions",
     "webhooks",
 )
-# From the socket to the statement and back.
+# The code from the socket to the statement and back.
 WRITE_AND_RECEIVE = (
     "scheduling/sending",
     "mqbroker/wire",
@@ -36,16 +36,16 @@ WRITE_AND_RECEIVE = (
     "store/notices",
     "delivery/receive",
 )
-# The control plane has its own.
+# The control plane has a budget of its own.
 APART = "mqbroker/api/control"
-# A run of this number of lines that is also in a second file is a duplicate.
+# This many equal lines in two files are a duplicate.
 DUPLICATE_LINES = 6
-# How a file begins that a script writes.
+# The first words of a generated file.
 GENERATED = "# Generated"
 
 
 class Part(NamedTuple):
-    """A file, a class or a function of the product, and its lines."""
+    """A file, class or function of the product, and its number of lines."""
 
     name: str
     lines: int
@@ -58,13 +58,13 @@ def modules(*folders: str) -> Iterator[Path]:
 
 
 def files(*folders: str) -> list[Part]:
-    """The files by length, the longest first."""
+    """The Python files, the longest first."""
     parts = (Part(str(path.relative_to(ROOT)), len(path.read_text().splitlines())) for path in modules(*folders))
     return sorted(parts, key=lambda part: -part.lines)
 
 
 def written(*folders: str) -> list[Part]:
-    """The files that no script writes."""
+    """The Python files that are not generated."""
     return [part for part in files(*folders) if not (ROOT / part.name).read_text().startswith(GENERATED)]
 
 
@@ -87,25 +87,25 @@ def rows() -> int:
 
 
 def statements() -> list[Part]:
-    """The .sql files by length, the longest first."""
+    """The .sql files, the longest first."""
     paths = [path for folder in PRODUCT for path in (ROOT / folder).rglob("*.sql")]
     parts = (Part(str(path.relative_to(ROOT)), len(path.read_text().splitlines())) for path in paths)
     return sorted(parts, key=lambda part: -part.lines)
 
 
 def folders() -> int:
-    """The folders at the top of the checkout that hold files of the repository."""
+    """The number of top-level folders that contain files of the repository."""
     listed = subprocess.run(["git", "ls-files", "*/*"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return len({line.partition("/")[0] for line in listed.splitlines() if not line.startswith(".")})
 
 
 def classes(*folders: str) -> list[Part]:
-    """The classes by length, the longest first."""
+    """The classes, the longest first."""
     return _parts(folders, (ast.ClassDef,))
 
 
 def functions(*folders: str) -> list[Part]:
-    """The functions and methods by length, the longest first."""
+    """The functions and methods, the longest first."""
     return _parts(folders, (ast.FunctionDef, ast.AsyncFunctionDef))
 
 
@@ -127,9 +127,9 @@ def naming(*words: str) -> int:
 
 
 def duplicates() -> int:
-    """The runs of DUPLICATE_LINES lines of code that stand in two files or more, to the letter, each counted once.
+    """The number of identical runs of DUPLICATE_LINES lines in two or more files; each run counts once.
 
-    What a script writes from another file and a check compares is no duplicate.
+    Files that are generated from another file, and compared by a check, do not count.
     """
     places: defaultdict[bytes, list[tuple[Path, int]]] = defaultdict(list)
     for path in modules(*PRODUCT):
@@ -141,7 +141,7 @@ def duplicates() -> int:
             run = "\n".join(code[number : number + DUPLICATE_LINES])
             places[hashlib.sha256(run.encode()).digest()].append((path, number))
     again = {place for found in places.values() if len({path for path, _ in found}) > 1 for place in found[1:]}
-    # A run of more lines is one.
+    # Overlapping runs are one longer run, and count once.
     return sum((path, number - 1) not in again for path, number in again)
 
 
@@ -177,6 +177,6 @@ FIGURES: dict[str, Callable[[], object]] = {
 
 
 def print_all() -> None:
-    """One figure to a line."""
+    """Prints a line for each figure."""
     for name, figure in FIGURES.items():
         print(f"{name}: {figure()}")

@@ -1,4 +1,4 @@
-"""Prints docstrings, comments, sentences of pages and refusals at random, so that readers can rate the prose."""
+"""Prints random docstrings, comments, sentences of pages and refusals, so that readers can rate the prose."""
 
 import argparse
 import ast
@@ -16,12 +16,12 @@ COUNTS = {"docstrings and comments": 60, "sentences of pages": 30, "refusals": 2
 PAGES = ("README.md", "CONTRIBUTING.md", "client/README.md", "docs/**/*.md")
 COMMENT_OF_SQL = re.compile(r"(?:^ *--.*\n?)+", re.MULTILINE)
 FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
-# A full stop, a cell's border, an empty line, or the line before a heading, an item or a quotation.
+# A sentence ends at a full stop, a table cell's border, an empty line, or before a heading, list item or quotation.
 END_OF_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*\[])|\s*\|\s*|\n\s*\n|\n(?= *(?:[-*#>]|\d+\.) )")
-# A text of fewer words is a name, a heading or a silenced lint rule.
+# A text with fewer words is a name, a heading or a lint marker.
 FEWEST_WORDS = 4
 
-# The line where a text begins, and the text; the same with the path of the file.
+# Yields the line where a text begins, and the text. A Passage also has the path of the file.
 Found = Iterator[tuple[int, str]]
 Passage = tuple[str, int, str]
 
@@ -36,13 +36,13 @@ def main(words: list[str] | None = None) -> None:
 
 
 def sample(seed: int) -> dict[str, list[Passage]]:
-    """Passages of each kind, as many as COUNTS says, ordered by file and line."""
+    """Random passages of each kind, as many as COUNTS says, sorted by file and line."""
     chance = random.Random(seed)
     return {kind: sorted(chance.sample(found, COUNTS[kind])) for kind, found in passages().items()}
 
 
 def passages() -> dict[str, list[Passage]]:
-    """All passages of the product and its pages by kind, without files that a script generates."""
+    """All passages of the product and its pages by kind, without generated files."""
     code = {path: text for path, text in texts("**/*.py", *PRODUCT).items() if not text.startswith(GENERATED)}
     trees = {path: ast.parse(text) for path, text in code.items()}
     classes = refusal_classes(trees.values())
@@ -58,7 +58,7 @@ def passages() -> dict[str, list[Passage]]:
 
 
 def texts(pattern: str, *folders: str) -> dict[str, str]:
-    """The texts of the files that match, by their path from the root, without Django's migrations."""
+    """The texts of the matching files, by path from the root, without Django's migrations."""
     paths = (path for folder in folders for path in (ROOT / folder).glob(pattern) if "migrations" not in path.parts)
     return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in sorted(paths)}
 
@@ -70,10 +70,10 @@ def docstrings(tree: ast.Module) -> Found:
 
 
 def comments(text: str) -> Found:
-    """The comments of a module. Neighbouring lines that hold nothing but a comment are one comment."""
+    """The comments of a module. Neighbouring lines that contain only a comment are one comment."""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     found = [token for token in tokens if token.type == tokenize.COMMENT]
-    # Line minus number is the same for all lines of a block; a comment behind code is a block of its own.
+    # Line minus index is the same for all lines of a block; a comment after code is a block of its own.
     numbers = [token.start[0] - n if token.line.lstrip()[0] == "#" else -n for n, token in enumerate(found)]
     for _, pairs in itertools.groupby(zip(numbers, found, strict=True), key=lambda pair: pair[0]):
         block = [token for _, token in pairs]
@@ -86,7 +86,7 @@ def comments_of_sql(text: str) -> Found:
 
 
 def sentences(page: str) -> Found:
-    """The sentences of a page's paragraphs, items and cells of tables, without headings and code."""
+    """The sentences of a page's paragraphs, list items and table cells, without headings and code."""
     page = FENCED.sub(lambda fenced: "\n" * fenced[0].count("\n"), page)
     ends = [*END_OF_SENTENCE.finditer(page)]
     starts, stops = [0, *(end.end() for end in ends)], [*(end.start() for end in ends), len(page)]
@@ -96,7 +96,7 @@ def sentences(page: str) -> Found:
 
 
 def refusal_classes(trees: Iterable[ast.Module]) -> set[str]:
-    """The names of Refusal and of all classes below it."""
+    """The names of Refusal and all its subclasses."""
     classes = [node for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)]
     bases = {node.name: {ast.unparse(base).rpartition(".")[2] for base in node.bases} for node in classes}
     names = {"Refusal"}
@@ -106,7 +106,7 @@ def refusal_classes(trees: Iterable[ast.Module]) -> set[str]:
 
 
 def refusals(tree: ast.Module, classes: set[str]) -> Found:
-    """The sentences with which a module makes refusals. The expression of a value stands in braces."""
+    """The sentences with which a module makes refusals. The expression of a value is in braces."""
     assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
     constants = {ast.unparse(node.targets[0]): node.value for node in assigned}
     for node in ast.walk(tree):

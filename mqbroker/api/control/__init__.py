@@ -1,1 +1,1 @@
-"""The control plane: what an operator configures and reads, one module per resource, on Django REST framework."""
+"""The control plane: what an operator configures and reads, with one module per resource, on Django REST framework."""

@@ -1,4 +1,4 @@
-"""API keys: made, listed, changed and revoked."""
+"""API keys: create, list, change and revoke."""
 
 from typing import ClassVar
 
@@ -17,20 +17,23 @@ from mqbroker.api.control.shapes import Given, Registered, Shape
 
 
 class NewApiKey(Given):
-    """A key to be made."""
+    """The request to create an API key."""
 
     name = Word(keys.NAME, keys.NAME_RULE)
     settings = Registered(keys.FIELDS, makes=True)
 
 
 class ApiKeyChange(Given):
-    """What is changed of a key. What is left out stays as it is."""
+    """The changes of an API key. A field that is left out keeps its value."""
 
     settings = Registered(keys.FIELDS)
 
 
 class ApiKey(Shape):
-    """A key without the key itself, which is kept nowhere. `hint`: its last four characters."""
+    """An API key without its secret text, which the broker does not keep.
+
+    `hint`: the last four characters of the text.
+    """
 
     id = Whole()
     name = serializers.CharField()
@@ -42,7 +45,7 @@ class ApiKey(Shape):
 
 
 class ApiKeyMade(ApiKey):
-    """A key that was just made."""
+    """The answer with a new API key and its secret text."""
 
     key = serializers.CharField(help_text="`mq_…`; it is not shown again.")
 
@@ -52,15 +55,15 @@ class ApiKeyList(Resource):
 
     @extend_schema(operation_id="list_api_keys", parameters=[PageQuery], responses=lists.page_of(ApiKey))
     def get(self, request: Request) -> Response:
-        """API keys by name."""
+        """Lists API keys by name."""
         return lists.by_name(ApiKey, self.query(PageQuery), keys.page)
 
     @extend_schema(operation_id="make_api_key", request=NewApiKey, responses={201: ApiKeyMade})
     def post(self, request: Request) -> Response:
-        """Makes a key and shows it, once.
+        """Creates an API key and shows it, once.
 
-        Where that answer was lost, or is 503 `outcome_unknown`, the key may be there, and no request shows it: revoke
-        it by its name and make another.
+        If this answer is lost, or is 503 `outcome_unknown`, the key may exist, and no request can show its text: revoke
+        it by its name and create another.
         """
         given = self.body(NewApiKey)
         name = given.pop("name")
@@ -75,14 +78,15 @@ class ApiKeyDetail(Resource):
 
     @extend_schema(operation_id="get_api_key", responses=ApiKey)
     def get(self, request: Request, name_or_id: str) -> Response:
-        """A key by its name or id, without the key itself."""
+        """Shows an API key by its name or id, without its secret text."""
         return Response(ApiKey(keys.find(name_or_id)).data)
 
     @extend_schema(operation_id="change_api_key", request=ApiKeyChange, responses=ApiKey)
     def put(self, request: Request, name_or_id: str) -> Response:
-        """Changes a key's scopes, limits and expiry, also of one that has expired, for every request behind the answer.
+        """Changes a key's scopes, limits and expiry; also works for an expired key.
 
-        The key itself stays; POST /v1/api-keys makes another.
+        The change applies to every request after the answer. The key's text stays; POST /v1/api-keys creates another
+        key.
         """
         given = self.body(ApiKeyChange)
         with self.recorded(name_or_id) as change:
@@ -94,7 +98,7 @@ class ApiKeyDetail(Resource):
 
     @extend_schema(operation_id="revoke_api_key", responses={204: None})
     def delete(self, request: Request, name_or_id: str) -> Response:
-        """Revokes a key: every request behind the answer is refused."""
+        """Revokes a key: every request with it after the answer is refused."""
         with self.recorded(name_or_id) as change:
             found = keys.find(name_or_id)
             change.target, change.before = found.name, picture(found)

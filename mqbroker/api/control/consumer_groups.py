@@ -1,4 +1,4 @@
-"""Consumer groups: made, changed, listed and taken away, with how far each is behind."""
+"""Consumer groups: create, change, list and delete, and how far each is behind."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -20,13 +20,13 @@ from mqbroker.api.control.shapes import Given, Registered, Shape
 
 
 class ConsumerGroupSettings(Given):
-    """What is set of a consumer group. What is left out stays as it is, or gets its default when the group is made."""
+    """The settings of a consumer group. A field that is left out keeps its value; a new group gets the default."""
 
     settings = Registered(registry.FIELDS)
 
 
 class QueueLag(Shape):
-    """How far a group is behind in a queue: entries that it has not been handed yet."""
+    """The lag of a group in a queue: the entries that were not handed to it yet."""
 
     topic = serializers.CharField()
     queue_id = Whole()
@@ -41,7 +41,7 @@ class QueueLag(Shape):
 
 
 class Waits(Shape):
-    """Messages that wait for their next attempt: they are in no lag, and not in flight."""
+    """Retrying messages, which wait for their next attempt: they are not in the lag and not in flight."""
 
     messages = Whole()
     oldest_at = Time(allow_null=True, help_text="Since when the oldest of them waits; null: there is none.")
@@ -49,19 +49,19 @@ class Waits(Shape):
 
 
 class WaitsOfTopic(Waits):
-    """Those of one topic."""
+    """The retrying messages of one topic."""
 
     topic = serializers.CharField()
 
 
 class Retrying(Waits):
-    """Those of all topics, and of each topic of which any wait."""
+    """The retrying messages of all topics, and of each topic that has some."""
 
     topics = WaitsOfTopic(many=True)
 
 
 class ConsumerGroupSummary(Shape):
-    """A consumer group as it is configured."""
+    """The settings of a consumer group."""
 
     name = serializers.CharField()
     settings = Registered(registry.FIELDS, answers=True)
@@ -69,7 +69,7 @@ class ConsumerGroupSummary(Shape):
 
 
 class ConsumerGroup(ConsumerGroupSummary):
-    """A consumer group with its lag in each queue of the topics it reads; its retries have a topic of their own."""
+    """A consumer group with its lag in each queue of the topics that it reads. Its retries have their own topic."""
 
     lag = QueueLag(many=True)
     retrying = Retrying()
@@ -78,7 +78,7 @@ class ConsumerGroup(ConsumerGroupSummary):
 def document(
     group: delivery.ConsumerGroup, lag: Sequence[stats.QueueLag], waits: retrying.ByTopic
 ) -> dict[str, object]:
-    """A group as `ConsumerGroup` shows it."""
+    """The document of a group in the form of `ConsumerGroup`."""
     topics = [{"topic": topic, **Waits(found).data} for topic, found in waits.items()]
     of_all = {**Waits(retrying.in_all(waits)).data, "topics": topics}
     return {**ConsumerGroupSummary(group).data, "lag": QueueLag(lag, many=True).data, "retrying": of_all}
@@ -91,7 +91,7 @@ class ConsumerGroupList(Resource):
         operation_id="list_consumer_groups", parameters=[PageQuery], responses=lists.page_of(ConsumerGroupSummary)
     )
     def get(self, request: Request) -> Response:
-        """Consumer groups by name."""
+        """Lists consumer groups by name."""
         return lists.by_name(ConsumerGroupSummary, self.query(PageQuery), registry.page, self.narrowed_to)
 
 
@@ -101,7 +101,7 @@ class ConsumerGroupDetail(Resource):
 
     @extend_schema(operation_id="get_consumer_group", responses=ConsumerGroup)
     def get(self, request: Request, group: str) -> Response:
-        """A consumer group with its lag."""
+        """Shows a consumer group with its lag."""
         row = registry.find(group)
         return Response(document(row, stats.queues_of(row), retrying.of_groups([row])[row.id]))
 
@@ -111,11 +111,14 @@ class ConsumerGroupDetail(Resource):
         responses={200: ConsumerGroup, 201: ConsumerGroup},
     )
     def put(self, request: Request, group: str) -> Response:
-        """Makes a consumer group, or changes what is given of it. It holds for every request behind its answer."""
+        """Creates a consumer group, or changes the given fields.
+
+        The change applies to every request after the answer.
+        """
         given = self.body(ConsumerGroupSettings)
         with self.recorded(group) as change:
             before = self.standing(registry.named, group)
-            # No receive may wait for these counts: the change locks the group's row.
+            # Counted outside of the change, which locks the group's row: receives would wait for the counts.
             change.before, lag = picture(before), [] if before is None else stats.queues_of(before)
             waits: retrying.ByTopic = {} if before is None else retrying.of_groups([before])[before.id]
             row, made = registry.put(group, given)
@@ -124,9 +127,9 @@ class ConsumerGroupDetail(Resource):
 
     @extend_schema(operation_id="delete_consumer_group", responses={204: None})
     def delete(self, request: Request, group: str) -> Response:
-        """Takes a consumer group away with its progress, its deliveries in flight and its retries.
+        """Deletes a consumer group with its progress, its deliveries in flight and its retries.
 
-        Its dead letters stay readable in their topic. A group that is made later under the same name begins anew, and
-        subscriptions that name it push nothing until then.
+        Its dead letters stay readable in their topic. A group that is created later with the same name starts without
+        progress; until then, subscriptions that name the group push nothing.
         """
         return self.removed(group, lambda: registry.find(group), lambda row: registry.remove(row.name))

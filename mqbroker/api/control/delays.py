@@ -1,4 +1,4 @@
-"""Delays: what waits at each level and in the timers, how late releases were, and what comes."""
+"""Delays: waiting messages per level and in timers, the lateness of releases, and the next releases."""
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -15,7 +15,7 @@ NO_RELEASES = lateness.Summary()
 
 
 class Lateness(Shape):
-    """How late the releases of the last hour were: from the due time to the visibility, in milliseconds."""
+    """How late releases were in the last hour: milliseconds from the due time until the message was visible."""
 
     released = Whole()
     p50_ms = Number(allow_null=True)
@@ -23,7 +23,10 @@ class Lateness(Shape):
 
 
 class DelayLevel(Shape):
-    """A delay level. `delay_seconds` is null for one that the settings name no longer and that still has messages."""
+    """A delay level.
+
+    `delay_seconds` is null if the settings no longer contain the level but messages still wait in it.
+    """
 
     level = Whole()
     delay_seconds = Whole(allow_null=True)
@@ -43,7 +46,7 @@ class DelayLevels(Shape):
 
 
 class Timers(Shape):
-    """The messages that wait for a time of their own."""
+    """The messages that wait in timers, each for a time of its own."""
 
     backlog = Whole(help_text="Counted to a million.")
     oldest_at = Time(allow_null=True, help_text="Since when the message waits that has waited longest.")
@@ -57,7 +60,7 @@ class Timers(Shape):
 class DelayLevelList(Resource):
     @extend_schema(operation_id="list_delay_levels", responses=DelayLevels)
     def get(self, request: Request) -> Response:
-        """The delay levels, with what waits at each of them."""
+        """Lists the delay levels with the messages that wait in each."""
         with cells.leaving_out() as missing:
             results = self._levels()
         return Response(DelayLevels({"results": results, "next": None, "missing": missing}).data)
@@ -81,7 +84,7 @@ class DelayLevelList(Resource):
 class TimersDetail(Resource):
     @extend_schema(operation_id="get_timers", responses=Timers)
     def get(self, request: Request) -> Response:
-        """What waits for a time of its own."""
+        """Shows how many messages wait in timers, each for a time of its own."""
         with cells.leaving_out() as missing:
             coming, estimated = stats.timer_forecast()
             ends = stats.timer_ends()

@@ -1,4 +1,4 @@
-"""The API's own documents: the schema, and the page that shows it."""
+"""The API's own documents: the schema, and the page that displays it."""
 
 import threading
 from functools import cache
@@ -18,19 +18,19 @@ from rest_framework.response import Response
 from mqbroker.api.control.resource import Resource
 from mqbroker.rights import MayLook, is_signed_in
 
-# drf-spectacular loads its extensions at the first use, and fails where a second thread meets it there.
+# drf-spectacular loads its extensions at the first use, and fails if two threads do so at the same time.
 _making = threading.Lock()
 
 
 def document() -> bytes:
-    """The OpenAPI document. It changes only with the code, and takes half a second to make."""
+    """The OpenAPI document. It only changes with the code, and takes half a second to generate."""
     with _making:
         return _document()
 
 
 @cache
 def _document() -> bytes:
-    generator = SchemaGenerator()  # type: ignore[no-untyped-call]  # drf-spectacular's has no types
+    generator = SchemaGenerator()  # type: ignore[no-untyped-call]  # drf-spectacular has no types
     return msgspec.json.encode(generator.get_schema(request=None, public=True))  # type: ignore[no-untyped-call]  # as above
 
 
@@ -39,14 +39,15 @@ class Schema(Resource):
 
     @extend_schema(operation_id="schema", tags=["schema"], responses=OpenApiTypes.OBJECT)
     def get(self, request: Request) -> HttpResponse:
-        """The OpenAPI 3.1 document of both planes."""
+        """Returns the OpenAPI 3.1 document of both planes."""
         return HttpResponse(document(), content_type="application/json")
 
 
 class Docs(Resource, SpectacularSwaggerSplitView):
-    """Swagger UI from the installed package, its script apart from the page, as the content policy wants it.
+    """Swagger UI from the installed package, with its script in a separate file, because the content policy forbids
+    inline scripts.
 
-    A browser that is not signed in is sent to the console's login first.
+    A browser that is not signed in is redirected to the console's login.
     """
 
     permission_classes = (MayLook,)
@@ -59,6 +60,6 @@ class Docs(Resource, SpectacularSwaggerSplitView):
         return response
 
     def handle_exception(self, exc: Exception) -> Response:
-        # A problem document, not a page.
+        # Errors are a problem document, not a page.
         self.request.accepted_renderer = JSONRenderer()
         return super().handle_exception(exc)

@@ -1,4 +1,4 @@
-"""Endpoints: the URLs at which a producer group answers checks."""
+"""Endpoints: the URLs at which producer groups answer checks."""
 
 from typing import ClassVar
 
@@ -22,7 +22,7 @@ STATES = ("healthy", "open", "half_open", "disabled")
 
 
 class SecretGiven(Given):
-    """A new secret for an endpoint."""
+    """The request to set a new secret of an endpoint."""
 
     secret = Text(
         required=False,
@@ -34,19 +34,19 @@ class SecretGiven(Given):
 
 
 class EndpointSettings(SecretGiven):
-    """What is set of an endpoint. What is left out stays as it is."""
+    """The settings of an endpoint. A field that is left out keeps its value."""
 
     settings = Registered(endpoints.FIELDS)
 
 
 class NewEndpoint(SecretGiven):
-    """An endpoint to be registered. What is left out gets its default."""
+    """The request to register an endpoint. A field that is left out gets its default."""
 
     settings = Registered(endpoints.FIELDS, makes=True)
 
 
 class SecretShown(Shape):
-    """What was just made or changed."""
+    """The secret of an endpoint that was just created or changed."""
 
     secret = serializers.CharField(
         required=False, help_text="Only in the answer to the request that made or gave it; it is not shown again."
@@ -54,7 +54,7 @@ class SecretShown(Shape):
 
 
 class Endpoint(Shape):
-    """An endpoint, and how calling it has gone lately."""
+    """An endpoint, with the results of recent calls to it."""
 
     id = Whole()
     producer_group = serializers.CharField(source="group.name")
@@ -78,11 +78,11 @@ class Endpoint(Shape):
 
 
 class EndpointSet(Endpoint, SecretShown):
-    """An endpoint that was just made or changed."""
+    """An endpoint that was just created or changed."""
 
 
 class Trial(Shape):
-    """The outcome of a trial. `ok`: the same answer to a check would be understood."""
+    """The outcome of a trial. `ok`: the broker would understand the same answer to a check."""
 
     ok = Switch()
     outcome = Choice(
@@ -94,7 +94,7 @@ class Trial(Shape):
 
 
 def document(endpoint: transactions.Endpoint, *, with_secret: bool) -> dict[str, object]:
-    """An endpoint, with its secret only in the answer to the request that set it."""
+    """The document of an endpoint. It contains the secret only in the answer to the request that set it."""
     fields: dict[str, object] = (EndpointSet if with_secret else Endpoint)(endpoint).data
     return fields
 
@@ -105,7 +105,7 @@ class EndpointList(Resource):
 
     @extend_schema(operation_id="list_endpoints", parameters=[PageQuery], responses=lists.page_of(Endpoint))
     def get(self, request: Request, group: str) -> Response:
-        """A group's endpoints in the order they were registered."""
+        """Lists a group's endpoints in the order of their registration."""
         page = self.query(PageQuery)
         after = cursors.decode(page["cursor"], int) or 0
         rows = endpoints.page(registry.find(group), after, page["limit"] + 1)
@@ -117,8 +117,8 @@ class EndpointList(Resource):
     def post(self, request: Request, group: str) -> Response:
         """Registers an endpoint and shows its secret, once.
 
-        At a URL where the group has one already it changes that one, as PUT does, so that a producer may register at
-        each of its starts. The answer is 200 then; it shows a secret only if the request brought one.
+        If the group already has an endpoint at this URL, changes that endpoint as PUT does, so that a producer may
+        register at each start. Then the answer is 200, and shows a secret only if the request contained one.
         """
         given = self.body(NewEndpoint)
         with self.recorded(f"{group} {given['url']}") as change:
@@ -134,14 +134,14 @@ class EndpointDetail(Resource):
 
     @extend_schema(operation_id="get_endpoint", responses=Endpoint)
     def get(self, request: Request, group: str, endpoint_id: int) -> Response:
-        """An endpoint, without its secret."""
+        """Shows an endpoint without its secret."""
         return Response(document(endpoints.find(registry.find(group), endpoint_id), with_secret=False))
 
     @extend_schema(operation_id="put_endpoint", request=EndpointSettings, responses=EndpointSet)
     def put(self, request: Request, group: str, endpoint_id: int) -> Response:
-        """Changes what is given of an endpoint, and makes it healthy again: the way out of `disabled`.
+        """Changes the given fields of an endpoint, and makes it healthy again; this ends the state `disabled`.
 
-        A secret that is given replaces the one before as `rotate-secret` does; only then the answer shows it.
+        A secret in the request replaces the former one as `rotate-secret` does; only then the answer shows it.
         """
         given = self.body(EndpointSettings)
         if {"url", "secret"} & given.keys():
@@ -156,7 +156,7 @@ class EndpointDetail(Resource):
 
     @extend_schema(operation_id="delete_endpoint", responses={204: None})
     def delete(self, request: Request, group: str, endpoint_id: int) -> Response:
-        """Takes an endpoint away; half messages that named it are checked at the group's others."""
+        """Deletes an endpoint; half messages that named it are checked at the group's other endpoints."""
         target = f"{group} endpoint {endpoint_id}"
         return self.removed(target, lambda: endpoints.find(registry.find(group), endpoint_id), endpoints.remove)
 
@@ -167,7 +167,7 @@ class EndpointSecret(Resource):
 
     @extend_schema(operation_id="rotate_secret", request=SecretGiven, responses=EndpointSet)
     def post(self, request: Request, group: str, endpoint_id: int) -> Response:
-        """Gives an endpoint a new secret and shows it, once. For a day calls are signed with the old one too."""
+        """Gives an endpoint a new secret and shows it, once. For a day calls are also signed with the old secret."""
         given = self.body(SecretGiven)
         with self.recorded(f"{group} endpoint {endpoint_id}") as change:
             found = endpoints.find(registry.find(group), endpoint_id)
@@ -183,7 +183,7 @@ class EndpointTrial(Resource):
 
     @extend_schema(operation_id="test_endpoint", request=None, responses=Trial)
     def post(self, request: Request, group: str, endpoint_id: int) -> Response:
-        """Sends a signed check of no transaction and answers with the outcome. Changes nothing.
+        """Sends a signed check about no transaction and answers with the outcome. Changes nothing.
 
         The endpoint gets `{"type": "transaction.check", "producer_group": …, "transactions": []}`.
         """

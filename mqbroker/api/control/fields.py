@@ -1,4 +1,4 @@
-"""Fields that take values of the schema's type alone: "5" is no number, 1 is no switch."""
+"""Serializer fields that accept only values of the schema's type: "5" is not a number, 1 is not a boolean."""
 
 import re
 from collections.abc import Sequence
@@ -11,10 +11,10 @@ from store.messages import times
 
 
 class Strict(serializers.Field[Any, Any, Any, Any]):
-    """A field whose value already has the right type in JSON."""
+    """Base of fields whose value must already have the right JSON type."""
 
     types: tuple[type, ...] = ()
-    default_error_messages = {  # noqa: RUF012  # Django REST framework collects them from each class
+    default_error_messages = {  # noqa: RUF012  # Django REST framework collects this from each class
         "null": "it cannot be null.",
         "required": "it is missing.",
         "min_value": "it is below {min_value}.",
@@ -35,7 +35,7 @@ class Whole(Strict, serializers.IntegerField):
 
 
 class Bounded(Whole):
-    """A whole number whose bounds the schema states and a registry validates, by a refusal of its own."""
+    """A whole number. The schema shows its bounds; a registry validates them and raises its own refusal."""
 
     def __init__(self, min_value: int, max_value: int, **options: Any) -> None:
         super().__init__(**options)
@@ -57,7 +57,7 @@ class Switch(Strict, serializers.BooleanField):
 
 
 class Text(Strict, serializers.CharField):
-    """A text, kept as it came."""
+    """A text, which is not stripped."""
 
     types = (str,)
     default_error_messages = {  # noqa: RUF012  # as above
@@ -71,7 +71,7 @@ class Text(Strict, serializers.CharField):
 
 
 class Choice(Strict, serializers.ChoiceField):
-    """One of a few words; `component` is what the schema calls them."""
+    """One of a few words; `component` is their name in the schema."""
 
     types = (str,)
 
@@ -82,12 +82,12 @@ class Choice(Strict, serializers.ChoiceField):
 
 
 class Word(Strict, serializers.RegexField):
-    """A text of a given pattern."""
+    """A text that matches a pattern."""
 
     types = (str,)
 
     def __init__(self, pattern: str, rule: str, **options: Any) -> None:
-        # Django would search with `$`, which lets a newline follow.
+        # Django would search with `$`, which also matches before a final newline.
         whole = re.compile(pattern.removesuffix("$") + r"\Z")
         super().__init__(
             whole, error_messages={"invalid": f"{rule}."}, help_text=rule, trim_whitespace=False, **options
@@ -124,14 +124,14 @@ class Time(serializers.DateTimeField):
 
 
 class Json(Strict, serializers.JSONField):
-    """An object, or a text as well; its registry validates its contents."""
+    """A JSON object; a registry validates its contents."""
 
     types: tuple[type, ...] = (dict,)
     default_error_messages = {"invalid": "it is no object."}  # noqa: RUF012  # as above
 
 
 class JsonOrText(Json):
-    """The same, or a text."""
+    """A JSON object or a text; a registry validates its contents."""
 
     types = (str, dict)
     default_error_messages = {"invalid": "it is neither a text nor an object."}  # noqa: RUF012  # as above

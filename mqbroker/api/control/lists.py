@@ -1,4 +1,4 @@
-"""Lists: pages of a fixed order, each with the cursor of the next one."""
+"""Lists: pages in a fixed order, each with the cursor of the next page."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -16,7 +16,7 @@ Row = TypeVar("Row")
 
 
 class PageQuery(Given):
-    """The page of a list."""
+    """The query parameters of a list: the size of a page, and where it begins."""
 
     limit = serializers.IntegerField(
         default=DEFAULT_LIMIT,
@@ -30,13 +30,13 @@ class PageQuery(Given):
 
 @cache
 def page_of(shape: type[Shape]) -> type[Shape]:
-    """The shape of a page of these, for the schema and for answers."""
+    """The shape of a page of such objects, for the schema and for answers."""
     return _page_of(shape)
 
 
 @cache
 def page_of_cells(shape: type[Shape]) -> type[Shape]:
-    """The shape of a page of a list over all cells."""
+    """The shape of a page that collects objects of all cells."""
     meaning = "The cells that did not answer: what they hold is not on this page, and on a later one if they are back."
     return _page_of(shape, missing=Words(child=Text(), help_text=meaning))
 
@@ -52,7 +52,7 @@ def _page_of(shape: type[Shape], **more: serializers.Field[Any, Any, Any, Any]) 
 
 
 class Named(Protocol):
-    """A row with the name by which a list is in order."""
+    """A row that has a name, by which a list is sorted."""
 
     @property
     def name(self) -> str:
@@ -65,8 +65,9 @@ def by_name(
     rows_behind: Callable[..., Sequence[Named]],
     namespace: str | None = None,
 ) -> Response:
-    """The page of a list by name that a PageQuery asks for; `rows_behind` reads so many rows behind a name, of those
-    within the namespace where there is one.
+    """Answers with the page of a list by name that the query asks for.
+
+    `rows_behind` reads a number of rows after a name, within the namespace if there is one.
     """
     limit = query["limit"]
     within = {} if namespace is None else {"namespace": namespace}
@@ -75,7 +76,7 @@ def by_name(
 
 
 def answer(shape: type[Shape], rows: Sequence[Row], limit: int, cursor_of: Callable[[Row], object]) -> Response:
-    """A page of the first `limit` rows; one row more means that there is a next page."""
+    """Answers with a page of the first `limit` rows. One row more means that there is a next page."""
     shown = rows[:limit]
     following = cursors.encode(cursor_of(shown[-1])) if len(rows) > limit else None
     return Response({"results": shape(shown, many=True).data, "next": following})

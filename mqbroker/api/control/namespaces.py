@@ -1,4 +1,4 @@
-"""Namespaces: made, changed, listed and taken away."""
+"""Namespaces: create, change, list and delete."""
 
 from typing import ClassVar
 
@@ -17,13 +17,13 @@ from mqbroker.api.control.shapes import Given, Registered, Shape
 
 
 class NamespaceSettings(Given):
-    """The limits of a namespace. What is left out stays as it is."""
+    """The limits of a namespace. A field that is left out keeps its value."""
 
     settings = Registered(namespaces.FIELDS)
 
 
 class Namespace(Shape):
-    """A namespace: a part of the names of topics and groups, for the API keys that are bound to it."""
+    """A namespace: a prefix of the names of topics and groups, to which API keys can be bound."""
 
     name = serializers.CharField()
     settings = Registered(namespaces.FIELDS, answers=True)
@@ -44,15 +44,15 @@ class NamespaceDetail(Resource):
 
     @extend_schema(operation_id="get_namespace", responses=Namespace)
     def get(self, request: Request, namespace: str) -> Response:
-        """A namespace with its limits."""
+        """Shows a namespace with its limits."""
         return Response(Namespace(namespaces.find(namespace)).data)
 
     @extend_schema(operation_id="put_namespace", request=NamespaceSettings, responses={200: Namespace, 201: Namespace})
     def put(self, request: Request, namespace: str) -> Response:
-        """Makes a namespace, or changes its limits, for every request behind the answer.
+        """Creates a namespace, or changes its limits, for every request after the answer.
 
-        POST /v1/api-keys binds a key to it: `orders` of such a key is the topic `<namespace>%orders`, in every path,
-        field and answer, and it sees no other.
+        POST /v1/api-keys binds a key to it: the name `orders` in a request with such a key means the topic
+        `<namespace>%orders`, in every path, field and answer, and the key sees no other namespace.
         """
         given = self.body(NamespaceSettings)
         with self.recorded(namespace) as change:
@@ -63,5 +63,5 @@ class NamespaceDetail(Resource):
 
     @extend_schema(operation_id="delete_namespace", responses={204: None})
     def delete(self, request: Request, namespace: str) -> Response:
-        """Takes a namespace away; refused while API keys are bound to it. Its topics and groups stay."""
+        """Deletes a namespace; refused while API keys are bound to it. Its topics and groups stay."""
         return self.removed(namespace, lambda: namespaces.find(namespace), namespaces.remove)

@@ -1,4 +1,4 @@
-"""How drf-spectacular reads the control plane's views, and the JSON schemas of msgspec structs within them."""
+"""Tells drf-spectacular how to read the control plane's views and the JSON schemas of msgspec structs in them."""
 
 from inspect import cleandoc
 from typing import Any
@@ -13,10 +13,10 @@ from drf_spectacular.openapi import AutoSchema
 
 
 class ControlSchema(AutoSchema):
-    """Bodies are JSON whatever their content type is, and the errors are those that every path has."""
+    """Bodies are JSON whatever their content type is, and every path gets the common errors."""
 
     def get_summary(self) -> str:
-        """The first sentence of the method's docstring."""
+        """The first sentence of the method's docstring, as the operation's summary."""
         return str(self.get_description()).partition(".")[0]
 
     def map_parsers(self) -> list[str]:
@@ -34,7 +34,7 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 
 
 class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # as above
-    """The session of a console user."""
+    """The security scheme for the session of a console user."""
 
     target_class = "mqbroker.rights.ConsoleSession"
     name = "session"
@@ -44,7 +44,7 @@ class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-
 
 
 class GivenExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]  # as above
-    """A body that a caller sends has no other fields than the named ones."""
+    """The schema of a request body forbids fields that it does not name."""
 
     target_class = "mqbroker.api.control.shapes.Given"
     match_subclasses = True
@@ -57,7 +57,7 @@ class GivenExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-cal
 
 
 class ChoiceExtension(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]  # as above
-    """Each set of words is a component of its own name, wherever it is used."""
+    """Each set of words becomes one schema component, wherever it is used."""
 
     target_class = "mqbroker.api.control.fields.Choice"
 
@@ -69,7 +69,10 @@ class ChoiceExtension(OpenApiSerializerFieldExtension):  # type: ignore[no-untyp
 
 
 def inlined(type_: Any) -> dict[str, Any]:
-    """The schema of a type with its references resolved; for types that do not refer to themselves."""
+    """The schema of a type without references: each is replaced by its definition.
+
+    The type must not refer to itself.
+    """
     schema = msgspec.json.schema(type_)
     definitions = schema.pop("$defs", {})
     resolved: dict[str, Any] = _resolve(schema, definitions)
@@ -83,7 +86,7 @@ def _resolve(node: Any, definitions: dict[str, Any]) -> Any:
         return node
     if "$ref" in node:
         return _resolve(definitions[node["$ref"].rpartition("/")[2]], definitions)
-    # A discriminator refers to components; the branches' own constants distinguish them, too.
+    # A discriminator refers to components; the branches also differ by their constant fields.
     resolved = {name: _resolve(inner, definitions) for name, inner in node.items() if name != "discriminator"}
     if isinstance(node.get("description"), str):
         resolved["description"] = cleandoc(node["description"])

@@ -1,4 +1,4 @@
-"""Probes of the broker itself: whether it is alive, whether it is ready, and its metrics for Prometheus."""
+"""Probes of the broker itself: alive, ready, and metrics for Prometheus."""
 
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
@@ -22,7 +22,7 @@ class Alive(Shape):
 
 
 class Ready(Alive):
-    """The process can do its work; what the warnings name makes it slower, not wrong."""
+    """The process can do its work. The warnings name what makes it slower, not wrong."""
 
     warnings = serializers.ListField(child=serializers.CharField())
 
@@ -33,7 +33,7 @@ class Health(Resource):
 
     @extend_schema(operation_id="healthz", tags=["health"], responses=Alive)
     def get(self, request: Request) -> Response:
-        """Whether the process is alive, without a look at its servers."""
+        """Shows whether the process is alive, without asking its servers."""
         return Response({"status": "alive"})
 
 
@@ -43,7 +43,10 @@ class Readiness(Resource):
 
     @extend_schema(operation_id="readyz", tags=["health"], responses=Ready)
     def get(self, request: Request) -> Response:
-        """Whether it can do its work: the database answers and has every migration. Else 503 with `reasons`."""
+        """Shows whether the process can work: the database answers and has all migrations.
+
+        Otherwise 503 with `reasons`.
+        """
         reasons = health.reasons_not_ready()
         if reasons:
             raise SystemBusy(f"Not ready: {'; '.join(reasons)}.", reasons=reasons)
@@ -58,7 +61,8 @@ class Metrics(Resource):
     def get(self, request: Request) -> HttpResponse:
         """The broker's metrics in Prometheus' text format, the same from every process of a port.
 
-        A key that is bound to a namespace gets the metrics with a label `topic`, `producer_group`, `consumer_group` or
-        `group`: the samples of its namespace, by bare names. All other metrics are of the whole broker and left out.
+        A key that is bound to a namespace only gets metrics with a label `topic`, `producer_group`, `consumer_group` or
+        `group`: the samples of its namespace, with names without the namespace. Metrics of the whole broker are left
+        out.
         """
         return HttpResponse(metrics.exposition(self.narrowed_to), content_type=CONTENT_TYPE_LATEST)

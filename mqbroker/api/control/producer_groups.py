@@ -1,4 +1,4 @@
-"""Producer groups: made, changed, listed and taken away, with what waits in each for its decision."""
+"""Producer groups: create, change, list and delete, with the number of undecided transactions."""
 
 from typing import ClassVar
 
@@ -19,13 +19,13 @@ from transactions import registry, stats
 
 
 class ProducerGroupSettings(Given):
-    """What is set of a producer group. What is left out stays as it is, or gets its default when the group is made."""
+    """The settings of a producer group. A field that is left out keeps its value; a new group gets the default."""
 
     settings = Registered(registry.FIELDS)
 
 
 class ProducerGroupSummary(Shape):
-    """A producer group as it is configured."""
+    """The settings of a producer group."""
 
     name = serializers.CharField()
     settings = Registered(registry.FIELDS, answers=True)
@@ -33,7 +33,7 @@ class ProducerGroupSummary(Shape):
 
 
 class Pending(Shape):
-    """What waits for the decision of a producer group."""
+    """The number of a producer group's undecided transactions, and the age of the oldest."""
 
     pending = Whole(help_text=f"Pending transactions, counted to {stats.MAX_COUNTED}; discarded ones are not in it.")
     oldest_pending_at = Time(allow_null=True)
@@ -41,11 +41,11 @@ class Pending(Shape):
 
 
 class ProducerGroup(ProducerGroupSummary, Pending):
-    """A producer group with what waits for its decision."""
+    """A producer group with its undecided transactions."""
 
 
 def document(group: transactions.ProducerGroup) -> dict[str, object]:
-    """A group as `ProducerGroup` shows it."""
+    """The document of a group in the form of `ProducerGroup`."""
     with cells.leaving_out() as missing:
         pending = stats.of_group(group.id)._asdict()
     return {**ProducerGroupSummary(group).data, **Pending({**pending, "missing": missing}).data}
@@ -58,7 +58,7 @@ class ProducerGroupList(Resource):
         operation_id="list_producer_groups", parameters=[PageQuery], responses=lists.page_of(ProducerGroupSummary)
     )
     def get(self, request: Request) -> Response:
-        """Producer groups by name."""
+        """Lists producer groups by name."""
         return lists.by_name(ProducerGroupSummary, self.query(PageQuery), registry.page, self.narrowed_to)
 
 
@@ -68,7 +68,7 @@ class ProducerGroupDetail(Resource):
 
     @extend_schema(operation_id="get_producer_group", responses=ProducerGroup)
     def get(self, request: Request, group: str) -> Response:
-        """A producer group with what waits for its decision."""
+        """Shows a producer group with the number of its undecided transactions."""
         return Response(document(registry.find(group)))
 
     @extend_schema(
@@ -77,7 +77,10 @@ class ProducerGroupDetail(Resource):
         responses={200: ProducerGroup, 201: ProducerGroup},
     )
     def put(self, request: Request, group: str) -> Response:
-        """Makes a producer group, or changes what is given of it. It holds for every request behind its answer."""
+        """Creates a producer group, or changes the given fields.
+
+        The change applies to every request after the answer.
+        """
         given = self.body(ProducerGroupSettings)
         with self.recorded(group) as change:
             change.before = picture(self.standing(registry.named, group))
@@ -87,5 +90,5 @@ class ProducerGroupDetail(Resource):
 
     @extend_schema(operation_id="delete_producer_group", responses={204: None})
     def delete(self, request: Request, group: str) -> Response:
-        """Takes a producer group away with its endpoints; refused while it has undecided transactions."""
+        """Deletes a producer group with its endpoints; refused while it has undecided transactions."""
         return self.removed(group, lambda: registry.find(group), lambda row: registry.remove(row.name))

@@ -1,4 +1,4 @@
-"""The base of the control plane's views: how bodies and queries are read, and which methods a path has."""
+"""The base class of the control plane's views: reads bodies and queries, and says which methods a path has."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -28,7 +28,7 @@ Row = TypeVar("Row", bound=Model)
 
 
 class JsonAlways(BaseContentNegotiation):
-    """Answers in JSON whatever the Accept header is, as the data plane does."""
+    """Answers in JSON whatever the Accept header says, as the data plane does."""
 
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser:
         return next(iter(parsers))
@@ -41,18 +41,18 @@ class JsonAlways(BaseContentNegotiation):
 
 
 class Resource(APIView):
-    """A path of the control plane. `data_plane_methods` are those of the same path that the data plane serves.
+    """A path of the control plane. `data_plane_methods` are methods of this path that the data plane serves.
 
-    `actions` names what each method that changes something does, as `access.roles` and the audit have it.
+    `actions` gives the name of each changing method's action, as in `access.roles` and the audit.
     """
 
-    http_method_names = ["get", "head", "post", "put", "delete"]  # noqa: RUF012  # Django declares it so
+    http_method_names = ["get", "head", "post", "put", "delete"]  # noqa: RUF012  # as in Django
     content_negotiation_class = JsonAlways
     metadata_class = None
     schema = ControlSchema()
     data_plane_methods: Sequence[str] = ()
     actions: ClassVar[Mapping[str, str]] = {}
-    # Whether a key with `manage` that is bound to a namespace may call it, for what the path names.
+    # Whether a key with `manage` that is bound to a namespace may call this path, for names within its namespace.
     in_namespaces: bool = False
 
     @property
@@ -63,17 +63,19 @@ class Resource(APIView):
 
     @property
     def narrowed_to(self) -> str | None:
-        """The namespace of the request, which its lists are narrowed to; None: all."""
+        """The name of the request's namespace, to which lists are limited; None for all."""
         asked = self._namespace
         bound = self.request.user.namespace if isinstance(self.request.user, Caller) else None
         return bound or (None if asked is None else asked.name)
 
     def action_of(self, method: str | None) -> str:
-        """What a method does; one without a name is an admin's."""
+        """The action of a method; a method without a named action is allowed only for admins."""
         return self.actions.get(str(method), "")
 
     def require(self, action: str) -> None:
-        """Raises NoPermission where a console user's role does not allow this; a key with `manage` may do all."""
+        """Raises NoPermission if a console user's role does not allow the action; a key with `manage` may do
+        everything.
+        """
         if not isinstance(self.request.user, Caller):
             roles.require(self.request.user, action)
 
@@ -82,18 +84,19 @@ class Resource(APIView):
             response: HttpResponseBase = super().dispatch(request, *args, **kwargs)
             return response
         finally:
-            # Django gives it back to the pool once the answer was sent: a caller that reads slowly would keep it.
+            # Otherwise Django would keep the connection until the answer is sent, which a slow reader could delay.
             sync.give_connection_back()
 
     def recorded(self, target: str) -> AbstractContextManager[Change]:
-        """A block that changes what this method changes, with its entry in the audit, in one database transaction.
+        """A block that makes this method's change together with its audit entry, in one database transaction.
 
-        What the answer shows is read in it, too: behind its commit a failure would lose the answer, not the change.
+        The block also reads what the answer shows: after the commit, a failed read would lose the answer but not the
+        change.
         """
         return audit.change(signature_of(self.request), self.action_of(self.request.method), target)
 
     def removed(self, target: str, find: Callable[[], Row], remove: Callable[[Row], object]) -> Response:
-        """The answer once what is found was deleted, with its entry."""
+        """Deletes the object that `find` returns, with its audit entry. Returns the answer."""
         with self.recorded(target) as change:
             row = find()
             change.before = audit.picture(row)
@@ -101,7 +104,10 @@ class Resource(APIView):
         return Response(status=204)
 
     def standing(self, find: Callable[[str], Row | None], name: str) -> Row | None:
-        """What stands under a name before a change. A name with a NUL is refused by what follows."""
+        """The object with this name before a change; None if there is none.
+
+        For a name with a NUL returns None, because the change itself refuses it.
+        """
         return None if "\0" in name else find(name)
 
     @property
@@ -115,28 +121,28 @@ class Resource(APIView):
         )
 
     def body(self, shape: type[Given]) -> dict[str, Any]:
-        """The request's body as the fields of a shape; no body is an empty object.
+        """The request's body as the fields of a shape; a missing body counts as an empty object.
 
-        Raises BadRequest when it is no JSON, or MessageIllegal, which names what breaks a rule.
+        Raises BadRequest if the body is not JSON, or MessageIllegal, which names the field that breaks a rule.
         """
-        # Not `request.data`: that takes a body that came in chunks, without a length, for none.
+        # Not `request.data`, which takes a chunked body without a length for an empty one.
         body: bytes = self.request.read()
         given = json_bodies.decode(object, body) if body else {}
         return validated(shape(data=given if self._namespace is None else self._namespace.wrap_names(given)))
 
     def query(self, shape: type[Given]) -> dict[str, Any]:
-        """The query as the fields of a shape, the last of several of one name.
+        """The query as the fields of a shape. If a parameter occurs several times, the last one counts.
 
-        Raises MessageIllegal, which names a parameter that is unknown or breaks a rule.
+        Raises MessageIllegal, which names the parameter that is unknown or breaks a rule.
         """
         return validated(shape(data=self.request.query_params.dict()))
 
 
 def require_produce(request: Request, topics: Iterable[str]) -> None:
-    """Raises NoPermission unless the caller's key may send to each of these topics, or patterns of topics, itself.
+    """Raises NoPermission unless the caller's key may itself send to each of these topics or topic patterns.
 
-    For what the broker sends in an operator's name: a key that only manages would send by it what it may not send. A
-    pattern is asked for as a name: only a scope whose `*` covers the pattern's allows it.
+    Used for messages that the broker sends for an operator: otherwise a key that may only manage could send by this
+    way. A pattern is checked like a name: only a scope whose `*` covers the pattern allows it.
     """
     if isinstance(request.user, Caller):
         for topic in topics:
@@ -144,7 +150,7 @@ def require_produce(request: Request, topics: Iterable[str]) -> None:
 
 
 def signature_of(request: Request) -> Signature:
-    """Who changes something by this request, for the audit."""
+    """The author of the change that this request makes, for the audit."""
     request_id = getattr(request._request, "scope", {}).get("request_id")
     if isinstance(request.user, Caller):
         return Signature("key", request.user.name, request_id)
@@ -152,7 +158,7 @@ def signature_of(request: Request) -> Signature:
 
 
 def validated(shape: Given) -> dict[str, Any]:
-    """The fields of a shape that obeys every rule."""
+    """The validated fields of a shape. Raises MessageIllegal if a field breaks a rule."""
     shape.is_valid(raise_exception=True)
     fields: dict[str, Any] = shape.validated_data
     return fields

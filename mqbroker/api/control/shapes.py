@@ -1,4 +1,4 @@
-"""The bodies, queries and answers of the control plane, with the fields that registries declare."""
+"""The bodies, queries and answers of the control plane, including the fields that registries declare."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -29,14 +29,14 @@ Made = serializers.Field[Any, Any, Any, Any]
 
 
 class Registered(serializers.Field[Any, Any, Any, Any]):
-    """Stands in a shape for the fields of a registry: of a request that makes or changes something, or of an answer."""
+    """A placeholder in a shape for the fields that a registry declares: for a request or for an answer."""
 
     def __init__(self, declared: Sequence[fields.Field], *, makes: bool = False, answers: bool = False) -> None:
         super().__init__()
         self.declared, self.makes, self.answers = declared, makes, answers
 
     def each(self) -> Iterator[tuple[str, Made]]:
-        """Each field by its name in the API."""
+        """Yields the API's name of each field, and the field."""
         for one in self.declared:
             options: dict[str, Any] = {"allow_null": True} if one.unset else {}
             if one.source:
@@ -49,7 +49,7 @@ class Registered(serializers.Field[Any, Any, Any, Any]):
 
 
 class Shape(serializers.Serializer[Any]):
-    """An object that the API answers with."""
+    """A JSON object in an answer of the API."""
 
     def get_fields(self) -> dict[str, Made]:
         found: dict[str, Made] = {}
@@ -59,7 +59,7 @@ class Shape(serializers.Serializer[Any]):
 
 
 class Given(Shape):
-    """A body or a query. Unknown fields are refused by name."""
+    """A body or a query. An unknown field is refused, and its name is in the refusal."""
 
     def run_validation(self, data: Any = empty) -> Any:
         if not isinstance(data, Mapping):
@@ -72,7 +72,7 @@ class Given(Shape):
 
 
 def given(one: fields.Field, options: dict[str, Any]) -> Made:
-    """A declared field as a request gives it."""
+    """A declared field as part of a request."""
     match one:
         case fields.Whole():
             return (Bounded if one.own_refusal else Whole)(min_value=one.least, max_value=one.most, **options)
@@ -87,7 +87,7 @@ def given(one: fields.Field, options: dict[str, Any]) -> Made:
 
 
 def answered(one: fields.Field, options: dict[str, Any]) -> Made:
-    """A declared field as an answer shows it: what is there keeps to no bound that came later."""
+    """A declared field as part of an answer, without bounds: a stored value may be older than a bound."""
     match one:
         case fields.Choice():
             return Choice(one.component, one.choices, **options)

@@ -1,4 +1,4 @@
-"""Stats: how much was stored, became visible and was decided, in all and within the last minute and hour."""
+"""Stats: how many messages were stored, became visible and were decided: in total, in the last minute and hour."""
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
@@ -12,7 +12,7 @@ from mqbroker.rights import MayMeasure
 
 
 class Count(Shape):
-    """A number within a stretch of time, and per second of it."""
+    """A number within a period, and the number per second."""
 
     count = Whole()
     per_second = Number()
@@ -23,7 +23,7 @@ COUNTED = "Of a namespace they are not there where the broker has more decisions
 
 
 class Totals(Shape):
-    """What the kept segments hold; older ones were dropped by retention."""
+    """Numbers of the kept segments; retention has dropped older ones."""
 
     messages = Whole(help_text=f"Stored, half messages among them. {OF_ALL}", required=False)
     entries = Whole(help_text="Messages that became visible in a queue; those that wait at a delay level are not yet.")
@@ -38,7 +38,7 @@ class Totals(Shape):
 
 
 class Window(Shape):
-    """The same of the last so many seconds."""
+    """The same numbers for the last minute or hour."""
 
     seconds = Whole()
     messages = Count(required=False)
@@ -52,7 +52,7 @@ class Window(Shape):
 
 
 class Stats(Shape):
-    """What the broker did. Numbers come from offsets and keys, not from counting rows: see the description."""
+    """The activity of the broker. Numbers come from offsets and keys, not from counting rows: see the description."""
 
     at = Time()
     totals = Totals()
@@ -67,14 +67,14 @@ class StatsDetail(Resource):
 
     @extend_schema(operation_id="get_stats", responses=Stats)
     def get(self, request: Request) -> Response:
-        """Totals of what is kept, and the rates of the last minute and hour, at most a second old.
+        """Totals of kept messages, and rates of the last minute and hour, at most one second old.
 
-        Messages, entries and discarded ones are differences of offsets at the edges of the time; a write that failed
-        left a gap that counts as a message. Decisions are counted up to 100,000 in a stretch of time, and estimated
-        from 2,000 of them beyond that.
+        Messages, entries and discards are differences of offsets at both ends of the period; a write that failed leaves
+        a gap that counts as a message. Decisions are counted up to 100,000 in a period; above, they are estimated from
+        2,000 of them.
 
-        A key that is bound to a namespace, or a request with X-Namespace, gets the numbers of the topics and producer
-        groups of the namespace. They are never estimated: a number that cannot be counted is left out.
+        A key that is bound to a namespace, or a request with X-Namespace, gets the numbers of the namespace's topics
+        and producer groups. These are never estimated: a number that cannot be counted is left out.
         """
         if (namespace := self.narrowed_to) is None:
             return Response(Stats(stats.now()).data)

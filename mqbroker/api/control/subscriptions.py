@@ -1,4 +1,4 @@
-"""Subscriptions: where the broker pushes a group's messages, and how that goes."""
+"""Subscriptions: the servers to which the broker pushes a group's messages, and the results of these pushes."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -20,18 +20,21 @@ from mqbroker.api.control.resource import Resource
 from mqbroker.api.control.shapes import Registered, Shape
 from mqbroker.rights import MaySubscribe
 
-# What changes neither where messages are pushed to nor which.
+# Fields whose change affects neither the server nor the messages of pushes.
 PACE = {"paused", *(one.column for one in registry.PACE)}
 
 
 class SubscriptionSettings(SecretGiven):
-    """What is set of a subscription. What is left out stays as it is; a new one needs `group`, `topic` and `url`."""
+    """The settings of a subscription.
+
+    A field that is left out keeps its value; a new one needs `group`, `topic` and `url`.
+    """
 
     settings = Registered(registry.FIELDS)
 
 
 class SubscriptionSummary(Shape):
-    """A subscription, and how calling its server has gone lately."""
+    """A subscription, with the results of recent calls to its server."""
 
     name = serializers.CharField()
     settings = Registered(registry.FIELDS, answers=True)
@@ -52,17 +55,20 @@ class SubscriptionSummary(Shape):
 
 
 class Subscription(SubscriptionSummary):
-    """A subscription with what is still to be pushed."""
+    """A subscription with the number of messages still to be pushed."""
 
     lag = Whole(help_text="Entries that the group was not handed yet: of the topic, and its retries of them.")
 
 
 class SubscriptionSet(Subscription, SecretShown):
-    """A subscription that was just made or changed."""
+    """A subscription that was just created or changed."""
 
 
 def document(row: delivery.Subscription, *, with_secret: bool = False) -> dict[str, object]:
-    """A subscription with its lag, and with its secret only in the answer to the request that set it."""
+    """The document of a subscription with its lag.
+
+    It contains the secret only in the answer to the request that set it.
+    """
     fields = {**SubscriptionSummary(row).data, "lag": registry.lag(row)}
     return {**fields, "secret": row.secret} if with_secret else fields
 
@@ -79,9 +85,10 @@ class SubscriptionList(Resource):
 
 
 def found(request: Request, name: str) -> delivery.Subscription:
-    """The subscription of this name, for a caller that may manage, or receive what it pushes.
+    """The subscription with this name, for a caller that may manage, or receive the messages that it pushes.
 
-    Raises what `registry.find` raises, for another caller too: it does not learn which names there are.
+    Raises the errors of `registry.find`; for any other caller as if no subscription existed, so that it cannot find out
+    names.
     """
     row = registry.find(name)
     caller = request.user
@@ -95,16 +102,19 @@ def found(request: Request, name: str) -> delivery.Subscription:
 
 
 def require_receive(request: Request, name: str, given: Mapping[str, Any]) -> None:
-    """Raises NoPermission unless the key may receive what the subscription pushes, before and after the change.
+    """Raises NoPermission unless the key may receive the messages that the subscription pushes, before and after the
+    change.
 
-    A key that only manages may not: the messages would go to a server of its choice.
+    A key that may only manage could otherwise send the messages to a server of its choice.
     """
     _require_receive(request, registry.named(name), given)
 
 
 def received(request: Request, name: str) -> delivery.Subscription:
-    """As `found`, for a caller that may receive what the subscription pushes. Raises NoPermission for one that only
-    manages: what may not change a subscription may not end it, or sign its calls, either.
+    """As `found`, but only for a caller that may receive the messages that the subscription pushes.
+
+    Raises NoPermission for a key that may only manage: such a key may not change a subscription, so it may neither
+    delete it nor rotate its secret.
     """
     row = found(request, name)
     _require_receive(request, row, {})
@@ -129,7 +139,7 @@ class SubscriptionDetail(Resource):
 
     @extend_schema(operation_id="get_subscription", responses=Subscription)
     def get(self, request: Request, name: str) -> Response:
-        """A subscription, without its secret."""
+        """Shows a subscription without its secret."""
         return Response(document(found(request, name)))
 
     @extend_schema(
@@ -138,15 +148,17 @@ class SubscriptionDetail(Resource):
         responses={200: SubscriptionSet, 201: SubscriptionSet},
     )
     def put(self, request: Request, name: str) -> Response:
-        """Makes a subscription, or changes what is given of it and makes it healthy again: the way out of `disabled`.
+        """Creates a subscription, or changes the given fields and makes it healthy again; this ends the state
+        `disabled`.
 
         The broker then POSTs `{"type": "messages.deliver", "subscription", "group", "topic", "messages": [entry]}`,
-        signed. An empty 204 acks them all; 200 with `{"results": [{"message_id", "status": "ack"|"nack",
-        "delay_seconds"?}]}` says it of each, and a message that is left out is nacked; whatever else comes nacks them
-        all. Nacked messages come again as after a `nack`. A call that reached no server counts as no attempt.
+        signed. An empty 204 acks all messages; 200 with `{"results": [{"message_id", "status": "ack"|"nack",
+        "delay_seconds"?}]}` acks or nacks each one, and nacks messages that are left out; any other answer nacks all.
+        Nacked messages are delivered again as after a `nack`. A call that reached no server does not count as an
+        attempt.
 
-        A new subscription's secret is shown here, once. A secret that is given later replaces the one before as
-        `rotate-secret` does; only then the answer shows it. Calls that are under way at a change are finished.
+        The secret of a new subscription is shown here, once. A secret in a later request replaces the former one as
+        `rotate-secret` does; only then the answer shows it. Calls that are running during a change are finished.
         """
         given = self.body(SubscriptionSettings)
         if given.keys() - PACE:
@@ -161,7 +173,7 @@ class SubscriptionDetail(Resource):
 
     @extend_schema(operation_id="delete_subscription", responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
-        """Takes a subscription away. Its group stays, with its progress and its dead letters."""
+        """Deletes a subscription. Its group stays, with its progress and its dead letters."""
         return self.removed(name, lambda: received(request, name), registry.remove)
 
 
@@ -172,7 +184,7 @@ class SubscriptionSecret(Resource):
 
     @extend_schema(operation_id="rotate_subscription_secret", request=SecretGiven, responses=SubscriptionSet)
     def post(self, request: Request, name: str) -> Response:
-        """Gives a subscription a new secret and shows it, once. For a day calls are signed with the old one too."""
+        """Gives a subscription a new secret and shows it, once. For a day calls are also signed with the old secret."""
         given = self.body(SecretGiven)
         with self.recorded(name) as change:
             existing = received(request, name)

@@ -1,4 +1,4 @@
-"""Topics: made, grown, changed, listed and taken away."""
+"""Topics: create, grow, change, list and delete."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -22,13 +22,13 @@ from transactions.reads import internal_topics
 
 
 class TopicSettings(Given):
-    """What is set of a topic. What is left out stays as it is, or gets its default when the topic is made."""
+    """The settings of a topic. A field that is left out keeps its value; a new topic gets the default."""
 
     settings = Registered(registry.FIELDS)
 
 
 class QueueBounds(Shape):
-    """How far a queue reaches."""
+    """The lowest and the next offset of a queue."""
 
     queue_id = Whole()
     min_offset = Whole(help_text="The lowest offset that is kept.")
@@ -37,7 +37,7 @@ class QueueBounds(Shape):
 
 
 class TopicSummary(Shape):
-    """A topic as it is configured. `system`: it is the broker's own, and can be read but not changed."""
+    """The settings of a topic. `system`: the topic belongs to the broker, and can be read but not changed."""
 
     name = serializers.CharField()
     settings = Registered(registry.FIELDS, answers=True)
@@ -49,24 +49,27 @@ class TopicSummary(Shape):
 
 
 class Topic(TopicSummary):
-    """A topic with the bounds of its queues, in the order of their ids."""
+    """A topic with the bounds of its queues, sorted by queue id."""
 
     offsets = QueueBounds(many=True)
 
 
 def document(topic: store.Topic) -> dict[str, object]:
-    """A topic as `Topic` shows it."""
+    """The document of a topic in the form of `Topic`."""
     return {**TopicSummary(topic).data, "offsets": QueueBounds(registry.bounds(topic), many=True).data}
 
 
 def view(name: str) -> store.Topic:
-    """RocketMQ's topic of half messages, or of ends, for the list: it has no row, for it shows those of others."""
+    """RocketMQ's topic of half messages or of ends, for the list.
+
+    It has no row of its own, because it is a view of other tables.
+    """
     made_at = registry.find(names.SCHEDULE).created_at
     return store.Topic(name=name, queues=1, permission="r", created_at=made_at)
 
 
 def rows_behind(after: str, count: int, namespace: str | None = None) -> Sequence[store.Topic]:
-    """Topics by name, the views among them: the first `count` behind `after`."""
+    """Topics by name, including the views: the first `count` after `after`."""
     found = [*registry.page(after, count, namespace=namespace)]
     if namespace is None:
         found += [view(name) for name in internal_topics.NAMES if name > after]
@@ -78,7 +81,7 @@ class TopicList(Resource):
 
     @extend_schema(operation_id="list_topics", parameters=[PageQuery], responses=lists.page_of(TopicSummary))
     def get(self, request: Request) -> Response:
-        """Topics by name, the broker's own among them."""
+        """Lists topics by name, including the broker's own."""
         return lists.by_name(TopicSummary, self.query(PageQuery), rows_behind, self.narrowed_to)
 
 
@@ -88,12 +91,12 @@ class TopicDetail(Resource):
 
     @extend_schema(operation_id="get_topic", responses=Topic)
     def get(self, request: Request, topic: str) -> Response:
-        """A topic with the bounds of its queues."""
+        """Shows a topic with the bounds of its queues."""
         return Response(document(registry.find(topic)))
 
     @extend_schema(operation_id="put_topic", request=TopicSettings, responses={200: Topic, 201: Topic})
     def put(self, request: Request, topic: str) -> Response:
-        """Makes a topic, or changes what is given of it. It holds for every request behind its answer."""
+        """Creates a topic, or changes the given fields. The change applies to every request after the answer."""
         given = self.body(TopicSettings)
         with self.recorded(topic) as change:
             change.before = picture(self.standing(registry.named, topic))
@@ -103,9 +106,9 @@ class TopicDetail(Resource):
 
     @extend_schema(operation_id="delete_topic", responses={204: None})
     def delete(self, request: Request, topic: str) -> Response:
-        """Takes a topic away with all its messages; refused while undecided transactions hold messages of it.
+        """Deletes a topic with all its messages; refused while undecided transactions have messages of it.
 
-        A topic that is made later under the same name begins at offset 0. What a producer sends before the answer may
-        be gone with the topic.
+        A topic that is created later with the same name begins at offset 0. Messages that are sent before the answer
+        may be deleted with the topic.
         """
         return self.removed(topic, lambda: registry.find(topic), transaction_registry.remove_topic)

@@ -1,4 +1,4 @@
-"""Transactions: listed by state, group, topic and age."""
+"""Lists transactions by state, group, topic and age."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from transactions.reads.undecided import DiscardedCursor
 
 
 class TransactionQuery(PageQuery):
-    """The filters of the list of transactions."""
+    """The query parameters of the list of transactions."""
 
     state = Choice("TransactionState", listing.STATES, default=None)
     producer_group = serializers.CharField(default=None, trim_whitespace=False)
@@ -43,7 +43,7 @@ class TransactionMessage(Shape):
 
 
 class TransactionSummary(Shape):
-    """A transaction as it stands; GET /v1/transactions/{transaction_id} has its history."""
+    """A transaction with its present state; GET /v1/transactions/{transaction_id} has its history."""
 
     transaction_id = serializers.UUIDField()
     producer_group = serializers.CharField()
@@ -67,10 +67,12 @@ class TransactionList(Resource):
         responses=lists.page_of_cells(TransactionSummary),
     )
     def get(self, request: Request) -> Response:
-        """Transactions: first the undecided ones, those begun last first, then the decided ones, the latest first.
+        """Lists transactions: first the undecided ones, the latest begun first, then the decided ones, the latest
+        decided first.
 
-        A page may hold fewer than `limit`, even none, while `next` is not null: a filter reads a bounded number of
-        decisions at a time. Follow `next` until it is null. The list is whole where its last page has no `missing`.
+        A page may have fewer than `limit` transactions, even none, while `next` is not null, because a filter reads a
+        limited number of decisions per request. Follow `next` until it is null. The list is complete if its last page
+        has no `missing`.
         """
         asked = self.query(TransactionQuery)
         limit = asked.pop("limit")
@@ -80,13 +82,13 @@ class TransactionList(Resource):
 
 
 class DiscardedQuery(PageQuery):
-    """The filters of the list of discarded transactions."""
+    """The query parameters of the list of discarded transactions."""
 
     producer_group = serializers.CharField(default=None, trim_whitespace=False)
     topic = serializers.CharField(default=None, trim_whitespace=False, help_text="One of its messages has this topic.")
 
     def get_fields(self) -> dict[str, Any]:
-        """`from` is a word of Python's own."""
+        """Renames the field, because `from` is a keyword of Python."""
         times = {"from": "Discarded at this time or later.", "to": "Discarded before this time."}
         return {
             **super().get_fields(),
@@ -101,7 +103,7 @@ class DiscardedList(Resource):
         operation_id="list_discarded", parameters=[DiscardedQuery], responses=lists.page_of_cells(TransactionSummary)
     )
     def get(self, request: Request) -> Response:
-        """Transactions that were given up undecided, the latest first. An operator can resume or resolve each."""
+        """Lists discarded transactions, the latest first. An operator can resume or resolve each of them."""
         asked = self.query(DiscardedQuery)
         after = cursors.decode_each(asked["cursor"], DiscardedCursor)
         wanted = Wanted(producer_group=asked["producer_group"], topic=asked["topic"], namespace=self.narrowed_to)
@@ -110,7 +112,7 @@ class DiscardedList(Resource):
 
 
 def document(page: listing.Page[Any]) -> dict[str, object]:
-    """A page of transactions with the cursor of the next one."""
+    """The document of a page of transactions, with the cursor of the next page."""
     return {
         "results": TransactionSummary(page.rows, many=True).data,
         "next": cursors.encode_each(page.after),

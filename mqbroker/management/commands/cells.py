@@ -1,4 +1,4 @@
-"""`manage.py cells`: the databases of the installation, and the topics that move between them."""
+"""`manage.py cells`: adds, opens, removes and lists cells, and moves topics between them."""
 
 import sys
 from typing import Any
@@ -17,7 +17,7 @@ from store.naming import names
 COMMAND = Signature("command", "manage.py cells")
 HEAD = ("cell", "topics", "messages/s", "epoch", "standby", "state")
 RATE_SECONDS = 1.0
-# The private servers are `./mq`'s, and so are their standbys: mqbroker/embedded/cli/cells.py runs them.
+# Private servers and their standbys belong to `./mq`: mqbroker/embedded/cli/cells.py runs them.
 IS_PRIVATE = bool(settings.DATA_DIR)
 STANDBY = "standby"
 WORDS = "list | add | open | close | sync | remove | topics | split | move | resume | undo"
@@ -26,15 +26,15 @@ HOME_RULE = "the home that topics share, or the name of a topic that has none"
 
 
 class Command(BaseCommand):
-    """Each subcommand may be repeated; `add` and `resume` go on where a run that was killed has stopped."""
+    """Each subcommand may be repeated; `add` and `resume` continue where a killed run has stopped."""
 
-    # `./mq check` makes them: they import every page of the console, which a deployment need not wait for.
+    # `./mq check` runs Django's checks. They import every page of the console, for which a deployment need not wait.
     requires_system_checks = ()
 
     help = "Lists, adds, opens, repairs, removes, splits and moves cells: the databases that topics are divided among."
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
-        """Its usage names the command that was typed."""
+        """The parser, whose usage shows the command as it was typed."""
         return super().create_parser("mq" if IS_PRIVATE else prog_name, subcommand, **kwargs)
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -162,7 +162,7 @@ def _add_moves(words: Any) -> None:
 
 
 def _read(url: str) -> str:
-    """Every user of the machine can read arguments: - reads the URL."""
+    """The URL; for `-` read from standard input, because every user of the machine can see arguments."""
     return sys.stdin.readline().strip() if url == "-" else url
 
 
@@ -186,7 +186,7 @@ def _row(cell: stats.CellState) -> tuple[str, ...]:
 
 
 def _standby(cell: stats.CellState) -> str:
-    """How far behind the standby furthest behind is."""
+    """How far the cell's slowest standby is behind, as text."""
     if not cell.standbys:
         return "-"
     return "?" if cell.lag_bytes is None else f"{cell.lag_bytes:,}B"

@@ -1,4 +1,4 @@
-"""Says what is out of order, why, and what mends it. Exit code 1 where anything urgent is."""
+"""`manage.py doctor`: prints each fault with its cause and its remedy. Exit code 1 if a fault is urgent."""
 
 import json
 from argparse import ArgumentParser
@@ -14,15 +14,15 @@ class Command(BaseCommand):
     """manage.py doctor"""
 
     help = __doc__
-    # It says itself what is wrong with migrations and settings.
+    # The command itself reports wrong migrations and settings.
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """How it is printed."""
+        """Adds the option that chooses the output format."""
         parser.add_argument("--json", action="store_true", help="a JSON object for each finding")
 
     def handle(self, *arguments: Any, **options: Any) -> None:
-        """Examines, prints, and exits with 1 where a finding is urgent."""
+        """Prints the findings, and exits with 1 if one of them is urgent."""
         try:
             findings = doctor.examine()
         except doctor.FAILURES as problem:
@@ -36,6 +36,6 @@ class Command(BaseCommand):
 
 
 def text(finding: Finding) -> str:
-    """A finding in three lines."""
+    """A finding as text of three lines."""
     mark = "!" if finding.urgent else "-"
     return f"{mark} {finding.what}\n    why:  {finding.why}\n    mend: {finding.mend}"

@@ -1,4 +1,4 @@
-"""Migrates beside a broker that works: a migration that waits for a lock holds up no writer for long."""
+"""Migrates while the broker runs: a migration that waits for a lock does not block writers for long."""
 
 import time
 from typing import Any
@@ -11,26 +11,28 @@ from psycopg.errors import LockNotAvailable
 
 from store.db import pooling
 
-# Each statement that writes to the table waits behind a migration that waits for its lock.
+# All statements that write to a table wait behind a migration that waits for the table's lock.
 LOCK_TIMEOUT = "500ms"
-# Between two tries the writers catch up.
+# Between two attempts the waiting writers continue.
 PAUSE_SECONDS = 1.0
 # As long as a dump of a large database may hold its locks.
 TRIES_SECONDS = 3600.0
 
 
 def leave_pooler(alias: str) -> None:
-    """Has Django's connection of this process lead to the server itself: a migration sets what is its session's own."""
+    """Connects Django in this process to the server itself, without a pooler, because migrations
+    set session variables.
+    """
     if alias == DEFAULT_DB_ALIAS and settings.DATABASE_POOLER != pooling.NONE:
         connections[alias].close()
-        connections[alias].close_pool()  # type: ignore[attr-defined] # the stubs know no pool
+        connections[alias].close_pool()  # type: ignore[attr-defined]  # missing in the stubs
         connections[alias].settings_dict.update(settings.DIRECT_DATABASE)
 
 
 class Command(migrate.Command):
-    """Django's, with a limit of LOCK_TIMEOUT for each lock. What was refused one is tried again for an hour.
+    """Django's `migrate` with LOCK_TIMEOUT for each lock. A migration that got no lock is repeated for up to an hour.
 
-    Each migration is a transaction: a refused one leaves nothing behind, and those before it stand.
+    Each migration is a transaction: a failed migration changes nothing, and earlier migrations stay applied.
     """
 
     def handle(self, *args: Any, **options: Any) -> None:

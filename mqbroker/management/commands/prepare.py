@@ -26,12 +26,12 @@ CONSOLE_USER = "admin"
 
 
 class Command(BaseCommand):
-    """Safe to repeat: what exists is left as it is, and only what was just made is printed, once.
+    """Safe to repeat: existing objects stay as they are. Only a key or password that was just made is printed, once.
 
-    A key that was given is not printed, because the output ends up in a log.
+    A key that was given as an option is not printed, because the output is usually kept in a log.
     """
 
-    # `./mq check` makes them: they import every page of the console, which a deployment need not wait for.
+    # `./mq check` runs Django's checks. They import every page of the console, for which a deployment need not wait.
     requires_system_checks = ()
 
     help = "Migrate, make the first API key and console user, and print as JSON what was made."
@@ -63,7 +63,9 @@ class Command(BaseCommand):
 
 
 def require_database() -> None:
-    """Raises CommandError with PostgreSQL's reason when no connection opens: the pool's own error is a time-out."""
+    """Raises CommandError with PostgreSQL's reason when no connection can be opened: the pool would only report a
+    time-out.
+    """
     try:
         guards.require_fit("mqbroker-prepare", direct=True)
         psycopg.connect(conninfo("mqbroker-prepare", direct=True)).close()
@@ -75,14 +77,14 @@ def require_database() -> None:
 
 
 def set_session_defaults() -> None:
-    """Has the sessions behind a pooler begin with the broker's settings, which the pooler would not pass on."""
+    """Stores the broker's session settings as defaults of the role, because a pooler does not pass them on."""
     if settings.DATABASE_POOLER != pooling.NONE:
         with psycopg.connect(conninfo("mqbroker-prepare", direct=True), autocommit=True) as session:
             pooling.set_defaults(session, SESSION)
 
 
 def prepare_cells(count: int) -> None:
-    """Makes databases of the control's server cells until there are so many, and migrates all. Raises CommandError."""
+    """Creates cells on the control's server until there are `count`, and migrates all cells. Raises CommandError."""
     try:
         for number in range(1, count):
             registry.join_beside(f"c{number}", Signature("command", "manage.py prepare"))
@@ -92,7 +94,10 @@ def prepare_cells(count: int) -> None:
 
 
 def seal_plain_secrets() -> None:
-    """Seals what was stored before there were keys. Raises CommandError when a key is not there, or a cell is away."""
+    """Encrypts secrets that were stored before keys were configured.
+
+    Raises CommandError if a key is missing or a cell is away.
+    """
     try:
         sealed_secrets.require_readable()
         sealed_secrets.reseal(plain_only=True)
@@ -101,7 +106,7 @@ def seal_plain_secrets() -> None:
 
 
 def first_key(given: str | None) -> str | None:
-    """The key that was made now, or None when one was given or exists already."""
+    """The API key that was just made; None when a key was given or one already exists."""
     if given is not None:
         if not ApiKey.objects.filter(digest=keys.digest_of(given)).exists():
             keys.store_key(GIVEN_KEY, given, ALL_SCOPES)
@@ -114,7 +119,7 @@ def first_key(given: str | None) -> str | None:
 
 
 def console_password() -> str | None:
-    """The password of the console user that was made now, or None when there is a superuser already."""
+    """The password of the console user that was just made; None when there is already a superuser."""
     users = get_user_model()
     if users.objects.filter(is_superuser=True).exists():
         return None

@@ -1,4 +1,4 @@
-"""`manage.py reseal`: seals the secrets of endpoints and subscriptions under the first key, after a rotation."""
+"""`manage.py reseal`: encrypts the secrets of endpoints and subscriptions with the first key, after a key rotation."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ from store.errors import CellAway
 
 
 class Command(BaseCommand):
-    """Safe to repeat, and beside a running broker: a secret that changes meanwhile is left as it is."""
+    """Safe to repeat, and safe while the broker runs: a secret that changes meanwhile is left unchanged."""
 
-    # `./mq check` makes them: they import every page of the console, which a deployment need not wait for.
+    # `./mq check` runs Django's checks. They import every page of the console, for which a deployment need not wait.
     requires_system_checks = ()
 
     help = "Seal every stored secret under the first key of MQBROKER_SECRETS_KEYS."
@@ -31,7 +31,7 @@ class Command(BaseCommand):
             raise CommandError("MQBROKER_SECRETS_KEYS is empty: give at least one key.")
         replaced = sealed_secrets.replace_unreadable() if replace_unreadable else 0
         try:
-            # The copies in other cells have the secrets that were replaced.
+            # Updates the copies of the secrets in other cells.
             registry.heal()
             resealed = sealed_secrets.reseal()
         except CellAway as problem:

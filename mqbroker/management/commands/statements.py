@@ -1,4 +1,4 @@
-"""`manage.py statements`: every SQL statement on one page, by its table."""
+"""`manage.py statements`: lists all SQL statements by table."""
 
 import re
 from collections.abc import Iterator
@@ -13,14 +13,16 @@ from django.core.management.base import BaseCommand
 COMMENT = re.compile(r"--.*")
 WRITES = re.compile(r"\b(?:INSERT\s+INTO|UPDATE|DELETE\s+FROM|MERGE\s+INTO)\s+(?:ONLY\s+)?([a-z_]+)")
 TABLE = r"[a-z_]+(?:\s+AS\s+[a-z_]+)?"
-# The names between the commas of a FROM. Functions and common tables match too; no model has their names.
+# Matches the names in a FROM clause. Functions and common table expressions match too, but no model has their names.
 READS = re.compile(rf"\b(?:FROM|JOIN|USING)\s+(?:ONLY\s+)?({TABLE}(?:\s*,\s*{TABLE})*)")
 NO_TABLE = "no table"
 
 
 @dataclass(frozen=True)
 class Described:
-    """One `.sql` file: its app and name, the tables that it writes, those that it only reads, its first line."""
+    """One `.sql` file: its app and name, the tables that it writes, the tables that it only reads,
+    and its first line.
+    """
 
     app: str
     name: str
@@ -30,12 +32,12 @@ class Described:
 
     @property
     def table(self) -> str:
-        """The first table that it writes, or else reads."""
+        """The first table that the statement writes; if it writes none, the first that it reads."""
         return next(iter((*self.writes, *self.reads)), NO_TABLE)
 
 
 class Command(BaseCommand):
-    """Reads the files, not the database."""
+    """The command. It reads the `.sql` files, not the database."""
 
     help = "Lists every SQL statement by table: what it writes and reads, and the first line of its comment."
     requires_system_checks = ()
@@ -58,7 +60,7 @@ def every() -> list[Described]:
 
 
 def described(app: str, path: Path) -> Described:
-    """A statement as its file describes it."""
+    """The description of a statement, from its file."""
     text = path.read_text(encoding="utf-8")
     bare, tables = COMMENT.sub("", text), known_tables()
     writes = tuple(dict.fromkeys(name for name in WRITES.findall(bare) if name in tables))
@@ -67,13 +69,13 @@ def described(app: str, path: Path) -> Described:
 
 
 def named(bare: str) -> Iterator[str]:
-    """The names where a statement reads tables: common tables and its own target among them."""
+    """The names in a statement from which it reads, including common table expressions and the table that it writes."""
     for listed in READS.findall(bare):
         yield from (name.split()[0] for name in re.split(r"\s*,\s*", listed))
 
 
 def known_tables() -> frozenset[str]:
-    """The tables of models, the views that migrations make of them, and the tables of sources."""
+    """The tables of models, the views that migrations create from them, and the tables of outboxes."""
     modules = [config.models_module for config in apps.get_app_configs()]
     named = (getattr(module, kind, ()) for module in modules for kind in ("VIEWS", "IN_SOURCES"))
     return frozenset(model._meta.db_table for model in apps.get_models(include_auto_created=True)).union(*named)

@@ -1,4 +1,4 @@
-"""Schedules: messages that the broker sends by itself, at the times of a cron expression."""
+"""Schedules: messages that the broker sends by itself at the times of a cron expression."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
@@ -20,13 +20,16 @@ SHOWN_TIMES = 5
 
 
 class ScheduleSettings(Given):
-    """What is set of a schedule. What is left out stays as it is; a new one needs `message` and `cron`."""
+    """The settings of a schedule.
+
+    A field that is left out keeps its value; a new schedule needs `message` and `cron`.
+    """
 
     settings = Registered(registry.FIELDS)
 
 
 class ScheduleSummary(Shape):
-    """A schedule, and how its messages have gone."""
+    """A schedule, with the results of its recent firings."""
 
     name = serializers.CharField()
     settings = Registered(registry.FIELDS, answers=True)
@@ -50,14 +53,14 @@ class Schedule(ScheduleSummary):
 
 
 class Fired(Shape):
-    """A firing that was decided: its message is sent within seconds, under this id."""
+    """A firing that was decided: its message is sent within seconds, with this message_id."""
 
     message_id = serializers.UUIDField(source="id")
     fire_at = Time()
 
 
 def document(row: models.Schedule) -> dict[str, Any]:
-    """A schedule as it is answered."""
+    """The document of a schedule."""
     at = Time()
     times = [at.to_representation(time) for time in registry.next_times(row, SHOWN_TIMES)]
     return {**ScheduleSummary(row).data, "next_times": times}
@@ -71,14 +74,14 @@ class ScheduleList(Resource):
 
 
 def topics_of(*messages: object) -> Iterator[str]:
-    """The topics of these messages, as far as each is one."""
+    """The topics of these messages; values that are not messages with a topic are skipped."""
     for message in messages:
         if isinstance(message, Mapping) and isinstance(message.get("topic"), str):
             yield message["topic"]
 
 
 def found(request: Request, name: str) -> models.Schedule:
-    """The schedule of this name, for a caller that may send its message. Raises NoPermission for another."""
+    """The schedule with this name, if the caller may send its message. Raises NoPermission otherwise."""
     row = registry.find(name)
     require_produce(request, topics_of(row.message))
     return row
@@ -89,15 +92,15 @@ class ScheduleDetail(Resource):
 
     @extend_schema(operation_id="get_schedule", responses=Schedule)
     def get(self, request: Request, name: str) -> Response:
-        """A schedule with its next times."""
+        """Shows a schedule with its next times."""
         return Response(document(registry.find(name)))
 
     @extend_schema(operation_id="put_schedule", request=ScheduleSettings, responses={200: Schedule, 201: Schedule})
     def put(self, request: Request, name: str) -> Response:
-        """Makes a schedule, or changes what is given of it.
+        """Creates a schedule, or changes the given fields.
 
         At each of its times the broker sends its message, once, with the properties `schedule` and `scheduled_at`. A
-        change holds for the times that no firing is decided for: those more than 4.5 s ahead.
+        change applies to times at least 4.5 s in the future; nearer firings are already decided.
         """
         given = self.body(ScheduleSettings)
         row = self.standing(registry.named, name)
@@ -110,7 +113,7 @@ class ScheduleDetail(Resource):
 
     @extend_schema(operation_id="delete_schedule", responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
-        """Takes a schedule away. Firings that are decided, which are those of the next 4.5 s, are sent."""
+        """Deletes a schedule. Firings of the next 4.5 s are already decided and are still sent."""
         return self.removed(name, lambda: found(request, name), registry.remove)
 
 
@@ -119,7 +122,10 @@ class FiringList(Resource):
 
     @extend_schema(operation_id="fire_schedule", request=None, responses={201: Fired})
     def post(self, request: Request, name: str) -> Response:
-        """Fires a schedule now, besides its times, also a paused one. Each call sends a message more."""
+        """Fires a schedule now, in addition to its times; also works for a paused one.
+
+        Each call sends another message.
+        """
         self.body(Given)
         with self.recorded(name) as change:
             firing = registry.fire(found(request, name))

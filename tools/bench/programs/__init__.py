@@ -1,1 +1,1 @@
-"""Programs that benchmarks start as processes of their own."""
+"""Programs that benchmarks run in separate processes."""

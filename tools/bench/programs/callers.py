@@ -1,7 +1,7 @@
-"""Threads of one process that run whole transactions by the client: their rate, and the CPU of this process for each.
+"""Threads of one process that run whole transactions with the client. Prints their rate, and the CPU per transaction.
 
-python -m tools.bench.programs.callers URL KEY THREADS SECONDS OPTIONS: one round of the client that PYTHONPATH
-leads to, with the options of its `Broker` as JSON.
+python -m tools.bench.programs.callers URL KEY THREADS SECONDS OPTIONS: one round with the client that is on PYTHONPATH;
+OPTIONS are the options of its `Broker`, as JSON.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Checks without HTTP: claims a group's half messages and writes a COMMIT for each, as if it had been answered."""
+"""Checks without HTTP: claims a group's half messages and writes a COMMIT for each, as if its producer had answered."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ import msgspec
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
 django.setup()
 
-from store.db import connections  # noqa: E402  # after Django is set up
+from store.db import connections  # noqa: E402  # imported after Django is set up
 from store.process import runtime  # noqa: E402
 from transactions import groups  # noqa: E402
 from transactions.checks import outcomes, questions  # noqa: E402

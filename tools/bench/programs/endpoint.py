@@ -1,4 +1,4 @@
-"""A producer's endpoint that answers every check with COMMIT at once, with as little work as can be."""
+"""A producer's endpoint that answers every check with COMMIT at once, with as little work as possible."""
 
 import asyncio
 import re
@@ -9,7 +9,7 @@ LENGTH = re.compile(rb"content-length:\s*(\d+)", re.IGNORECASE)
 
 
 class Endpoint(asyncio.Protocol):
-    """One connection of the broker."""
+    """One connection from the broker."""
 
     def __init__(self) -> None:
         self._received = bytearray()
@@ -38,7 +38,7 @@ class Endpoint(asyncio.Protocol):
 
 
 async def serve(port: int) -> None:
-    """Serves until it is ended."""
+    """Serves until the process is ended."""
     server = await asyncio.get_running_loop().create_server(Endpoint, "127.0.0.1", port)
     await server.serve_forever()
 

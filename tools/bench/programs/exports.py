@@ -1,7 +1,8 @@
-"""One way from the broker's tables to Parquet, timed table by table: PostgreSQL's limit, or a reader of the export.
+"""Exports the broker's tables to Parquet in one way and times each table: without Spark (the limit), or with a reader
+of the export.
 
 The limit is what Arrow can do without Spark: ADBC, properties as maps, and pyarrow's writer with its defaults, in one
-process, by one session, with the same statements.
+process and one session, with the same statements.
 """
 
 import os
@@ -19,7 +20,7 @@ from pyspark.sql import SparkSession
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
 django.setup()
 
-from analytics import connections, java, session  # noqa: E402  # after Django is set up
+from analytics import connections, java, session  # noqa: E402  # imported after Django is set up
 from analytics.export import job  # noqa: E402  # after Django is set up
 from analytics.files.place import Local  # noqa: E402
 from analytics.readers import address, arrow, counts, driver, opening  # noqa: E402
@@ -31,7 +32,7 @@ TABLES = {"messages": [MESSAGES], "entries": [ENTRIES], "transactions": [ENDED, 
 
 
 class Clock:
-    """Seconds since it was made, or since it was asked last."""
+    """Measures the seconds since its creation or since the last call."""
 
     def __init__(self) -> None:
         self._asked = time.perf_counter()
@@ -59,7 +60,7 @@ def exported(conninfo: str, to: Path, reader: str) -> dict[str, float]:
     """Seconds for the start of the session, for each table, and for the list of the files."""
     clock, found = Clock(), {}
     runtime = java.find(java.candidates(os.environ))
-    # A driver is at hand before the clock starts, as in an export.
+    # The driver is found before the clock starts, as in an export.
     jar = None
     if reader == "jdbc":
         jar = driver.find(settings.JDBC_JAR) or driver.fetch(runtime, to / "driver")
@@ -77,13 +78,13 @@ def exported(conninfo: str, to: Path, reader: str) -> dict[str, float]:
 
 
 def is_brief(conninfo: str) -> bool:
-    """Whether an export has Java run with what suits little work."""
+    """Whether an export of this database uses Java's settings for little work."""
     with connections.connect(conninfo) as connection:
         return counts.estimate(connection) < opening.BRIEF_MESSAGES
 
 
 def way(spark: SparkSession, conninfo: str, reader: str) -> Source:
-    """The reader of this name."""
+    """The source for the reader with this name."""
     return (
         opening.jdbc(spark, conninfo, settings.MAX_MESSAGE_BYTES) if reader == "jdbc" else AdbcSource(spark, conninfo)
     )

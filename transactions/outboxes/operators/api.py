@@ -1,4 +1,4 @@
-"""Outboxes: tables in databases of producers, whose rows the broker sends."""
+"""Outboxes: tables in producers' databases whose rows the broker sends."""
 
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ from transactions.outboxes import models, registry
 
 
 class OutboxSettings(Given):
-    """What is set of an outbox. What is left out stays as it is; a new one needs `url` and `topics`."""
+    """The settings of an outbox. A field that is left out keeps its value; a new outbox needs `url` and `topics`."""
 
     url = Text(
         source="source_url",
@@ -30,7 +30,7 @@ class OutboxSettings(Given):
 
 
 class Outbox(Shape):
-    """An outbox, and how draining it goes."""
+    """An outbox, with the progress of its draining."""
 
     name = serializers.CharField()
     server = serializers.CharField(
@@ -55,7 +55,7 @@ class Outbox(Shape):
 
 
 def found(request: Request, name: str) -> models.Outbox:
-    """The outbox of this name, for a caller that may send to its topics. Raises NoPermission for another."""
+    """The outbox with this name, if the caller may send to its topics. Raises NoPermission otherwise."""
     row = registry.find(name)
     require_produce(request, row.topics)
     return row
@@ -73,18 +73,18 @@ class OutboxDetail(Resource):
 
     @extend_schema(operation_id="get_outbox", responses=Outbox)
     def get(self, request: Request, name: str) -> Response:
-        """An outbox, and how draining it goes."""
+        """Shows an outbox with the progress of its draining."""
         return Response(Outbox(registry.find(name)).data)
 
     @extend_schema(operation_id="put_outbox", request=OutboxSettings, responses={200: Outbox, 201: Outbox})
     def put(self, request: Request, name: str) -> Response:
-        """Makes an outbox, or changes what is given of it.
+        """Creates an outbox, or changes the given fields.
 
-        The broker then takes the rows that are committed in its table `mqbroker_outbox`, and stores each as a message
-        under the row's id, once.
+        The broker then takes committed rows from its table `mqbroker_outbox`, and stores each once as a message with
+        the row's id.
 
-        A change of `url` or `schema` tries the source: what cannot be drained until it is mended is refused, with the
-        statement that mends it. A server that is away is taken, and shown as failing.
+        A change of `url` or `schema` is tried first: a database that the broker cannot drain is refused, with the
+        statement that repairs it. If its server is away, the outbox is accepted and shown as failing.
         """
         given = self.body(OutboxSettings)
         before = self.standing(registry.named, name)
@@ -98,7 +98,7 @@ class OutboxDetail(Resource):
 
     @extend_schema(operation_id="delete_outbox", responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
-        """Takes an outbox out of the registry. Its table stays, with the rows that wait in it."""
+        """Deletes an outbox from the registry. Its table stays, with the rows that wait in it."""
         return self.removed(name, lambda: found(request, name), registry.remove)
 
 
