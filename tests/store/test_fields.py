@@ -55,7 +55,7 @@ LAWS: dict[str, tuple[Document, int, str, str]] = {
         {"tags": ""},
         422,
         "message_illegal",
-        tags_refused := "tags '' cannot be used: give a text that is not blank and has no | and no control characters.",
+        tags_refused := "tags '' cannot be used: give a text without | and control characters, not blank.",
     ),
     "blank tags": ({"tags": " \u2003"}, 422, "message_illegal", tags_refused.replace("''", "' \\u2003'")),
     "two tags": ({"tags": "paid|sent"}, 422, "message_illegal", tags_refused.replace("''", "'paid|sent'")),
@@ -104,8 +104,7 @@ LAWS: dict[str, tuple[Document, int, str, str]] = {
         {"sharding_key": ""},
         422,
         "message_illegal",
-        sharding_refused := "sharding_key '' cannot be used: give 1 to 64 characters that are not all blank, "
-        "without control characters.",
+        sharding_refused := "sharding_key '' cannot be used: give 1 to 64 characters, not blank, none of control.",
     ),
     "a long sharding key": (
         {"sharding_key": "k" * 65},

@@ -1,1 +1,1 @@
-"""What every use of the client runs through: connection, calls, retries, messages, producers and consumers."""
+"""The base of the client: connection, calls, retries, messages, producers and consumers."""

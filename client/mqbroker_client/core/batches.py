@@ -1,4 +1,6 @@
-"""A list of messages as batches: each one request, one queue, all or nothing."""
+"""Splits a list of messages into batches: each batch is one request, goes to one queue, and is stored completely or not
+at all.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,29 +12,29 @@ from mqbroker_client.core.rules import BATCH_MESSAGES
 
 
 class SentList(list[Sent]):
-    """The result of each message, in the order of the list, and which of them went together."""
+    """The results of a list of messages in the list's order, and which messages were sent in one batch."""
 
     def __init__(self) -> None:
         super().__init__()
         self.batches: list[list[Sent]] = []
 
     def add(self, batch: list[Sent]) -> None:
-        """The results of one batch, in order."""
+        """Adds the results of one batch, in order."""
         self.extend(batch)
         self.batches.append(batch)
 
 
 class BatchesUnfinished(BrokerError):
-    """Some batches of a list were stored, `sent`, and the next one was not. Its cause says why.
+    """Some batches of a list were stored (`sent`), but the next one was not; the exception's cause says why.
 
-    The rest may be sent again, or the whole list: what was stored is answered with `duplicate` then.
+    The rest or the whole list may be sent again: messages that were already stored are answered with `duplicate`.
     """
 
     sent: SentList
 
     @classmethod
     def after(cls, sent: SentList, error: BrokerError, count: int) -> "BatchesUnfinished":
-        """The error of the first batch that failed."""
+        """The error for the first batch that failed."""
         made = cls(
             f"{len(sent)} of {count} messages were stored, in {len(sent.batches)} batches: {error.detail}",
             status=error.status,
@@ -46,7 +48,7 @@ class BatchesUnfinished(BrokerError):
 
 
 def split(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
-    """The list in its order, cut before each message that would not fit any more; an empty list is one batch."""
+    """Splits the list into batches in its order, each as large as possible; an empty list gives one empty batch."""
     begin = size = 0
     for place, message in enumerate(messages):
         if place > begin and (place - begin == BATCH_MESSAGES or size + len(message.body) > DEFAULTS.message_bytes):

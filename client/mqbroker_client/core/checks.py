@@ -1,4 +1,4 @@
-"""The producer's answer to signed checks, as a WSGI or an ASGI application that the broker calls."""
+"""Answers the broker's signed checks, as a WSGI or an ASGI application."""
 
 import asyncio
 import json
@@ -20,13 +20,13 @@ from mqbroker_client.core.states import LocalTransactionState, Outcome, in_threa
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
-#: Says what came of a half's local transaction. None and any exception mean UNKNOWN.
+#: Returns the outcome of a half message's local transaction. None and any exception mean UNKNOWN.
 Check = Callable[[HalfMessage], LocalTransactionState | None]
 
 
 @runtime_checkable
 class BatchCheck(Protocol):
-    """A check that answers many halves at once, as the barrier does by one SELECT."""
+    """A check function that answers several half messages at once, as the barrier does with one SELECT."""
 
     def answer(self, halves: Sequence[HalfMessage]) -> Sequence[Outcome]: ...
 
@@ -34,9 +34,10 @@ class BatchCheck(Protocol):
 def outcomes_of(
     check: Check, halves: Sequence[HalfMessage], hooks: Sequence[Hook]
 ) -> Generator[tuple[HalfMessage, Outcome], None, None]:
-    """Each half with its outcome, one after the other where the check takes one at a time.
+    """Yields each half message with its outcome; a check that takes one half message is called for each in turn.
 
-    What a hook raises before a check is an error of the check. Where halves are checked together, it is raised here.
+    If a hook raises an error before the check of one half message, the error counts as the check's error. For a check
+    of several half messages at once, the error is raised.
     """
     if not isinstance(check, BatchCheck):
         for half in halves:
@@ -57,7 +58,7 @@ def _checked(check: Check, half: HalfMessage, hooks: Sequence[Hook]) -> LocalTra
     return found
 
 
-#: A body of 4 MiB as base64 in JSON is under 6 MiB; a text of control characters is six times its size.
+#: A body of 4 MiB takes less than 6 MiB as base64 in JSON; a text of control characters becomes six times as long.
 MAX_CALL_BYTES = 32 * 1024 * 1024
 
 Scope = MutableMapping[str, Any]
@@ -67,7 +68,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An HTTP answer to the broker's call: results, or a problem document."""
+    """The HTTP answer to a call from the broker: results, or a problem document."""
 
     status: HTTPStatus
     document: Document
@@ -82,28 +83,28 @@ class Reply:
 
 
 class SignedListener:
-    """Answers signed calls of the broker.
+    """Answers signed calls from the broker.
 
-    The listener is an ASGI application, to be added as a route; `wsgi` is a WSGI application; `reply` is for the view
-    of any other framework. A framework's redirects, log-in and CSRF check must let the call through.
-    `secrets` holds every secret that may have signed: two of them while one is being rotated.
+    The listener is an ASGI application, which can be added as a route; `wsgi` is a WSGI application; `reply` is for the
+    view of any other framework. Redirects, log-in and CSRF checks of a framework must not apply to this URL. `secrets`
+    holds every secret that may be in use: two while a secret is being rotated.
     """
 
     __slots__ = ()
-    #: The type of the calls, for a refusal.
+    #: The `type` of the calls that this listener answers.
     EVENT = ""
     secrets: Sequence[str]
 
     def _read(self, event: Any) -> Sequence[Any]:
-        """What the call is about. Raises ValueError, KeyError or TypeError where it is none of its type."""
+        """Reads the subjects of a call. Raises ValueError, KeyError or TypeError for another type of call."""
         raise NotImplementedError
 
     def _results(self, read: Sequence[Any]) -> list[Document]:
-        """The results of the answer."""
+        """The results for the answer."""
         raise NotImplementedError
 
     def reply(self, headers: Mapping[str, str], body: bytes) -> Reply:
-        """The answer to one POST. Nothing in an unsigned or altered body is looked at."""
+        """The answer to one POST. A body without a valid signature is not parsed."""
         if len(body) > MAX_CALL_BYTES:
             return _too_large()
         if not any(_signed_by(secret, headers, body) for secret in self.secrets):
@@ -125,11 +126,11 @@ class SignedListener:
         return [body]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Routers take a function or method for a view of their own, and an object like this one for an application.
+        # Routers take a function or method for one of their own views, but an object like this one for an application.
         await self.asgi(scope, receive, send)
 
     async def asgi(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The listener as an ASGI application, for routers that take a function. Raises ValueError for no HTTP."""
+        """The listener as an ASGI application, as a function. Raises ValueError for a scope that is not HTTP."""
         if scope["type"] != "http":
             raise ValueError(f"only http is answered here, not {scope['type']}")
         reply = await self._asgi_reply(scope, receive)
@@ -167,22 +168,22 @@ class SignedListener:
             if not event.get("more_body", False):
                 break
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        # The producer's function reads its database and may block.
+        # In a thread, because the producer's function reads its database and may block.
         return await asyncio.to_thread(self.reply, headers, body)
 
 
 @dataclass(frozen=True, slots=True)
 class CheckListener(SignedListener):
-    """Answers signed `transaction.check` calls at the endpoint's URL; `SignedListener` says how it is served.
+    """Answers signed `transaction.check` calls at the endpoint's URL, as a `SignedListener`.
 
-    The halves of a call are answered one after the other, or with an `executor` several at once.
+    The half messages of a call are checked one after the other; with an `executor`, several at once.
     """
 
     EVENT = "transaction.check"
     check: Check
     secrets: Sequence[str] = field(repr=False)
     executor: CheckExecutor | None = None
-    #: Around each check, behind OpenTelemetry's.
+    #: Hooks that run around each check, after OpenTelemetry's.
     hooks: Sequence[Hook] = ()
 
     def __post_init__(self) -> None:
@@ -209,14 +210,14 @@ class CheckListener(SignedListener):
 
 
 def listed(secrets: Sequence[str], whose: str, given_by: str) -> Sequence[str]:
-    """One secret, or several; an empty one is none. Raises ValueError without any, and for one that signs nothing."""
+    """The secrets without empty ones. Raises ValueError if none is left, or if one cannot sign."""
     found = [secret for secret in ((secrets,) if isinstance(secrets, str) else secrets) if secret]
     if not found:
         raise ValueError(f"{whose} needs at least one secret; {given_by} gives it")
     for secret in found:
         try:
             Webhook(secret)
-        except Exception as error:  # noqa: BLE001  the errors of the library have no common class
+        except Exception as error:  # noqa: BLE001 the library's errors have no common class
             raise ValueError(f"a secret of {whose} is whsec_ and base64: {error}") from None
     return tuple(found)
 
@@ -230,7 +231,7 @@ def _signed_by(secret: str, headers: Mapping[str, str], body: bytes) -> bool:
     try:
         Webhook(secret).verify(body, dict(headers), json_parse=False)
     except (WebhookVerificationError, ValueError):
-        # ValueError: a header or a body that cannot even be taken apart.
+        # ValueError: the header or body cannot be parsed.
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""Coalescing among threads: calls that come while another one is under way go together, in one request."""
+"""Coalescing among threads: calls that arrive while a request is running are sent together in the next request."""
 
 import time
 from collections import deque
@@ -11,20 +11,20 @@ from mqbroker_client.core.calls import Call, Result
 from mqbroker_client.core.parts import Part, taken
 from mqbroker_client.core.retries import PASSING
 
-#: How long a request waits for the first and for all next calls of the threads that were just answered. Where the wait
-#: before brought one, it waits for all of them at once.
+#: How long a request waits for the first call, and for all calls, of the threads that were just answered. If the
+#: previous wait brought a call, it waits for all at once.
 FIRST_COMES_SECONDS = 0.0003
 ALL_COME_SECONDS = 0.003
 INTERRUPTED = "the thread that sent this call with its own was interrupted"
 
-#: The result of a call by itself, within so many seconds.
+#: Sends a single call, and returns its result within this many seconds.
 Alone = Callable[[float], Any]
-#: The result of each of several calls, or its error.
+#: Sends several calls, and returns the result or error of each.
 Together = Callable[[Sequence[Call[Any]], float], Sequence[Any]]
 
 
 class Waiting(Part):
-    """The call of a thread, which sleeps until `awake` is released."""
+    """A thread's call; the thread sleeps until `awake` is released."""
 
     __slots__ = ("after", "alone", "answer", "awake", "failed", "has_handed_on", "has_left", "together")
 
@@ -34,35 +34,37 @@ class Waiting(Part):
         #: The call's own result or error, or the error of the whole request.
         self.answer: Any = None
         self.failed: errors.BrokerError | None = None
-        #: The calls that this one's thread has to send, its own among them; empty until it is the first of them.
+        #: The calls that this thread has to send, including its own; empty unless this thread is the sender.
         self.together: list[Waiting] = []
-        #: The next thread with an answer, which this one wakes as soon as it is awake.
+        #: The next thread with an answer; this thread wakes it as soon as it is itself awake.
         self.after: Waiting | None = None
-        #: Whether its thread waits no longer, and would wake no other.
+        #: Whether this thread no longer waits, and so would wake no other thread.
         self.has_left = False
-        #: Whether another thread has sent what came after the request of this one.
+        #: Whether another thread has already sent the calls that came after this thread's request.
         self.has_handed_on = False
         self.awake = Lock()
         self.awake.acquire()
 
     def wake_next(self) -> None:
-        """Wake the next thread with an answer."""
+        """Wakes the next thread whose answer is there."""
         after, self.after = self.after, None
         if after is not None:
             after.awake.release()
 
 
 class Lane:
-    """The calls of the threads of one process.
+    """Combines the calls of the threads of one process.
 
-    1. The thread that finds nothing under way sends its call at once, itself.
-    2. Threads that come meanwhile wait.
-    3. The thread that sent makes one of them the sender of all that wait, within the limits of a bulk.
-    4. That one sends them in one request, and wakes the first of the others; each wakes the next one. If all were woken
-       at once, they would contend for the interpreter: 6 switches to a call in place of 2.
-    5. It waits a little for the next calls of those that were woken. The thread that brings the last of them sends.
+    1. A thread sends its call at once if no request is running.
+    2. Threads that come during a request wait.
+    3. The thread of the finished request makes a waiting thread the sender of all waiting calls, up to the limits of a
+    bulk.
+    4. The sender sends them in one request, and wakes the first of the other threads; each woken thread wakes the next.
+    If
+       all were woken at once, they would compete for the interpreter: 6 switches per call instead of 2.
+    5. The sender waits briefly for the next calls of the woken threads. The thread that brings the last of them sends.
 
-    A thread leaves when its time is over: its call may be answered all the same, and is safe to repeat.
+    A thread stops waiting when its time is over. Its call may still be done, and is safe to repeat.
     """
 
     def __init__(self, together: Together) -> None:
@@ -71,22 +73,22 @@ class Lane:
         forks.remember(self)
 
     def leave_to_parent(self) -> None:
-        """In a forked child: the threads that were under way are not here."""
+        """In a forked child: forgets waiting threads, which only exist in the parent."""
         self._lock = Lock()
         self._under_way = False
         self._waiting: deque[Waiting] = deque()
-        #: The thread that waits until so many calls wait.
+        #: The thread that waits until a number of calls wait.
         self._letting_come: Waiting | None = None
         self._expected = 0
-        #: Whether the last wait for the next calls brought one.
+        #: Whether the last wait for further calls brought one.
         self._have_come = False
 
     def waiting(self) -> int:
-        """Calls that wait for the one that is under way."""
+        """The number of calls that wait for the running request."""
         return len(self._waiting)
 
     def ask(self, call: Call[Result], seconds: float, alone: Callable[[float], Result]) -> Result:
-        """The result of one call, sent alone or with others. Raises the `BrokerError` that says why there is none."""
+        """The result of one call, sent alone or with others. Raises a `BrokerError` with the reason for a failure."""
         give_up_at = time.monotonic() + seconds
         mine = self._join(call, alone)
         if mine is None:
@@ -121,7 +123,7 @@ class Lane:
             return mine
 
     def _hand_on(self, mine: Waiting | None = None) -> None:
-        """The request that was under way, of the call of this thread, has its answers, or none."""
+        """Called after this thread's request, answered or not: makes a waiting thread the next sender."""
         with self._lock:
             if mine is not None and mine.has_handed_on:
                 return
@@ -132,7 +134,7 @@ class Lane:
                 self._under_way = False
 
     def _send_off(self) -> None:
-        """Make the last of those whose calls fit into one request their sender: it may be the running thread."""
+        """Makes the last of the threads whose calls fit into one request the sender; this may be the current thread."""
         together = taken(self._waiting)
         together[-1].together = together
         together[-1].awake.release()
@@ -163,7 +165,7 @@ class Lane:
         answers: Sequence[Any],
         failed: errors.BrokerError | None,
     ) -> None:
-        """Give each thread its answer, and wake the first of those that still wait for theirs."""
+        """Sets each thread's answer, and wakes the first thread that still waits for its answer."""
         last = mine
         with self._lock:
             if len(together) > 1:
@@ -184,12 +186,11 @@ class Lane:
         return self._together([each.call for each in together], seconds)
 
     def _let_come(self, mine: Waiting) -> None:
-        """Let the threads that were just woken bring their next calls; the last of them hands on.
+        """Waits briefly for the next calls of the threads that were just woken; the last of them then sends.
 
-        32 callers, each with one transaction after the other: 31 calls to a request, 16 to 22 without this. It costs
-        the waiting ones some 2 ms where the others come, 3 ms once where they come no more, and 0.3 ms as long as none
-        does. The thread sleeps: each of its looks at the others would cost them 20 µs. A thread without others never
-        comes here.
+        For 32 callers with one transaction after the other: 31 calls per request; without this, 16 to 22. The wait
+        costs 2 ms while other calls come, 3 ms once when they stop, and 0.3 ms while none comes. The thread sleeps,
+        because each look at the other threads would delay them by 20 µs. A thread that is alone never waits here.
         """
         waiting = len(self._waiting)
         all_came = mine.awake.acquire(timeout=ALL_COME_SECONDS if self._have_come else FIRST_COMES_SECONDS)
@@ -199,7 +200,7 @@ class Lane:
         self._have_come = have_come
 
     def _leave(self, mine: Waiting) -> None:
-        """Wait no longer. A thread that was to send, or to wake another one, leaves that to the next one."""
+        """Stops waiting. If this thread was to send, or to wake another thread, the next thread does so."""
         with self._lock:
             mine.has_left = True
             if mine in self._waiting:
@@ -212,7 +213,7 @@ class Lane:
 
     def _answer(self, mine: Waiting, give_up_at: float) -> Any:
         if mine.failed is not None and not isinstance(mine.failed, PASSING):
-            # Whatever is wrong with the request that they shared, each call has an answer of its own.
+            # If the shared request cannot be used, each call is sent again alone.
             return mine.alone(max(give_up_at - time.monotonic(), 0.001))
         answer = mine.failed.anew() if mine.failed is not None else mine.answer
         if answer is None:

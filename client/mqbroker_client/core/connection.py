@@ -1,4 +1,4 @@
-"""One broker, reached over HTTP by many threads: time limits, and retries that repeat nothing."""
+"""Calls one broker over HTTP from many threads, with time limits and with retries that never store twice."""
 
 import copy
 import logging
@@ -27,22 +27,22 @@ __all__ = ["VERSION", "Broker", "Document", "Retry", "path"]
 
 
 class Broker:
-    """Where the broker is and who is asking. Safe to share between threads, and to make before a fork.
+    """A broker's address and the caller's API key. Safe to share between threads, and to make before a fork.
 
-    A request is repeated after a broken connection, after 503 and after 429, never after another 4xx. That is safe
-    because everything that is stored carries an id made here: the same request sent twice stores one thing.
+    A request is repeated after a broken connection, after 503 and after 429, but not after another 4xx. That is safe
+    because everything that is stored has an id made here: the same request sent twice stores one thing.
 
-    Of several addresses one is used until it cannot be reached; then the next one.
+    If there are several addresses, one is used until it cannot be reached; then the next one.
 
-    Calls of several threads that come while another one is under way go together, in one request. A thread that finds
-    none under way sends its own at once. `coalescing=False` sends each call by itself.
+    Calls of several threads that arrive while a request is running are sent together in the next request. A thread that
+    finds no running request sends its call at once. With `coalescing=False` each call is sent alone.
 
-    In a `namespace` all names are bare: `orders` is the broker's `<namespace>%orders`. A key that is bound to one needs
-    no such option.
+    With a `namespace` all names are bare: `orders` means the broker's `<namespace>%orders`. A key that is bound to a
+    namespace does not need this option.
 
-    Bodies from 4 KiB on are compressed (`compression`), and unpacked where a message is read.
+    Bodies of 4 KiB and more are compressed (`compression`), and decompressed when a message is read.
 
-    `hooks` are around each call, in their order, behind OpenTelemetry's where that is installed.
+    `hooks` run around each call, in their order, after OpenTelemetry's hook if that is installed.
     """
 
     def __init__(
@@ -63,23 +63,23 @@ class Broker:
         self.connect_seconds = connect_seconds
         self.timeout_seconds = timeout_seconds
         self.retry = retry
-        #: Around each call, and around what handles a message or answers a check: `mqbroker_client.core.hooks`.
+        #: Hooks that run around each call, each handler and each check: `mqbroker_client.core.hooks`.
         self.hooks = (*tracing.HOOKS, *hooks)
         self.compression = compression
         self._requests = Requests(api_key, namespace)
         self._pools = [ConnectionPool(one, connections) for one in self.urls]
         self._used = 0
         self._lane = Lane(self._together) if coalescing else None
-        # Alone where the program has hooks: one of them may forbid a call, and not the others.
+        # With hooks each call is sent alone, because a hook may forbid one call and allow the others.
         self._later = Later(self.do, None if hooks else self.do_all)
 
     @classmethod
     def from_env(cls, **options: Unpack[Options]) -> Self:
-        """The broker of MQBROKER_URL, which may be several addresses with commas, and MQBROKER_API_KEY.
+        """A Broker from the environment: MQBROKER_URL, one address or several with commas between them, and
+        MQBROKER_API_KEY.
 
-        MQBROKER_NAMESPACE is the namespace, where it is set.
-
-        `options` are those of the constructor. Raises ValueError where a variable is missing.
+        MQBROKER_NAMESPACE is the namespace, if it is set. `options` are the options of the constructor. Raises
+        ValueError if a variable is missing.
         """
         return cls(*environment.from_environment(), **environment.options_of(options))
 
@@ -97,25 +97,27 @@ class Broker:
         return self.urls[self._used]
 
     def close(self, *, timeout_seconds: float = LATER_SECONDS) -> None:
-        """Send what `wait=False` left, within the time, and close the idle connections."""
+        """Sends what `wait=False` left to send, within the time limit, and closes idle connections."""
         self._later.flush(timeout_seconds)
         for pool in self._pools:
             pool.close()
 
     def apart(self) -> "Broker":
-        """The same broker and key over a connection of its own, so that `hang_up` ends only what is asked there."""
+        """A second Broker with the same address and key but its own connection, so that its `hang_up` ends only its own
+        requests.
+        """
         apart = copy.copy(self)
         apart._pools = [ConnectionPool(one, 1) for one in self.urls]
         apart._lane = None
         return apart
 
     def hang_up(self) -> None:
-        """End the requests that other threads have under way, long polls too: each raises `Unreachable`."""
+        """Ends the running requests of other threads, including long polls: each of them raises `Unreachable`."""
         for pool in self._pools:
             pool.hang_up()
 
     def waiting(self) -> int:
-        """Calls that wait to go together, while another one is under way."""
+        """The number of calls that wait to be sent together after the running request."""
         return self._lane.waiting() if self._lane else 0
 
     def call(
@@ -128,14 +130,15 @@ class Broker:
         retry: Retry | None = None,
         wait_seconds: float = 0,
     ) -> Document:
-        """The broker's answer to one request, or the `BrokerError` that says why there is none.
+        """The broker's answer to one request. Raises a `BrokerError` with the reason for a failure.
 
-        `wait_seconds` is how long the broker itself may hold the request (long polling); it comes on top of the limits.
+        `wait_seconds` is how long the broker itself may hold the request (long polling); it is added to the time
+        limits.
         """
         return self.do(calls.call(method, path, body, calls.same, query=query, wait_seconds=wait_seconds), retry=retry)
 
     def do(self, call: Call[Result], *, retry: Retry | None = None) -> Result:
-        """The result of a call, alone or together with those of other threads. Its repetitions go alone."""
+        """The result of a call, sent alone or together with calls of other threads. A repetition is sent alone."""
         if call.context is None or not self.hooks:
             return self._do(call, retry)
         with hooked(self.hooks, [call]) as answered:
@@ -156,7 +159,7 @@ class Broker:
             time.sleep(pause)
 
     def do_all(self, calls: Sequence[Call[Result]], *, retry: Retry | None = None) -> list[Result | errors.BrokerError]:
-        """The result or the error of each call. They go in as few requests as their number and size allow.
+        """The result or the error of each call. The calls are sent in as few requests as their number and size allow.
 
         Raises the error of a request that failed as a whole.
         """
@@ -167,12 +170,12 @@ class Broker:
         return results
 
     def do_later(self, call: Call[Any]) -> None:
-        """Send a call in the background, where a failure is only logged, and counted in `lost`."""
+        """Sends a call in the background. A failure is logged and counted in `lost`."""
         self._later.add(call)
 
     @property
     def lost(self) -> int:
-        """How many calls of the background were not sent, or refused."""
+        """The number of background calls that were not sent or were refused."""
         return self._later.lost
 
     def _do_together(self, calls: Sequence[Call[Result]], retry: Retry) -> list[Result | errors.BrokerError]:
@@ -204,7 +207,7 @@ class Broker:
         try:
             requests.require_own(self.urls[used], request, answer)
         except errors.AnswerOfAnotherRequest:
-            # Whatever mixed the answers up, the next one on this connection would be wrong as well.
+            # After a mixed-up answer, further answers on this connection would be wrong as well.
             pool.renew()
             raise
         if len(self.urls) > 1 and requests.is_of_another(answer):
@@ -213,6 +216,6 @@ class Broker:
         return answer
 
     def _move_on(self, used: int) -> None:
-        """To the next address. Threads that failed together move on by one address together."""
+        """Switches to the next address. Threads that failed at the same address switch only once together."""
         if self._used == used:
             self._used = (used + 1) % len(self._pools)

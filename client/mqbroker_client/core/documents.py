@@ -1,12 +1,12 @@
-"""JSON objects and texts as they come and go."""
+"""JSON objects and texts as they are sent and received."""
 
 import json
 from typing import Any, overload
 
-#: A JSON object as it comes and goes.
+#: A JSON object, sent or received.
 Document = dict[str, Any]
 
-#: What JSON does not have, as NaN, raises ValueError or TypeError.
+#: Raises ValueError or TypeError for values that JSON lacks, such as NaN.
 encoded = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
@@ -20,5 +20,8 @@ def in_utf8(text: str) -> str: ...
 @overload
 def in_utf8(text: None) -> None: ...
 def in_utf8(text: str | None) -> str | None:
-    """A text that can be sent: the name of a file, in the message of an error, may have bytes that are no text."""
+    """A text that can be sent as UTF-8.
+
+    A file name in an error message may contain bytes that are not text; they are replaced.
+    """
     return None if text is None else text.encode(errors="backslashreplace").decode()

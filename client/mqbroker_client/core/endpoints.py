@@ -1,16 +1,16 @@
-"""Where a producer group is asked about its transactions, and the secret that signs the questions."""
+"""The endpoint of a producer group for checks, and the secret that signs them."""
 
 import base64
 import os
 from dataclasses import dataclass, field
 
-# Standard Webhooks asks for 24 to 64 bytes.
+# Standard Webhooks requires 24 to 64 bytes.
 SECRET_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a producer group is asked, and the secret that signs the questions."""
+    """The URL at which a producer group is checked, and the secret that signs the checks."""
 
     id: str
     url: str
@@ -18,5 +18,7 @@ class Endpoint:
 
 
 def new_secret() -> str:
-    """A secret that signs the broker's calls, `whsec_…`, for `register_endpoint` and the listener that it calls."""
+    """A new secret that signs the broker's calls, `whsec_…`, for `register_endpoint` and for the listener at this
+    endpoint.
+    """
     return f"whsec_{base64.b64encode(os.urandom(SECRET_BYTES)).decode()}"

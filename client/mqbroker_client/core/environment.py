@@ -1,16 +1,19 @@
-"""The broker, the key and the namespace that the environment names."""
+"""Reads the broker's address, the API key and the namespace from the environment."""
 
 import os
 
 from mqbroker_client.core.requests import Options
 
 VARIABLES = ("MQBROKER_URL", "MQBROKER_API_KEY")
-# One that may be left out.
+# This variable is optional.
 NAMESPACE = "MQBROKER_NAMESPACE"
 
 
 def from_environment() -> tuple[str, str]:
-    """The addresses and the API key of MQBROKER_URL and MQBROKER_API_KEY. Raises ValueError where one is missing."""
+    """The addresses and the API key from MQBROKER_URL and MQBROKER_API_KEY.
+
+    Raises ValueError if a variable is missing.
+    """
     found = given_environment()
     if missing := [name for name in VARIABLES if name not in found]:
         raise ValueError(f"the environment has no {' and no '.join(missing)}: set {' and '.join(VARIABLES)}")
@@ -18,12 +21,12 @@ def from_environment() -> tuple[str, str]:
 
 
 def options_of(given: Options) -> Options:
-    """The options of a broker, with the namespace of the environment where none is given."""
+    """The options of a broker; the namespace comes from the environment if it is not given."""
     return {"namespace": namespace_of_environment(), **given}
 
 
 def namespace_of_environment() -> str | None:
-    """The namespace of MQBROKER_NAMESPACE; None where it is unset or empty."""
+    """The namespace from MQBROKER_NAMESPACE; None if it is unset or empty."""
     return os.environ.get(NAMESPACE, "").strip() or None
 
 

@@ -1,13 +1,13 @@
-"""What can go wrong between a program and the broker: one class for each kind an answer can be."""
+"""Errors between a program and the broker: one class for each kind of answer."""
 
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Self
 
 
 class BrokerError(Exception):
-    """The broker did not do what was asked. Nothing was stored, unless the class says otherwise."""
+    """The broker did not do what the request asked. Nothing was stored, unless the subclass says otherwise."""
 
-    #: The code of the broker's error list that this class stands for; empty for a whole family.
+    #: The broker's error code for which this class stands; empty for a class with subclasses.
     code_of_class: ClassVar[str] = ""
     status_of_class: ClassVar[int] = 0
 
@@ -23,30 +23,30 @@ class BrokerError(Exception):
     ) -> None:
         super().__init__(f"{code} ({status}): {detail}" if status else f"{code}: {detail}")
         self.detail = detail
-        #: The HTTP status; 0 when there was no answer. What is refused here, before it is sent, has the broker's.
+        #: The HTTP status; 0 without an answer. An error that is raised here before sending has the broker's status.
         self.status = status
         self.code = code
         self.request_id = request_id
         self.retry_after_seconds = retry_after_seconds
-        #: The whole problem document, for the members that only some errors have.
+        #: The whole problem document, including members that only some errors have.
         self.problem = dict(problem or {})
 
     def anew(self) -> Self:
-        """The same error for another caller: one exception object has one traceback."""
+        """A copy of the error for another caller, because each exception object has only one traceback."""
         names = ("status", "code", "request_id", "retry_after_seconds", "problem")
         return type(self)(self.detail, **{name: getattr(self, name) for name in names})
 
 
 class Unreachable(BrokerError):
-    """No answer came: not connected, cut off, or too late. The request may have been done; repeat it with its ids."""
+    """No answer came in time. The request may have been done; repeat it with the same ids."""
 
 
 class AnswerOfAnotherRequest(Unreachable):
-    """An answer came that bears the id of another request. It is not used, and the connection neither."""
+    """The answer has the id of another request. The answer and its connection are not used."""
 
 
 class AnswerNotUnderstood(BrokerError):
-    """Something answered that does not speak the broker's API."""
+    """The answer does not follow the broker's API; another program may have answered."""
 
 
 class BadRequest(BrokerError):
@@ -110,7 +110,7 @@ class CommitLogOffsetWrong(Conflict):
 
 
 class TransactionEnded(Conflict):
-    """The opposite decision was already made."""
+    """The transaction was already ended with the opposite decision."""
 
     code_of_class = "transaction_ended"
 
@@ -124,7 +124,7 @@ class AlreadyDelivered(Conflict):
 
 
 class MessageIdReused(Conflict):
-    """The same message id came with another body."""
+    """The message id was already used for another message."""
 
     code_of_class = "message_id_reused"
 
@@ -147,7 +147,7 @@ class OffsetOutOfRange(BrokerError):
 
 
 class Refused(BrokerError):
-    """The request was well formed and broke a rule."""
+    """The request had the right form but broke a rule."""
 
     status_of_class = 422
 
@@ -181,20 +181,20 @@ class QueueIllegal(Refused):
 
 
 class RateLimited(BrokerError):
-    """More than the broker takes now; it was repeated after `retry_after_seconds`, where the deadline allowed that."""
+    """The caller exceeds a limit of the broker; `retry_after_seconds` is the time to wait."""
 
     status_of_class = 429
     code_of_class = "rate_limited"
 
 
 class InternalError(BrokerError):
-    """The broker failed; its log has the details under the request id. The request may have been done."""
+    """The broker failed; its log has the details by the request id. The request may have been done."""
 
     status_of_class = 500
 
 
 class Unavailable(BrokerError):
-    """The broker, or a gateway in front of it, cannot answer now."""
+    """The broker, or a gateway in front of it, cannot answer at the moment."""
 
     status_of_class = 503
 
@@ -216,7 +216,7 @@ class SendsForbidden(Unavailable):
 
 
 class OutcomeUnknown(Unavailable):
-    """The write may have been stored or not; the same request with the same ids is safe."""
+    """The write may or may not have been stored; repeating the same request with the same ids is safe."""
 
     code_of_class = "outcome_unknown"
 
@@ -224,7 +224,7 @@ class OutcomeUnknown(Unavailable):
 def from_problem(
     status: int, problem: Mapping[str, object], request_id: str | None, retry_after_seconds: float | None
 ) -> BrokerError:
-    """The error for an answer that was not 2xx: by its code, else by its status, else the base class."""
+    """The error for an answer that is not 2xx: chosen by its code, else by its status, else the base class."""
     code = str(problem.get("code") or f"http_{status}")
     why = str(problem.get("detail") or problem.get("title") or "no reason was given")
     kind = _BY_CODE.get(code) or _BY_STATUS.get(status, BrokerError)
@@ -240,7 +240,7 @@ def _below(kind: type[BrokerError]) -> Iterator[type[BrokerError]]:
 
 
 _BY_CODE = {kind.code_of_class: kind for kind in _below(BrokerError) if kind.code_of_class}
-# `__dict__`: a family, not the kinds that inherit its status.
+# `__dict__`, so that only classes with a status of their own count, not subclasses that inherit it.
 _BY_STATUS = {kind.status_of_class: kind for kind in _below(BrokerError) if "status_of_class" in kind.__dict__} | {
     502: Unavailable,
     504: Unavailable,

@@ -1,7 +1,7 @@
-"""One HTTP/1.1 request and its answer over a connected socket, whole before a moment.
+"""One HTTP/1.1 request and its answer over a connected socket, complete before a deadline.
 
-A client of one server needs little of HTTP: what an HTTP library makes of a head takes longer than the broker does.
-Answers with a Content-Length are read here; whatever else HTTP allows, `http.client` reads.
+A client of one server needs only a part of HTTP: an HTTP library needs more time for an answer's headers than the
+broker for the whole request. Answers with a Content-Length are read here; `http.client` reads all other forms.
 """
 
 import io
@@ -16,21 +16,22 @@ from mqbroker_client.core.requests import Answer, Request
 
 CHUNK_BYTES = 65_536
 END_OF_HEAD = b"\r\n\r\n"
-#: Status lines and lengths that are read here. 1xx comes before another head, 204 and 304 have no body.
+#: The status lines that are parsed here. After a 1xx another answer follows, and 204 and 304 have no body.
 PLAIN = re.compile(rb"HTTP/1\.1 (?!204|304)([2-5]\d\d)[ \r]")
 LENGTH = re.compile(r"\d{1,18}")
-#: A request line, and the value of a header: no blank or break in them begins another one.
+#: A request line and a header value: without line breaks, which could begin another header.
 LINE = re.compile(r"[!-~]+ [!-~]+")
 VALUE = re.compile(r"[ -~]*")
 
-#: What is raised where no whole answer came.
+#: The errors that mean that no complete answer came.
 FAILURES = (OSError, HTTPException)
 
 
 def written(request: Request, host: str, prefix: str) -> bytes:
-    """The request as it is sent: head and body at once, as two sends are two packets.
+    """The bytes of a request, headers and body together, because two sends would be two packets.
 
-    Raises ValueError for a target or a header that would be more than one.
+    Raises ValueError for a target or header that contains a line break or blank, with which another header could be
+    added.
     """
     line = f"{request.method} {prefix}{request.target}"
     if not LINE.fullmatch(line):
@@ -49,9 +50,9 @@ def written(request: Request, host: str, prefix: str) -> bytes:
 
 
 def exchange(sock: socket.socket, method: str, sent: bytes, give_up_at: float) -> tuple[Answer, bool]:
-    """The answer to what is sent, and whether the connection may be used again. Raises one of FAILURES."""
+    """Sends the bytes. Returns the answer, and whether the connection can be used again. Raises one of FAILURES."""
     _limit(sock, give_up_at)
-    # A server may answer before it has read all, and close the connection: with 413, for one.
+    # A server may answer and close the connection before it has read everything, for example with 413.
     with suppress(BrokenPipeError, ConnectionResetError):
         sock.sendall(sent)
     received = _more(sock, give_up_at)
@@ -68,13 +69,13 @@ def exchange(sock: socket.socket, method: str, sent: bytes, give_up_at: float) -
     missing = int(length) - len(body)
     if missing > 0:
         body += _whole(sock, missing, give_up_at)
-    # What comes behind an answer belongs to no request.
+    # Bytes after an answer belong to no request, so the connection is not used again.
     is_kept = missing >= 0 and "close" not in headers.get("connection", "").lower()
     return Answer(int(plain[1]), headers, body[: int(length)]), is_kept
 
 
 def _headers(head: bytes) -> dict[str, str]:
-    """By their names in small letters. Of a header that comes twice, the last one."""
+    """The headers by lower-case name. If a header occurs twice, the last one counts."""
     headers = {}
     for line in head.decode("latin-1").split("\r\n")[1:]:
         name, _, value = line.partition(":")
@@ -91,7 +92,7 @@ def _whole(sock: socket.socket, count: int, give_up_at: float) -> bytes:
 
 
 def _more(sock: socket.socket, give_up_at: float) -> bytes:
-    # Before each piece: a socket's time-out starts again with every byte of an answer that trickles in.
+    # Set before each read, because a socket's time-out starts again with each byte that arrives.
     _limit(sock, give_up_at)
     received = sock.recv(CHUNK_BYTES)
     if not received:
@@ -107,7 +108,7 @@ def _limit(sock: socket.socket, give_up_at: float) -> None:
 
 
 class _Rest(io.RawIOBase):
-    """What was received already, and then what comes, to the end of the connection."""
+    """A stream of the bytes that were already received, followed by the rest up to the end of the connection."""
 
     def __init__(self, sock: socket.socket, received: bytes, give_up_at: float) -> None:
         self._sock = sock
@@ -126,7 +127,7 @@ class _Rest(io.RawIOBase):
         return count
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        """As that of a socket, which is all that `http.client` uses of one."""
+        """Stands for a socket's `makefile`, the only method of a socket that `http.client` uses."""
         return io.BufferedReader(self)
 
 

@@ -1,4 +1,4 @@
-"""The threads that answer checks, beside the one that fetches them: RocketMQ's `checkExecutor`."""
+"""The threads that answer checks, besides the thread that fetches them: RocketMQ's `checkExecutor`."""
 
 import logging
 import threading
@@ -9,15 +9,15 @@ from typing import ParamSpec, TypeAlias
 log = logging.getLogger(__name__)
 
 Given = ParamSpec("Given")
-#: A check that runs, or waits for a thread.
+#: A check that runs, or that waits for a thread.
 Work: TypeAlias = Future[int]
 
 
 class CheckExecutor:
-    """A pool of `threads`, and up to `waiting` checks that wait for one of them; the next one waits to be taken.
+    """A pool of `threads` threads, with up to `waiting` checks that wait for a thread; `begin` blocks beyond that.
 
-    As large as that of RocketMQ's example. One may serve several pollers and listeners; make it behind a fork. A check
-    function runs in several threads at once then.
+    The default size is that of RocketMQ's example. One executor may serve several pollers and listeners; create it
+    after a fork. With an executor, a check function runs in several threads at once.
     """
 
     def __init__(self, threads: int = 5, waiting: int = 2_000) -> None:
@@ -28,7 +28,7 @@ class CheckExecutor:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="checks")
 
     def begin(self, work: Callable[Given, int], *given: Given.args, **more: Given.kwargs) -> Work:
-        """Has a thread do this; returns when there is room for it. Raises RuntimeError behind `close`."""
+        """Lets a thread run this function; returns when there is room for it. Raises RuntimeError after `close`."""
 
         def run() -> int:
             try:
@@ -47,10 +47,10 @@ class CheckExecutor:
             raise
 
     def close(self) -> None:
-        """Waits for the checks that run; those that wait are asked again later."""
+        """Waits for the running checks. The broker asks later about those that have not begun."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 def ended(works: Collection[Work], timeout_seconds: float | None = None) -> None:
-    """Returns when all of these have ended, or behind the time."""
+    """Returns when all these checks have ended, or after the time limit."""
     wait(works, timeout_seconds)

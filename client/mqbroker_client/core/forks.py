@@ -1,4 +1,4 @@
-"""What a process must not share with the processes that it forks."""
+"""Objects that a process must not share with the processes that it forks."""
 
 import os
 from typing import Protocol
@@ -6,17 +6,17 @@ from weakref import WeakSet
 
 
 class Forked(Protocol):
-    """Something with connections or locks of its process."""
+    """An object with connections or locks that belong to one process."""
 
     def leave_to_parent(self) -> None:
-        """In a forked child: begin anew, and leave what was opened to the parent."""
+        """In a forked child: starts afresh, and leaves open connections to the parent."""
 
 
 _made: "WeakSet[Forked]" = WeakSet()
 
 
 def remember(made: Forked) -> None:
-    """Have it begin anew in each process that is forked."""
+    """Makes the object start afresh in each forked process."""
     _made.add(made)
 
 
@@ -25,5 +25,5 @@ def _leave_to_parent() -> None:
         made.leave_to_parent()
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows, where no process forks
+if hasattr(os, "register_at_fork"):  # missing on Windows, where processes do not fork
     os.register_at_fork(after_in_child=_leave_to_parent)

@@ -1,11 +1,11 @@
-"""What answered in the broker's place, in words: a gateway, a proxy that redirects, another server."""
+"""Describes in words what answered in place of the broker: a gateway, a redirecting proxy, or another server."""
 
 import re
 from collections.abc import Mapping
 
 TITLE = re.compile(rb"<title>([^<]*)</title>", re.IGNORECASE)
 
-#: What an answer without a code of the broker's shows, and the way out, by its status.
+#: What to do about an answer without one of the broker's codes, by its status.
 _WAY_OUT = {
     401: "something before the broker asks for a log-in of its own: let requests with an API key pass",
     404: "another server is there, or the path of the address is wrong: give the address that /v1 lies below",
@@ -17,9 +17,10 @@ _WAY_OUT = {
 
 
 def words(url: str, status: int, headers: Mapping[str, str], body: bytes) -> str:
-    """Who answered, as far as the answer shows it, what it shows, and the way out.
+    """A sentence: who answered, as far as the answer shows it, and what to do.
 
-    Of its body only the title: another program may repeat the request there, and with it the API key.
+    Of the body it shows only the title, because another program may repeat the request, with the API key, in its
+    answer.
     """
     return f"HTTP {status} from {url} is no answer of the broker's{_seen(headers, body)}: {_way_out(status, headers)}"
 

@@ -1,4 +1,4 @@
-"""Half messages, as a local transaction and a check have them."""
+"""Half messages as a local transaction and a check function see them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,35 +12,35 @@ from mqbroker_client.core.messages import Message, message_fields, moment_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HalfMessage(Message):
-    """A message whose transaction is not decided: what a local transaction works on, and what a check asks about."""
+    """A message whose transaction is undecided: passed to a local transaction, and to a check function."""
 
     transaction_id: UUID
     producer_group: str
-    #: By the broker's clock; None while its own local transaction runs.
+    #: In the broker's clock; None while its local transaction runs.
     stored_at: datetime | None = None
-    #: How often the broker has asked about it, this time included; 0 while its own local transaction runs.
+    #: How often the broker has asked about the half message, including this check; 0 while its local transaction runs.
     check_times: int = 0
-    #: All messages of a transaction that has several; the other fields describe the first of these messages.
+    #: All messages, if the transaction has several; the other fields describe the first of them.
     messages: Sequence[Message] = ()
-    #: Where its transaction lies, from a broker of several cells.
+    #: The cell of its transaction, if the broker has several cells.
     cell: str | None = None
 
     @property
     def topic_of_end(self) -> str | None:
-        """What the end of its transaction names; as `Begun.topic_of_end`."""
+        """The topic that the end of its transaction names; as `Begun.topic_of_end`."""
         return None if self.cell is None else self.topic
 
     @property
     def body_omitted(self) -> bool:
-        """Whether this check came without its bodies, because the endpoint's server refused their size.
+        """Whether this check came without bodies, because the endpoint's server refused their size.
 
-        `body` is empty then, and so is that of each of `messages`. No stored message has an empty body.
+        Then `body` is empty, here and in each of `messages`. A stored message never has an empty body.
         """
         return not self.body
 
     @classmethod
     def read(cls, document: Document, producer_group: str) -> Self:
-        """What the API's JSON says."""
+        """Makes an object from the API's JSON."""
         return cls(
             **message_fields(document),
             transaction_id=UUID(document["transaction_id"]),

@@ -1,4 +1,4 @@
-"""The program's own functions that do the work of a message."""
+"""The program's own functions that process messages."""
 
 import inspect
 from collections.abc import Callable
@@ -8,12 +8,15 @@ from mqbroker_client.core.messages import Delivery, Message, StoredMessage
 
 LONGEST_REASON = 1_000
 
-#: Does the work of one delivery. Its return acks, and sends the messages that it returns; its exception nacks.
+#: Handles one delivery. If it returns, the delivery is acked, and messages that it returned are sent; if it raises an
+#: exception, the delivery is nacked.
 Handler = Callable[[Delivery], object]
 
 
 class Redeliver(Exception):
-    """Raised by a handler: not done, hand it out again after this time, and not after the group's retry delay."""
+    """Raised by a handler: the message is not done and is to be delivered again after this delay, instead of the
+    group's retry delay.
+    """
 
     def __init__(self, delay_seconds: float, reason: str | None = None) -> None:
         super().__init__(reason or f"to be handed out again in {delay_seconds:g} s")
@@ -21,21 +24,21 @@ class Redeliver(Exception):
 
 
 def require_run(result: object, way_out: str) -> None:
-    """Raises TypeError where a handler returned what has not run: a coroutine, or a generator.
+    """Raises TypeError if a handler returned a coroutine or a generator, whose code has not run.
 
-    Taken for done, its message would be acked, or its row of the inbox kept, without the work.
+    Otherwise its message would be acked, or its row of the inbox kept, without the work.
     """
     if inspect.iscoroutine(result):
-        result.close()  # it warns otherwise that it was never awaited
+        result.close()  # without this, Python warns that it was never awaited
     elif not (inspect.isgenerator(result) or inspect.isasyncgen(result)):
         return
     raise TypeError(f"the handler returned a {type(result).__name__} and nothing of it has run: {way_out}")
 
 
 def messages_of(result: object) -> list[Message]:
-    """The messages that a handler returned, one or a list of them; none for whatever else it returned.
+    """The messages that a handler returned, one or a list; empty if it returned anything else.
 
-    Raises TypeError for a list that has others beside messages.
+    Raises TypeError for a list that contains messages and other things.
     """
     found = result if isinstance(result, list | tuple) else [result]
     messages = [each for each in found if isinstance(each, Message) and not isinstance(each, StoredMessage)]
@@ -45,10 +48,10 @@ def messages_of(result: object) -> list[Message]:
 
 
 def delay_seconds(error: BaseException) -> float | None:
-    """The delay that a handler asked for."""
+    """The delay that a handler asked for by Redeliver; None for other errors."""
     return error.delay_seconds if isinstance(error, Redeliver) else None
 
 
 def reason_of(error: BaseException) -> str:
-    """What the message's trace keeps."""
+    """The text of an error for the message's trace."""
     return in_utf8(f"{type(error).__name__}: {error}")[:LONGEST_REASON]

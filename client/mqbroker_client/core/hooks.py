@@ -1,4 +1,4 @@
-"""Hooks: what a program has run around its calls and its own functions, as by RocketMQ's SendMessageHook.
+"""Hooks: functions of the program that run around calls and handlers, as RocketMQ's SendMessageHook does.
 
     @contextmanager
     def timed(context: HookContext) -> Iterator[None]:
@@ -8,8 +8,8 @@
 
     broker = Broker(url, api_key, hooks=[timed])
 
-What a hook raises before its `yield` forbids the call, as RocketMQ's CheckForbiddenHook does: it is raised where the
-call is made, and nothing goes to the broker. What a hook raises behind is logged: what was stored stays stored.
+An error that a hook raises before its `yield` forbids the call, as RocketMQ's CheckForbiddenHook does: the caller gets
+the error, and nothing is sent. An error after the `yield` is only logged: what was stored stays stored.
 """
 
 import logging
@@ -26,51 +26,51 @@ from mqbroker_client.core.states import LocalTransactionState
 
 log = logging.getLogger(__name__)
 
-#: Calls to the broker, and the program's own functions: `check` of a half, `handle` of a delivery.
+#: Calls to the broker, and functions of the program: `check` for a half message, `handle` for a delivery.
 Kind = Literal["send", "begin", "end", "receive", "ack", "nack", "return", "extend", "check", "handle"]
 
 
 @dataclass(slots=True)
 class HookContext:
-    """A call or a function, as a hook sees it. After its `yield` the same object has the result."""
+    """A call or a function, as a hook sees it. After the hook's `yield` the same object also has the result."""
 
     kind: Kind
-    #: The producer group of `begin`, `end` and `check`; the consumer group of the others; a send names none.
+    #: The producer group for `begin`, `end` and `check`; the consumer group for the others; None for a send.
     group: str | None = None
     topic: str | None = None
-    #: Of `send` and `begin`, and of an ack that sends: those that are stored. Of `check`: the half.
+    #: The stored messages of `send`, `begin`, and an ack that sends; the half message of `check`.
     messages: Sequence[Message] = ()
     transaction_id: UUID | None = None
     #: What `end` gives.
     state: LocalTransactionState | None = None
     #: Of `handle`.
     delivery: Delivery | None = None
-    #: Of `ack`, `nack`, `return` and `extend`; a pushed delivery has none.
+    #: The receipt handles of `ack`, `nack`, `return` and `extend`; empty for a pushed delivery.
     receipt_handles: Sequence[str] = ()
-    #: The W3C trace context that the messages are stored with. A hook may set it before its `yield`.
+    #: The W3C trace context with which the messages are stored. A hook may set it before its `yield`.
     traceparent: str | None = None
-    #: After it: what the call or the function returned; None where it raised, which the hook's `yield` raises, too. Of
-    #: calls that went together it may be the `BrokerError` of this one.
+    #: After the `yield`: the result of the call or function; None if it raised, in which case the hook's `yield` raises
+    #: too. For a call that was sent with others it may be a `BrokerError`.
     result: object = None
 
 
 def handled(group: str | None, topic: str | None, delivery: Delivery) -> HookContext:
-    """The handling of a delivery."""
+    """The context for the handling of a delivery."""
     return HookContext("handle", group, topic, delivery=delivery)
 
 
 def checked(half: HalfMessage) -> HookContext:
-    """The check of a half."""
+    """The context for the check of a half message."""
     return HookContext("check", half.producer_group, half.topic, (half,), half.transaction_id)
 
 
-#: Gives what is entered before and left after, or None for a call that it has nothing to do with.
+#: Returns a context manager for the time of the call, or None if the hook does not handle this call.
 Hook = Callable[[HookContext], "AbstractContextManager[object] | None"]
 
 
 @contextmanager
 def entered(hooks: Sequence[Hook], *contexts: HookContext) -> Iterator[None]:
-    """Each hook in its order around the block. An error of the block is raised, whatever a hook makes of it."""
+    """Runs the hooks around the block, in their order. An error of the block is raised even if a hook suppresses it."""
     begun: list[AbstractContextManager[object]] = []
     try:
         for context in contexts:
@@ -86,7 +86,7 @@ def entered(hooks: Sequence[Hook], *contexts: HookContext) -> Iterator[None]:
 
 
 def leave(begun: Sequence[AbstractContextManager[object]], error: BaseException | None) -> None:
-    """Leaves what was entered, the last one first."""
+    """Leaves the entered contexts, the last one first."""
     for around in reversed(begun):
         try:
             around.__exit__(type(error) if error else None, error, error.__traceback__ if error else None)
@@ -96,7 +96,7 @@ def leave(begun: Sequence[AbstractContextManager[object]], error: BaseException 
 
 
 class LoggingHook:
-    """A line of a log for each call and function, with its time and without bodies; a WARNING where it failed."""
+    """Logs a line for each call and function, with its duration and without bodies; as WARNING if it failed."""
 
     def __init__(self, logger: logging.Logger | None = None, level: int = logging.INFO) -> None:
         self.logger = logger or logging.getLogger("mqbroker_client")

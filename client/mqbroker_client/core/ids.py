@@ -1,4 +1,4 @@
-"""Ids that the client makes itself, so that every repeated request is the same request."""
+"""Ids that the client makes itself, so that a repeated request has the same ids."""
 
 import os
 import time
@@ -7,12 +7,15 @@ from uuid import UUID, uuid5
 
 
 def uuid7() -> UUID:
-    """A UUID version 7 (RFC 9562): 48 bits of milliseconds, then random ones; what is made later sorts later."""
+    """A UUID version 7 (RFC 9562): 48 bits of milliseconds, then random bits.
+
+    A later UUID sorts after an earlier one.
+    """
     return UUID(int=_value())
 
 
 def _value() -> int:
-    # Python has uuid.uuid7 only since 3.14.
+    # uuid.uuid7 only exists since Python 3.14.
     milliseconds = time.time_ns() // 1_000_000
     random = int.from_bytes(os.urandom(10), "big")
     value = (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | random
@@ -21,10 +24,11 @@ def _value() -> int:
 
 
 class OwnId(UUID):
-    """The id of a message whose program chose none: it belongs to the first transaction that the message is tried in.
+    """The id of a message for which the program chose none.
 
-    The broker takes an id for one transaction only. In another one, the same message object has another id, which is
-    derived, so that a request that is repeated there still names the same message.
+    It belongs to the first transaction in which the message is tried. The broker accepts an id in only one transaction.
+    In another transaction the same message object gets another id, derived from this one, so that a repeated request
+    there has the same id again.
     """
 
     __slots__ = ("_transactions",)
@@ -32,7 +36,7 @@ class OwnId(UUID):
     @classmethod
     def make(cls) -> "OwnId":
         made = cls(int=_value())
-        # Past the immutability of a UUID, as its own __init__ does.
+        # A UUID is immutable, so its attribute is set as its own __init__ does.
         object.__setattr__(made, "_transactions", {})
         return made
 
@@ -45,5 +49,5 @@ class OwnId(UUID):
         return f"UUID('{self}')"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # In another process, which cannot know what was tried here, it is an id like any other.
+        # In another process, which does not know earlier attempts, it becomes an ordinary id.
         return UUID, (str(self),)

@@ -1,4 +1,4 @@
-"""Calls that no thread waits for: a thread of their own sends them, together where several have come."""
+"""Calls for which no thread waits: a background thread sends them, several together if several are waiting."""
 
 import atexit
 import logging
@@ -17,38 +17,39 @@ from mqbroker_client.core.retries import PASSING
 
 log = logging.getLogger(__name__)
 
-#: How long the end of a program, or of a broker's use, waits for what was not sent yet.
+#: How long the end of the program, or of a broker's use, waits for calls that are not sent yet.
 LATER_SECONDS = 3.0
-#: So many may wait while the broker is away. An end that comes above is left to a check, and a message is lost.
+#: The maximum number of waiting calls while the broker is away. Beyond it, an end is left to a check, and a message is
+#: lost.
 MOST_WAITING = 10_000
 
 _all: "WeakSet[Later]" = WeakSet()
 
 
 class Later:
-    """What waits to be sent, and the thread that sends it, which is made with the first call."""
+    """The calls that wait to be sent, and the thread that sends them, which is started with the first call."""
 
     def __init__(
         self, alone: Callable[[Call[Any]], object], together: Callable[[Sequence[Call[Any]]], Sequence[object]] | None
     ) -> None:
         self._alone = alone
-        #: None: each goes alone.
+        #: None: each call is sent alone.
         self._together = together
-        #: The calls that were not sent, or refused, since the program began.
+        #: The number of calls that were not sent or were refused since the program began.
         self.lost = 0
         self.leave_to_parent()
         forks.remember(self)
         _all.add(self)
 
     def leave_to_parent(self) -> None:
-        """In a forked child: the parent sends what it has."""
+        """In a forked child: forgets the calls, which the parent sends."""
         self._changed = threading.Condition()
         self._waiting: deque[Part] = deque()
         self._sending = False
         self._thread: threading.Thread | None = None
 
     def add(self, call: Call[Any]) -> None:
-        """Have a call sent. Without room for it, that is logged."""
+        """Adds a call to be sent. If there is no room, this is logged."""
         with self._changed:
             if len(self._waiting) >= MOST_WAITING:
                 self.lost += 1
@@ -61,7 +62,7 @@ class Later:
             self._changed.notify_all()
 
     def flush(self, timeout_seconds: float) -> bool:
-        """Wait until nothing is left; whether that was in time."""
+        """Waits until no call is left. Returns whether that happened within the time."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting and not self._sending, timeout_seconds)
 
@@ -81,7 +82,10 @@ class Later:
                     self._changed.notify_all()
 
     def _send(self, calls: Sequence[Call[Any]]) -> None:
-        """What the broker is too busy for within a request is repeated alone. Raises the error of the request."""
+        """Sends the calls together, and alone those that the broker was too busy for.
+
+        Raises the error of the request.
+        """
         together = self._together if len(calls) > 1 else None
         results = together(calls) if together else [None] * len(calls)
         for call, result in zip(calls, results, strict=True):
@@ -90,7 +94,7 @@ class Later:
                     self._alone(call)
                 elif isinstance(result, BrokerError):
                     raise result
-            except Exception as error:  # noqa: BLE001  a hook that forbids may raise anything
+            except Exception as error:  # noqa: BLE001 a hook that forbids a call may raise any error
                 self._lose([call], error)
 
     def _lose(self, lost: Sequence[Call[Any]], error: Exception) -> None:
@@ -100,7 +104,7 @@ class Later:
 
 
 def fate(call: Call[Any]) -> str:
-    """What becomes of a call that is not sent."""
+    """What happens to a call that is not sent, in words."""
     return "a check decides" if call.what.endswith("/end") else "the message is lost"
 
 

@@ -1,4 +1,4 @@
-"""What the broker refuses whatever it holds: its rules of a message and of a transaction, before a message is kept.
+"""The broker's rules for messages and transactions that do not depend on stored data, checked before a message is kept.
 
 They are the rules of the broker's `store/messages/fields.py`, in its order and its words, with the numbers and names of
 the generated `rules`.
@@ -18,7 +18,7 @@ NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
 BLANK = re.compile(r"\s")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
-# What JSON has to have in each field.
+# The JSON types of each field.
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "topic": (str,),
     "tags": (str,),
@@ -33,15 +33,15 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits that an operator may have set; the values here are the broker's defaults."""
+    """Limits that an operator can set; the values here are the broker's defaults."""
 
-    #: MAX_MESSAGE_BYTES: the bodies of one message, batch or transaction.
+    #: The broker's MAX_MESSAGE_BYTES: the bodies of one message, batch or transaction together.
     message_bytes: int = 4 * 1024 * 1024
-    #: MAX_TIMER_DELAY_SECONDS: the longest delay.
+    #: The broker's MAX_TIMER_DELAY_SECONDS: the longest delay.
     delay_seconds: float = 40 * 86400
 
     def widened(self, taken: Sequence[Message]) -> "Limits":
-        """The limits of a broker that has taken these messages of one transaction."""
+        """The limits, raised so far that these messages, which the broker has accepted, pass."""
         size = sum(len(message.body) for message in taken)
         delay = max((message.delay_seconds or 0 for message in taken), default=0)
         if size <= self.message_bytes and delay <= self.delay_seconds:
@@ -55,8 +55,8 @@ DEFAULTS = Limits()
 def validate(group: str, messages: Sequence[Message], limits: Limits = DEFAULTS) -> None:
     """Validates the messages of one transaction of a producer group.
 
-    Raises the error that the broker would answer with: the field, its value and what is valid. What only the broker
-    knows is not looked at: which topics and queues there are, and what the key may do.
+    Raises the error with which the broker would answer: the field, its value and what is valid. Rules that only the
+    broker can check are not checked: which topics and queues exist, and what the key may do.
     """
     _validate_group(group)
     if not messages:
@@ -131,9 +131,7 @@ def _size_of_tags(tags: str | None) -> int:
     if tags is None:
         return 0
     if not tags.strip() or "|" in tags or CONTROL.search(tags):
-        raise _illegal(
-            f"tags {tags!r} cannot be used: give a text that is not blank and has no | and no control characters."
-        )
+        raise _illegal(f"tags {tags!r} cannot be used: give a text without | and control characters, not blank.")
     return len(tags.encode())
 
 
@@ -164,10 +162,7 @@ def _size_of_properties(given: Mapping[str, str]) -> int:
 
 def _validate_text(name: str, text: str | None, most: int) -> None:
     if text is not None and (not text.strip() or len(text) > most or CONTROL.search(text)):
-        raise _illegal(
-            f"{name} {text[:80]!r} cannot be used: give 1 to {most} characters that are not all "
-            "blank, without control characters."
-        )
+        raise _illegal(f"{name} {text[:80]!r} cannot be used: give 1 to {most} characters, not blank, none of control.")
 
 
 def _validate_born_at(born_at: datetime | None) -> None:
@@ -183,7 +178,7 @@ def _validate_born_at(born_at: datetime | None) -> None:
 
 
 def _validate_delay(message: Message) -> None:
-    # Level 0 is no delay, as in RocketMQ.
+    # Level 0 means no delay, as in RocketMQ.
     delays = {
         "delay_level": message.delay_level or None,
         "delay_seconds": message.delay_seconds,
@@ -211,13 +206,13 @@ def _validate_together(messages: Sequence[Message], limits: Limits) -> None:
 
 
 def _validate_place(message: Message) -> None:
-    """How many queues a topic has, only the broker knows."""
+    """Only the broker knows how many queues a topic has."""
     if message.queue_id is not None and message.queue_id < 0:
         raise _error(errors.QueueIllegal, f"The topic {message.topic} has no queue {message.queue_id}: give 0 or more.")
 
 
 def _validate_longest_delay(message: Message, limits: Limits) -> None:
-    """Compared with this program's clock. While a message waits in the program, its delivery time comes nearer."""
+    """Compared with this program's clock. The delivery time may also come while a message waits in the program."""
     longest = limits.delay_seconds
     if message.delay_seconds is not None and message.delay_seconds > longest:
         raise _error(
@@ -242,5 +237,5 @@ def _illegal(detail: str) -> errors.BrokerError:
 
 
 def _error(kind: type[errors.BrokerError], detail: str) -> errors.BrokerError:
-    """As `errors.from_problem` makes it of the broker's answer."""
+    """The same object as `errors.from_problem` makes from the broker's answer."""
     return kind(detail, status=kind.status_of_class, code=kind.code_of_class)

@@ -1,4 +1,4 @@
-"""What an answer means for messages that wait: the one table of which are kept, refused, and tried again later."""
+"""What an answer means for kept messages: one table that says which stay, are refused, or are tried again later."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,54 +8,56 @@ from mqbroker_client.core import errors
 
 
 class Meaning(Enum):
-    """What follows from the answer to a half, for a local transaction that keeps and for messages that are kept."""
+    """The consequence of an answer to a half message, for a transaction that keeps its messages and
+    for kept messages.
+    """
 
-    #: The broker cannot answer now. The transaction keeps its messages; kept ones wait, and are sent later.
+    #: The broker cannot answer now. A transaction keeps its messages; kept messages wait and are sent later.
     AWAY = "away"
-    #: The broker failed at this request, which may be stored: the same ids again are safe. The transaction keeps its
-    #: messages, and the next one asks the broker.
+    #: The broker failed during the request, which may have been stored; repeating it with the same ids is safe. A
+    #: transaction keeps its messages, and the next transaction asks the broker.
     UNKNOWN = "unknown"
-    #: The key, or the address, is wrong, whatever the message. The transaction rolls back; kept messages wait until
-    #: that is mended.
+    #: The key or the address is wrong, for any message. A transaction rolls back; kept messages wait until it is
+    #: corrected.
     DENIED = "denied"
-    #: This request is refused, and would be again. The transaction rolls back; a kept one is set apart.
+    #: This request is refused, and would be refused again. A transaction rolls back; a kept message is set aside.
     REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Answers with one meaning. `statuses` is from the first to the last."""
+    """Answers with the same meaning. `statuses` is the range of their HTTP statuses."""
 
     meaning: Meaning
     statuses: range
-    #: Whether the answer has a code of the broker's; None where that makes no difference.
+    #: Whether the answer has one of the broker's codes; None if that does not matter.
     of_broker: bool | None = None
     codes: frozenset[str] | None = None
 
 
-#: The first rule that fits counts; docs/barrier.md has the same table. Status 0 is no answer at all.
+#: The first matching rule counts; docs/barrier.md has the same table. Status 0 means no answer at all.
 RULES: Sequence[Rule] = (
     Rule(Meaning.AWAY, range(1)),
     Rule(Meaning.AWAY, range(408, 409)),
     Rule(Meaning.AWAY, range(429, 430)),
     Rule(Meaning.AWAY, range(502, 505)),
     Rule(Meaning.UNKNOWN, range(500, 600), of_broker=True),
-    # A gateway, or the server behind it, is in trouble.
+    # A gateway, or the server behind it, fails.
     Rule(Meaning.AWAY, range(500, 600), of_broker=False),
     Rule(Meaning.DENIED, range(401, 402)),
-    # `not_found` is a path that the broker has not: the address has one too many.
+    # `not_found` means that the broker does not have this path: the address contains a path too many.
     Rule(Meaning.DENIED, range(403, 406), codes=frozenset({"no_permission", "not_found", "method_not_allowed"})),
-    # Of a gateway, too: its limit of a request, whose size is the message's.
+    # Also from a gateway with a limit for the size of a request, which depends on the message.
     Rule(Meaning.REFUSED, range(413, 414)),
     Rule(Meaning.REFUSED, range(400, 500), of_broker=True),
-    # Another server at the address, a proxy that redirects, a page of a log-in: more of the same would follow, and the
-    # messages would pile up without anyone noticing.
+    # Another server at the address, a redirecting proxy, or a log-in page: all further requests would fail too, and
+    # messages would pile up unnoticed.
     Rule(Meaning.DENIED, range(100, 500), of_broker=False),
 )
 
 
 def meaning_of(error: errors.BrokerError) -> Meaning:
-    """What follows from an error of the broker, or of what answers in its place."""
+    """The meaning of an error from the broker, or from another program in its place."""
     of_broker = "code" in error.problem
     for rule in RULES:
         if error.status in rule.statuses and rule.of_broker in (None, of_broker) and _has_code(rule, error):

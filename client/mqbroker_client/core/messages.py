@@ -1,4 +1,4 @@
-"""Messages as a program sees them: bytes in, bytes out; how they look in JSON is known only here."""
+"""Messages as a program sees them, with bodies as bytes. Only this module knows their form in JSON."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from mqbroker_client.core.ids import OwnId
 
 
 class MessageFields(TypedDict, total=False):
-    """What a message may have besides its topic and body, as keywords."""
+    """The optional fields of a message, as keyword arguments."""
 
     tags: str | None
     keys: str | Sequence[str]
@@ -32,47 +32,47 @@ class MessageFields(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a producer hands over. Its id is made with it: sending the same object again stores nothing new.
+    """A message to send. Its id is made together with it: sending the same object again stores nothing new.
 
-    In a new transaction the same object is a new message, under a new id, unless the program chose its id.
+    In a new transaction the same object is a new message with a new id, unless the program chose its id.
     """
 
     topic: str
-    #: 1 byte to 4 MiB by the broker's default. A text is sent as UTF-8.
+    #: 1 byte to 4 MiB by the broker's default limit. A text is sent as UTF-8.
     body: bytes
-    #: One word or more, without `|`: what a tag expression of a consumer is compared with.
+    #: One word or several, without `|`; the tag expression of a consumer is compared with it.
     tags: str | None = None
-    #: For look-up, each without blanks. A text alone is one key.
+    #: Keys for look-up, each without blanks. A single text is one key.
     keys: Sequence[str] = ()
-    #: Up to 128, which an SQL filter of a consumer reads. RocketMQ's own names, such as KEYS, are refused.
+    #: Up to 128 properties, which a consumer's SQL filter can read. RocketMQ's own names, such as KEYS, are refused.
     properties: Mapping[str, str] = field(default_factory=dict)
-    #: Messages of a topic with the same sharding key, of 64 characters at most, go to one queue, in order.
+    #: Messages of a topic with the same sharding key (at most 64 characters) go to one queue, in order.
     sharding_key: str | None = None
-    #: The queue, from 0; by default the broker chooses one.
+    #: The queue's number, from 0; by default the broker chooses a queue.
     queue_id: int | None = None
-    #: Visible after the delay of this level, from 1: one of the broker's list. At most one of the three delays.
+    #: The message is visible after the delay of this level, from 1 on. At most one of the three delays may be given.
     delay_level: int | None = None
-    #: Visible so many seconds after it is stored, or after the commit of its transaction.
+    #: The message is visible this many seconds after it is stored, or after the commit of its transaction.
     delay_seconds: float | None = None
-    #: Visible at this time, which needs a zone.
+    #: The message is visible at this time, which needs a time zone.
     deliver_at: datetime | None = None
-    #: When it came into being, with a zone; by default the time at which it is stored.
+    #: When the program made the message, with a time zone; by default the time of storing.
     born_at: datetime | None = None
-    #: Where it came into being, in the program's own words, of 255 characters at most.
+    #: The host that made the message, in the program's own words; at most 255 characters.
     born_host: str | None = None
-    #: Retries of this message before it is a dead letter, whatever its group says. 0 to 1,000.
+    #: How often this message is retried before it becomes a dead letter, instead of its group's number. 0 to 1,000.
     max_reconsume_times: int | None = None
     message_id: UUID = field(default_factory=OwnId.make)
-    #: The W3C trace context that is stored with it; of the span that the caller is in where OpenTelemetry is installed.
+    #: The W3C trace context stored with the message; by default the caller's span, if OpenTelemetry is installed.
     traceparent: str | None = None
 
     @classmethod
     def of(
         cls, topic: str, body: bytes | str | None = None, *, json: object = None, **fields: Unpack[MessageFields]
     ) -> "Message":
-        """A message of bytes, of a text, or of what `json` is as JSON.
+        """Makes a message from bytes, from a text, or from `json`, which is encoded as JSON.
 
-        Raises TypeError without one of them, and ValueError for a number that JSON does not have: NaN, an infinity.
+        Raises TypeError if neither is given, and ValueError for a number that JSON lacks: NaN or infinity.
         """
         return Message(topic, encoded_body(body, json), **fields)
 
@@ -81,19 +81,21 @@ class Message:
             object.__setattr__(self, "body", self.body.encode())
         elif not isinstance(self.body, bytes | bytearray):
             raise TypeError(f"a body is bytes or a text, not {type(self.body).__name__}: json=… takes what is JSON")
-        # A text is a sequence too: of its characters.
+        # A text is also a sequence, of its characters.
         if isinstance(self.keys, str):
             object.__setattr__(self, "keys", (self.keys,))
 
     def within(self, transaction_id: UUID) -> "Message":
-        """The message as this transaction has it: under its own id, or a new one where another transaction had that."""
+        """The message as part of this transaction: with its own id, or with a new id if the message belongs to another
+        transaction.
+        """
         if not isinstance(self.message_id, OwnId):
             return self
         message_id = self.message_id.within(transaction_id)
         return self if message_id is self.message_id else replace(self, message_id=message_id)
 
     def document(self, compression: Compression | None = None) -> Document:
-        """The message as the broker's API takes it: only what was set. A long body is compressed."""
+        """The message as JSON for the broker's API, with only the fields that are set. A long body is compressed."""
         given: Document = {
             "topic": self.topic,
             **body_fields(self.body, compression),
@@ -115,18 +117,18 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMessage(Message):
-    """A message as a consumer gets it."""
+    """A stored message, as a consumer receives it."""
 
-    #: By the broker's clock.
+    #: In the broker's clock.
     stored_at: datetime
     commit_log_offset: int
     transaction_id: UUID | None = None
-    #: The retries before this delivery; 0 at the first.
+    #: The number of retries before this delivery; 0 at the first.
     reconsume_times: int = 0
 
     @classmethod
     def read(cls, document: Document) -> Self:
-        """What the API's JSON says."""
+        """Makes an object from the API's JSON."""
         return cls(
             **message_fields(document),
             stored_at=datetime.fromisoformat(document["stored_at"]),
@@ -138,7 +140,7 @@ class StoredMessage(Message):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A message at its place in a queue."""
+    """A message with its queue offset."""
 
     message: StoredMessage
     queue_id: int
@@ -149,28 +151,32 @@ class Entry:
         return self.message.body
 
     def json(self) -> Any:
-        """What the body is as JSON. Raises ValueError where it is none."""
+        """Decodes the body as JSON. Raises ValueError if it is not JSON."""
         return json.loads(self.body)
 
     @classmethod
     def read(cls, document: Document) -> Self:
-        """What the API's JSON says."""
+        """Makes an object from the API's JSON."""
         return cls(StoredMessage.read(document["message"]), document["queue_id"], document["queue_offset"])
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery(Entry):
-    """An entry that was received by a consumer group, hidden from it until it is acked or its time is over."""
+    """An entry that a consumer group has received.
+
+    It is hidden from the group until it is acked or its invisible time is over.
+    """
 
     receipt_handle: str = field(repr=False)
-    #: 1 at the first delivery.
+    #: 1 for the first delivery.
     delivery_attempt: int
-    #: Whether the delivery before ended without a reason, as when its consumer died of it: handle no other beside it.
+    #: Whether the previous delivery ended without a reason, for example because its consumer died: handle no other
+    #: message at the same time.
     alone: bool = False
 
     @classmethod
     def read(cls, document: Document) -> Self:
-        """What the API's JSON says."""
+        """Makes an object from the API's JSON."""
         return cls(
             StoredMessage.read(document["message"]),
             document["queue_id"],
@@ -182,7 +188,10 @@ class Delivery(Entry):
 
 
 def encoded_body(body: bytes | str | None, json: object = None) -> bytes:
-    """The bytes of a body. Raises TypeError unless exactly one of the two is there; `json=None` is none."""
+    """The bytes of a body.
+
+    Raises TypeError unless exactly one of `body` and `json` is given; `json=None` counts as not given.
+    """
     if (body is None) == (json is None):
         raise TypeError("a message has a body or json: give one of them")
     if body is None:
@@ -191,7 +200,7 @@ def encoded_body(body: bytes | str | None, json: object = None) -> bytes:
 
 
 def timestamp(moment: datetime | None) -> str | None:
-    """RFC 3339; a time without a zone would mean another moment on each machine, so it is refused."""
+    """The time in RFC 3339. Raises ValueError for a time without a zone, which each machine would read differently."""
     if moment is None:
         return None
     if moment.tzinfo is None:
@@ -200,9 +209,9 @@ def timestamp(moment: datetime | None) -> str | None:
 
 
 def message_fields(document: Document) -> dict[str, Any]:
-    """The fields of a message in JSON, as `Message` takes them.
+    """The arguments for `Message` from a message in JSON.
 
-    A stored message has two of them as properties, by RocketMQ's names.
+    Two of the fields are properties in a stored message, with RocketMQ's names.
     """
     properties = dict(document.get("properties") or {})
     retries = properties.pop("MAX_RECONSUME_TIMES", None)
@@ -226,7 +235,7 @@ def message_fields(document: Document) -> dict[str, Any]:
 
 
 def moment_of(text: str | None) -> datetime | None:
-    """The moment of a timestamp of the API's."""
+    """The time in a timestamp of the API."""
     return None if text is None else datetime.fromisoformat(text)
 
 

@@ -1,4 +1,4 @@
-"""Calls as parts of one request: which of those that wait go together."""
+"""Calls as parts of one request: chooses which waiting calls are sent together."""
 
 from collections import deque
 from typing import Any, TypeVar
@@ -6,13 +6,13 @@ from uuid import UUID
 
 from mqbroker_client.core.calls import Call
 
-#: The broker's limit of operations in a bulk, and how many bytes one may have.
+#: The broker's limit of operations in a bulk, and the maximum bytes of a bulk.
 MAX_OPERATIONS = 1_000
 MAX_BYTES = 4 * 1024 * 1024
 
 
 class Part:
-    """A call that came while another one was under way, as a part of the request in which it goes."""
+    """A call that arrived during another request, as a part of the request in which it will be sent."""
 
     __slots__ = ("call", "size", "transaction_id")
 
@@ -26,9 +26,10 @@ AnyPart = TypeVar("AnyPart", bound=Part)
 
 
 def taken(waiting: deque[AnyPart]) -> list[AnyPart]:
-    """The first of those that wait, as many as one request may have, taken from them; at least one.
+    """Removes and returns the first waiting calls, as many as one request may have; at least one.
 
-    Two of one transaction go in two requests: the half is stored before its end is sent.
+    Two calls for one transaction are put into two requests, because the half message must be stored before its end is
+    sent.
     """
     together: list[AnyPart] = []
     size, transactions = 0, set[UUID]()

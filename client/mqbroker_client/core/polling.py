@@ -1,4 +1,4 @@
-"""Checks for producers that the broker cannot call, answered by a thread."""
+"""Answers checks in a thread, for producers that the broker cannot call."""
 
 import threading
 import time
@@ -6,7 +6,7 @@ import time
 from mqbroker_client.core.checking import Checking
 from mqbroker_client.core.executor import ended
 
-# Between two looks of `stop` at a thread that may just have begun its request.
+# The pause between two attempts of `stop` to end the request of a thread, which may just have begun it.
 STOP_PAUSE_SECONDS = 0.05
 
 
@@ -16,16 +16,16 @@ class CheckPoller(Checking):
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin, in a thread of its own, once."""
+        """Starts the thread; further calls do nothing."""
         if self._thread is not None:
             raise RuntimeError("a poller of checks is started once")
         self._thread = threading.Thread(target=self._run, name=f"checks of {self.producer.group}", daemon=True)
         self._thread.start()
 
     def stop(self, *, timeout_seconds: float | None = None) -> None:
-        """End the long poll, and stop when the check under way, if there is one, is answered.
+        """Ends the long poll, and stops when the current check, if there is one, is answered.
 
-        Checks that were fetched with it and not begun are asked again later.
+        The broker asks later about checks that were fetched but not begun.
         """
         self._stopping.set()
         give_up_at = None if timeout_seconds is None else time.monotonic() + timeout_seconds
@@ -37,5 +37,5 @@ class CheckPoller(Checking):
         self._line.close()
 
     def close(self) -> None:
-        """For a poller that was never started: closes its connection."""
+        """Closes the connection of a poller that was never started."""
         self._line.close()

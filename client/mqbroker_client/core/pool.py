@@ -1,4 +1,4 @@
-"""Kept-alive connections to one broker: private to their process, and ended from any thread."""
+"""Kept-alive connections to one broker, used by one process only; any thread can end them."""
 
 import socket
 import time
@@ -15,7 +15,7 @@ from urllib3.util import wait_for_read
 from mqbroker_client.core import exchange, forks
 from mqbroker_client.core.requests import Answer, Request
 
-#: What is raised where no whole answer came.
+#: The errors that mean that no complete answer came.
 FAILURES = (HTTPError, *exchange.FAILURES)
 
 Sockets = deque[socket.socket]
@@ -33,7 +33,10 @@ class ConnectionPool:
         forks.remember(self)
 
     def request(self, request: Request, *, connect_seconds: float, seconds: float) -> Answer:
-        """One try, which ends after `seconds` in all. Raises one of FAILURES when no whole answer came."""
+        """Sends the request once; the whole attempt takes at most `seconds`.
+
+        Raises one of FAILURES without a complete answer.
+        """
         give_up_at = time.monotonic() + seconds
         sent = exchange.written(request, self._host, self._prefix)
         idle = self._idle
@@ -42,7 +45,7 @@ class ConnectionPool:
         try:
             answer, is_kept = exchange.exchange(sock, request.method, sent, give_up_at)
         finally:
-            # Not where `renew` or `close` came meanwhile.
+            # Kept only if `renew` or `close` was not called meanwhile.
             if is_kept and idle is self._idle and len(idle) < self._limit:
                 idle.append(sock)
             else:
@@ -50,19 +53,19 @@ class ConnectionPool:
         return answer
 
     def renew(self) -> None:
-        """Uses none of its connections again; requests under way still end on theirs."""
+        """Stops using the present connections; running requests still finish on them."""
         before = self._idle
         self._rest()
         for sock in before.copy():
             self._drop(sock)
 
     def close(self) -> None:
-        """Closes the idle connections; the next request opens one again."""
+        """Closes idle connections; the next request opens a new one."""
         self.renew()
 
     def hang_up(self) -> None:
-        """Ends the requests under way in other threads: each fails at once."""
-        # Copied in one step: other threads connect meanwhile.
+        """Ends the running requests of other threads: each fails at once."""
+        # Copied in one step, because other threads may connect meanwhile.
         for sock in self._opened.copy():
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
@@ -70,7 +73,7 @@ class ConnectionPool:
     def leave_to_parent(self) -> None:
         """In a forked child: closes the child's copies of the connections; they stay open in the parent.
 
-        If both processes read from one connection, each may get the answers to the other's requests.
+        If both processes read from one connection, each could get answers to the other's requests.
         """
         opened = self._opened
         self._open()
@@ -85,7 +88,7 @@ class ConnectionPool:
         return sock
 
     def _usable(self, idle: Sockets) -> socket.socket | None:
-        """One that waits and that the other end has not closed meanwhile."""
+        """An idle connection that the other end has not closed; None if there is none."""
         while True:
             try:
                 sock = idle.pop()
@@ -100,12 +103,12 @@ class ConnectionPool:
         sock.close()
 
     def _open(self) -> None:
-        #: Those that wait for a request, and those that are used.
+        #: All open connections, idle and in use.
         self._opened: set[socket.socket] = set()
         self._rest()
 
     def _rest(self) -> None:
-        #: Those that wait; the one that was used last is used first.
+        #: Idle connections; the one used last is used first.
         self._idle: Sockets = deque()
         weakref.finalize(self, _close, self._idle)
 

@@ -1,4 +1,4 @@
-"""The consumer's answer to signed pushes, as a WSGI or an ASGI application that the broker calls."""
+"""Answers the broker's signed pushes, as a WSGI or an ASGI application."""
 
 import logging
 from collections.abc import Sequence
@@ -17,16 +17,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PushListener(SignedListener):
-    """Answers signed `messages.deliver` calls at a subscription's URL; `SignedListener` says how it is served.
+    """Answers signed `messages.deliver` calls at a subscription's URL, as a `SignedListener`.
 
-    A message is acked when the handler returns, and nacked with the exception as its reason when it raises;
-    `Redeliver(seconds)` chooses the delay. A pushed delivery has no receipt handle: the answer settles it.
+    A message is acked when the handler returns. If the handler raises an exception, the message is nacked with the
+    exception as its reason; `Redeliver(seconds)` sets the delay. A pushed delivery has no receipt handle, because the
+    answer to the call acks or nacks it.
     """
 
     EVENT = "messages.deliver"
     handler: Handler
     secrets: Sequence[str] = field(repr=False)
-    #: Around each handling, behind OpenTelemetry's.
+    #: Hooks that run around each handling, after OpenTelemetry's.
     hooks: Sequence[Hook] = ()
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""One HTTP request as it leaves, and its answer as it is understood. No I/O."""
+"""Builds HTTP requests and interprets their answers, without I/O."""
 
 import json
 import re
@@ -24,7 +24,7 @@ CONNECTION = re.compile(r"^\w+\(host=.*?\): ")
 class Request:
     method: str
     target: str
-    #: With the API key, as the content of one that registers an endpoint has its secret.
+    #: Not shown by repr: the headers contain the API key, the content may contain an endpoint's secret.
     headers: dict[str, str] = field(repr=False)
     content: bytes | None = field(repr=False)
 
@@ -35,17 +35,17 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An HTTP answer whose body was read to its end."""
+    """An HTTP answer whose body was read completely."""
 
     status: int
-    #: By their names in small letters.
+    #: By lower-case name.
     headers: Mapping[str, str] = field(repr=False)
-    #: With receipt handles, or a key that was made.
+    #: Not shown by repr: the body may contain receipt handles or a new key.
     body: bytes = field(repr=False)
 
 
 class Requests:
-    """Makes the requests of one API key, in a namespace where one is given."""
+    """Builds requests with one API key, and in a namespace if one is given."""
 
     def __init__(self, api_key: str, namespace: str | None = None) -> None:
         self._headers = {
@@ -57,14 +57,14 @@ class Requests:
             self._headers["X-Namespace"] = _legal_namespace(namespace)
 
     def of(self, call: Call[Any]) -> Request:
-        """A call by itself."""
+        """The request for a single call."""
         request = self._request(call.method, call.target, call.content)
         if call.traceparent is not None:
             request.headers["traceparent"] = call.traceparent
         return request
 
     def bulk(self, calls: Sequence[Call[Any]]) -> Request:
-        """Calls that go together."""
+        """The request for several calls together."""
         parts = b",".join([call.part for call in calls])
         return self._request("POST", "/v1/bulk", b'{"operations":[%s]}' % parts)
 
@@ -76,7 +76,7 @@ class Requests:
 
 
 class OwnRequest:
-    """The request of one call by itself, the same in each of its tries; a call that goes with others needs none."""
+    """The request of a call that is sent alone, the same in each attempt. It is only built if it is needed."""
 
     __slots__ = ("_call", "_made", "_requests")
 
@@ -86,14 +86,14 @@ class OwnRequest:
         self._made: Request | None = None
 
     def get(self) -> Request:
-        """Made at the first try."""
+        """The request, built at the first attempt."""
         if self._made is None:
             self._made = self._requests.of(self._call)
         return self._made
 
 
 def addresses(url: str | Sequence[str]) -> list[str]:
-    """The broker's addresses: one, several with commas between them, or a list. The first one is tried first."""
+    """The broker's addresses: one, several with commas between them, or a list. The first is tried first."""
     found = [part.strip().rstrip("/") for part in (url.split(",") if isinstance(url, str) else url)]
     for one in found or [""]:
         if urllib3.util.parse_url(one).scheme not in ("http", "https"):
@@ -102,7 +102,7 @@ def addresses(url: str | Sequence[str]) -> list[str]:
 
 
 class Options(TypedDict, total=False):
-    """What a `Broker` or an `AsyncBroker` is made with beside its address and its key."""
+    """The options of a `Broker` or an `AsyncBroker`, besides address and key."""
 
     connect_seconds: float
     timeout_seconds: float
@@ -115,14 +115,14 @@ class Options(TypedDict, total=False):
 
 
 def unreachable(url: str, request: Request, reason: object) -> errors.Unreachable:
-    """The error of a request without an answer."""
-    # urllib3 names its connection, which is the address again.
+    """The error for a request without an answer."""
+    # urllib3 names its connection object, which repeats the address.
     why = CONNECTION.sub("", str(reason)) or type(reason).__name__
     return errors.Unreachable(f"no answer from {url}: {why}", code="unreachable", request_id=request.id)
 
 
 def is_of_another(answer: Answer) -> bool:
-    """Whether something else answered in the broker's place: a gateway before it, or a program that is none.
+    """Whether another program answered in place of the broker: a gateway in front of it, or a wrong server.
 
     The broker's own answers are JSON objects, and its refusals have a code.
     """
@@ -132,12 +132,15 @@ def is_of_another(answer: Answer) -> bool:
 
 
 def is_own(request: Request, headers: Mapping[str, str]) -> bool:
-    """A proxy may take the id away; an answer that bears another one belongs to another request."""
+    """Whether the answer belongs to the request.
+
+    A proxy may remove the request id; another id means another request.
+    """
     return headers.get("x-request-id", request.id) == request.id
 
 
 def require_own(url: str, request: Request, answer: Answer) -> None:
-    """Raises AnswerOfAnotherRequest for one."""
+    """Raises AnswerOfAnotherRequest if the answer belongs to another request."""
     if is_own(request, answer.headers):
         return
     found = answer.headers["x-request-id"]
@@ -150,12 +153,12 @@ def require_own(url: str, request: Request, answer: Answer) -> None:
 
 
 def of_another(url: str, answer: Answer) -> str:
-    """What answered in the broker's place, in words."""
+    """Describes in words what answered in place of the broker."""
     return gateways.words(url, answer.status, answer.headers, answer.body)
 
 
 def document_of(url: str, request: Request, answer: Answer) -> Document:
-    """The JSON object of a 2xx. Raises the `BrokerError` of any other answer."""
+    """The JSON object of an answer with 2xx. Raises a `BrokerError` for any other answer."""
     document = _document(answer.body)
     if not 200 <= answer.status < 300:
         problem = document or {}
@@ -168,7 +171,7 @@ def document_of(url: str, request: Request, answer: Answer) -> Document:
 
 
 def result_of(call: Call[Result], document: Document) -> Result:
-    """What an answer says. Raises AnswerNotUnderstood where it has not the fields of an answer to this call."""
+    """The result of a call from its answer. Raises AnswerNotUnderstood if the answer lacks the fields of this call."""
     try:
         return call.read(document)
     except (KeyError, TypeError, ValueError) as error:
@@ -179,9 +182,9 @@ def result_of(call: Call[Result], document: Document) -> Result:
 def results_of(
     request: Request, document: Document, calls: Sequence[Call[Result]]
 ) -> list[Result | errors.BrokerError]:
-    """The result or error of each call of a bulk, in their order. Raises AnswerNotUnderstood for fewer or more.
+    """The result or error of each call of a bulk, in their order. Raises AnswerNotUnderstood if their number differs.
 
-    All are read here, by one thread: each of the threads that wait for one would take twice as long for its own.
+    One thread reads all results: if each waiting thread read its own, it would take twice as long.
     """
     results, count = document.get("results"), len(calls)
     if not isinstance(results, list) or len(results) != count:
@@ -198,7 +201,7 @@ def _result(request: Request, call: Call[Any], result: Document) -> Any:
             return result_of(call, result)
         except errors.AnswerNotUnderstood as error:
             return error
-    # What a call by itself is answered as the header Retry-After.
+    # For a single call this is the header Retry-After.
     pause = result.get("retry_after_seconds")
     return errors.from_problem(status, result, request.id, None if pause is None else float(pause))
 
@@ -228,14 +231,17 @@ def _retry_after_seconds(answer: Answer) -> float | None:
 
 
 def _legal_namespace(namespace: str) -> str:
-    """The namespace, which stands in a header. What it may be is the broker's to say."""
+    """The namespace, if it can be sent as a header. The broker checks whether it is valid."""
     if not re.fullmatch(r"[A-Za-z0-9_-]+", namespace):
         raise ValueError(f"the namespace {namespace!r} is not of letters, digits, _ and -")
     return namespace
 
 
 def _legal_key(api_key: str) -> str:
-    """The key without the newline of the file that it was read from. No refusal shows it: it would be in a log."""
+    """The key without the final newline of the file it was read from.
+
+    No error message shows the key, because logs keep messages.
+    """
     key = api_key.strip()
     if not re.fullmatch(r"[!-~]+", key):
         raise ValueError("the API key is empty, or has a character that no key has: give the one line that was shown")

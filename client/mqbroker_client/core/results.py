@@ -1,4 +1,4 @@
-"""What the broker answers to producers and consumers, and what a producer makes of it."""
+"""The broker's answers to producers and consumers, and the results that a producer makes from them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
@@ -17,9 +17,10 @@ SEND_OK = "SEND_OK"
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Where a message was stored. `queue_offset` is None while it is delayed. `send_status` is SEND_OK: it is on disk.
+    """A stored message. `queue_offset` is None while it is delayed. `send_status` is SEND_OK: the message is on disk.
 
-    `recall_handle` is what `Producer.recall` takes, None without a delay. `duplicate`: it was stored before.
+    `recall_handle` is the argument for `Producer.recall`, None without a delay. `duplicate`: the message was stored
+    before.
     """
 
     message_id: UUID
@@ -33,7 +34,7 @@ class Sent:
 
     @classmethod
     def read(cls, document: Document) -> Self:
-        """What the API's JSON says."""
+        """Makes an object from the API's JSON."""
         return cls(
             UUID(document["message_id"]),
             document["topic"],
@@ -48,7 +49,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A committed message at its place in its queue; the offset is None while the message is delayed."""
+    """A committed message with its place in a queue; the offset is None while the message is delayed."""
 
     message_id: UUID
     queue_id: int
@@ -57,7 +58,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What the transaction is after an end: COMMITTED, ROLLED_BACK, or still PREPARED."""
+    """The state of a transaction after an end: COMMITTED, ROLLED_BACK, or still PREPARED."""
 
     transaction_id: UUID
     state: str
@@ -65,7 +66,7 @@ class Ended:
 
     @classmethod
     def read(cls, document: Document) -> Self:
-        """What the API's JSON says."""
+        """Makes an object from the API's JSON."""
         placed = [
             Placed(UUID(message["message_id"]), message["queue_id"], message.get("queue_offset"))
             for message in document.get("messages") or ()
@@ -75,16 +76,16 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A transaction whose half messages are stored. `next_check_at`: when the broker first asks about it."""
+    """A transaction whose half messages are stored. `next_check_at`: the time of the broker's first check."""
 
     transaction_id: UUID
     messages: Sequence[Message]
     commit_log_offset: int
     next_check_at: datetime | None
     duplicate: bool
-    #: PREPARED, unless it was begun before (`duplicate`) and decided since.
+    #: PREPARED, unless it was begun before (`duplicate`) and decided since then.
     state: str = "PREPARED"
-    #: Where it lies, from a broker of several cells.
+    #: The transaction's cell, if the broker has several cells.
     cell: str | None = None
 
     @property
@@ -93,16 +94,20 @@ class Begun:
 
     @property
     def topic_of_end(self) -> str | None:
-        """What its end names, so that a broker of several cells asks one of them; an older one refuses the field."""
+        """The topic to name in the transaction's end, so that a broker with several cells asks only one of them.
+
+        None for an older broker, which would refuse the field.
+        """
         return None if self.cell is None else self.messages[0].topic
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionSent:
-    """A half was stored and its local transaction ran. When `ended` is False the end was lost: a check asks.
+    """A half message was stored and its local transaction ran.
 
-    As RocketMQ's TransactionSendResult. `commit_log_offset` is the half message's; `queue_id` and `queue_offset` are
-    the place of the committed message, None of another one, of one that is delayed, and of one whose end was lost.
+    If `ended` is False the end was lost, and a check will ask. As RocketMQ's TransactionSendResult. `commit_log_offset`
+    belongs to the half message; `queue_id` and `queue_offset` are the place of the committed message. Both are None if
+    the transaction was not committed, the message is delayed, or the end was lost.
     """
 
     transaction_id: UUID
@@ -118,7 +123,7 @@ class TransactionSent:
 
     @classmethod
     def of(cls, begun: Begun, state: LocalTransactionState, remark: str | None, ended: Ended | None) -> Self:
-        """From the answers to a half and to its end, None where that was lost."""
+        """The result from the answers to a half message and to its end; `ended` is None if the end was lost."""
         [placed] = ended.messages if ended is not None and ended.state == "COMMITTED" else [None]
         return cls(
             begun.transaction_id,
@@ -134,7 +139,9 @@ class TransactionSent:
 
 
 def require_undecided(begun: Begun) -> None:
-    """The message of a decided transaction follows that decision, whatever its local transaction would do now."""
+    """Raises an error for a decided transaction: its messages follow the decision, so its local transaction must not
+    run.
+    """
     if begun.state != "PREPARED":
         raise TransactionEnded(
             f"transaction {begun.transaction_id} is already {begun.state}, so its local transaction was not "
@@ -144,21 +151,21 @@ def require_undecided(begun: Begun) -> None:
 
 
 def half_of(begun: Begun, producer_group: str) -> HalfMessage:
-    """What the local transaction works on: the first message of the transaction."""
+    """The half message to pass to the local transaction: the first message of the transaction."""
     given = {field.name: getattr(begun.messages[0], field.name) for field in fields(Message)}
     return HalfMessage(**given, transaction_id=begun.transaction_id, producer_group=producer_group, cell=begun.cell)
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What became of one receipt: 200, or 410 when its invisible time was over."""
+    """The result for one receipt handle: 200, or 410 when its invisible time was over."""
 
     receipt_handle: str = field(repr=False)
     status: int
 
 
 class Received(list[Delivery]):
-    """Deliveries; and what became of the receipts that were acked before, in their order."""
+    """Received deliveries, and the results for receipts that the same call acked, in their order."""
 
     def __init__(self, deliveries: Iterable[Delivery], acked: Sequence[Settled]) -> None:
         super().__init__(deliveries)
@@ -167,7 +174,7 @@ class Received(list[Delivery]):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A stretch of a queue. `max_offset` is the next offset to be written."""
+    """A part of a queue. `max_offset` is the offset that the next message will get."""
 
     messages: Sequence[Entry]
     next_offset: int
@@ -176,7 +183,7 @@ class Page:
 
     @classmethod
     def read(cls, document: Document) -> Self:
-        """What the API's JSON says."""
+        """Makes an object from the API's JSON."""
         return cls(
             [Entry.read(entry) for entry in document["messages"]],
             document["next_offset"],

@@ -1,4 +1,4 @@
-"""How often and how long a request is repeated. Arithmetic without I/O, for callers in threads and in event loops."""
+"""How often and for how long a request is repeated. Computes without I/O, for threads and for event loops."""
 
 import logging
 import random
@@ -11,19 +11,19 @@ log = logging.getLogger(__name__)
 
 SHORTEST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 2.0
-# Between two rounds of what asks for ever.
+# The longest pause between two attempts of a loop that asks without end.
 LONGEST_ROUND_PAUSE_SECONDS = 10.0
 
-#: What passes: the broker is away, busy, or asks for a slower pace.
+#: Temporary errors: the broker is away, busy, or asks for a slower pace.
 PASSING = (errors.Unreachable, errors.Unavailable, errors.RateLimited)
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How often and how long, pauses included, a request is repeated while the broker is away or busy.
+    """How often, and for how long including pauses, a request is repeated while the broker is away or busy.
 
-    `seconds` is the deadline of all tries together. A try may use half of the time that is left, and the last try all
-    of it: a server that took a request and fell silent leaves time to ask again.
+    `seconds` is the deadline of all attempts together. An attempt may use half of the remaining time, the last attempt
+    all of it: so there is time for another attempt if a server accepts a request and does not answer.
     """
 
     tries: int = 5
@@ -31,12 +31,12 @@ class Retry:
 
 
 DEFAULT_RETRY = Retry()
-#: Of a half: RocketMQ's retryTimesWhenSendFailed (2 more) and sendMsgTimeout.
+#: For a half message: RocketMQ's retryTimesWhenSendFailed (2 more attempts) and sendMsgTimeout.
 HALF_RETRY = Retry(tries=3, seconds=3.0)
 
 
 class Tries:
-    """The tries of one call, and the time that is left for them."""
+    """The attempts of one call, and the time that remains for them."""
 
     __slots__ = ("_give_up_at", "_limit", "_made", "_timeout_seconds", "_wait_seconds")
 
@@ -44,12 +44,12 @@ class Tries:
         self._limit = retry.tries
         self._made = 0
         self._timeout_seconds = timeout_seconds
-        # How long the broker itself may hold the request; it comes on top of the limits.
+        # How long the broker itself may hold the request; it is added to the time limits.
         self._wait_seconds = wait_seconds
         self._give_up_at = time.monotonic() + retry.seconds + wait_seconds
 
     def begin(self) -> float:
-        """The seconds that the try that begins now may take."""
+        """Begins an attempt. Returns the seconds that it may take."""
         self._made += 1
         left = self._give_up_at - time.monotonic()
         waits = self._wait_seconds
@@ -57,7 +57,10 @@ class Tries:
         return max(min(self._timeout_seconds + waits, share), 0.001)
 
     def pause_after(self, error: errors.BrokerError, what: str) -> float:
-        """Delay in seconds before the next try after a transient failure. Re-raises it when no try is left."""
+        """Seconds to wait before the next attempt after a temporary failure.
+
+        Raises the error again when no attempt is left.
+        """
         pause = _pause_seconds(error, self._made)
         if self._made >= self._limit or time.monotonic() + pause >= self._give_up_at:
             raise error
@@ -66,7 +69,7 @@ class Tries:
 
 
 def round_pause_seconds(failures: int) -> float:
-    """How long to pause after so many failed rounds, one after the other, of what asks for ever."""
+    """Seconds to pause after a number of consecutive failures, for a loop that asks without end."""
     return min(0.5 * 2.0 ** min(failures, 10), LONGEST_ROUND_PAUSE_SECONDS)
 
 
@@ -74,5 +77,5 @@ def _pause_seconds(error: errors.BrokerError, made: int) -> float:
     pause = error.retry_after_seconds
     if pause is None:
         pause = min(SHORTEST_PAUSE_SECONDS * 2 ** (made - 1), LONGEST_PAUSE_SECONDS)
-    # Spread, so that the callers that were refused together do not come back together.
+    # Random, so that callers that were refused at the same time do not return at the same time.
     return pause * random.uniform(1.0, 1.2)

@@ -1,4 +1,4 @@
-"""Consumers that run: they receive, hand each message to a function, extend meanwhile, ack or nack at its end."""
+"""Running consumers: receive messages, pass each to a function, extend it meanwhile, and ack or nack it at the end."""
 
 import logging
 import queue
@@ -18,7 +18,7 @@ from mqbroker_client.core.runs import Limits, is_final
 
 log = logging.getLogger(__name__)
 
-# Between two looks at a thread that may just have begun its request.
+# The pause between two attempts to end the request of a thread, which may just have begun it.
 STOP_PAUSE_SECONDS = 0.05
 
 A_PLAIN_FUNCTION = "give a plain function, or run it by AsyncConsumer"
@@ -26,7 +26,7 @@ A_PLAIN_FUNCTION = "give a plain function, or run it by AsyncConsumer"
 
 @dataclass(slots=True)
 class Hand:
-    """The deliveries that are not settled yet; handlers change it while others read it."""
+    """The unsettled deliveries of a run; handler threads change them while other threads read them."""
 
     limits: Limits
     deliveries: dict[str, Delivery] = field(default_factory=dict)
@@ -50,9 +50,10 @@ class Hand:
         return self.limits.wanted(len(self.deliveries), is_alone=is_alone)
 
     def wait_for_turn(self, delivery: Delivery, is_stopping: Callable[[], bool]) -> bool:
-        """Whether to begin the delivery: not at a stop. One that is to be handled alone waits until no other is left.
+        """Waits until the delivery may begin; returns False at a stop.
 
-        None is received behind it, so those are the ones before it. If it kills this process, nothing else has begun.
+        A delivery to be handled alone waits until no other is left. No delivery is received after it, so only earlier
+        ones can be left. If it kills this process, no other delivery has begun.
         """
         if not delivery.alone:
             return True
@@ -61,7 +62,7 @@ class Hand:
             return not is_stopping()
 
     def wait_for_room(self, is_stopping: Callable[[], bool]) -> int:
-        """How many messages to receive, once there is room; 0 at a stop."""
+        """Waits for room. Returns how many messages to receive; 0 at a stop."""
         with self.changed:
             self.changed.wait_for(lambda: self.wanted() > 0 or is_stopping())
             return 0 if is_stopping() else self.wanted()
@@ -72,7 +73,7 @@ class Hand:
 
 
 class Runner:
-    """One run of a consumer: a thread that receives, one that extends, and `concurrency` of them that handle."""
+    """One run of a consumer: a thread that receives, a thread that extends, and `concurrency` threads that handle."""
 
     def __init__(self, consumer: Receipts, topic: str, handler: Handler, limits: Limits) -> None:
         self._consumer = consumer
@@ -81,13 +82,13 @@ class Runner:
         self._limits = limits
         self._hand = Hand(limits)
         self._received: queue.SimpleQueue[Delivery | None] = queue.SimpleQueue()
-        # Of its own, so that a stop ends the long poll and nothing else.
+        # A connection of its own, so that a stop ends only the long poll.
         self._line = consumer.broker.apart()
         self._stopping = threading.Event()
         self._failed: BaseException | None = None
 
     def run(self, stop: threading.Event) -> None:
-        """Until the event is set. Raises what ended the run: a refusal of the broker."""
+        """Runs until the event is set. Raises the broker's refusal if one ended the run."""
         self._stopping = stop
         receiving = self._start(self._receive, "receive")
         self._start(self._extend, "extend")
@@ -126,7 +127,7 @@ class Runner:
         self._line.close()
 
     def _give_back(self) -> None:
-        """What no handler has begun goes back at once; then the handlers that are free end."""
+        """Returns deliveries that no handler has begun to the group, so that idle handlers end."""
         unbegun = []
         while not self._received.empty():
             unbegun.append(self._received.get())
@@ -144,7 +145,7 @@ class Runner:
         try:
             self._receive_all()
         except Exception as error:
-            # Without this thread the run would wait for ever.
+            # Without this thread the run would wait without end.
             log.exception("%s is received no more by %s", self._topic, self._consumer.group)
             self._end(error)
 
@@ -168,12 +169,12 @@ class Runner:
                 self._stopping.wait(round_pause_seconds(failures))
 
     def _extend(self) -> None:
-        # Also while it stops: the handlers that run are given their time.
+        # Also during a stop, while handlers may still finish.
         while not self._ended():
             keep(self._consumer, self._topic, self._hand.all(), invisible_seconds=self._limits.invisible_seconds)
 
     def _ended(self) -> bool:
-        """Wait for a third of the invisible time; whether the run is over by then."""
+        """Waits for a third of the invisible time. Returns whether the run has ended by then."""
         if not self._stopping.wait(self._limits.invisible_seconds / 3):
             return False
         return self._hand.wait_until_empty(self._limits.invisible_seconds / 3)
@@ -190,7 +191,7 @@ class Runner:
                     require_run(result, A_PLAIN_FUNCTION)
                     messages = messages_of(result)
             except BaseException as error:
-                # The function is the program's own. What is raised to end a thread ends the run.
+                # The handler is the program's own. An exception that is meant to end a thread ends the run.
                 log.exception("message %s of %s was not handled", delivery.message.message_id, self._topic)
                 self._settle(delivery, error)
                 if not isinstance(error, Exception):
@@ -211,7 +212,7 @@ class Runner:
 
 @contextmanager
 def stopped_by_signals(stop: threading.Event) -> Iterator[None]:
-    """SIGTERM and SIGINT set the event, where this is the main thread."""
-    # In a thread: the one that is interrupted may hold the event's lock.
+    """Within the block SIGTERM and SIGINT set the event, if this is the main thread."""
+    # In a thread, because the interrupted thread may hold the event's lock.
     with signals.heard(lambda: threading.Thread(target=stop.set).start()):
         yield

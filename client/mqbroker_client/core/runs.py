@@ -1,4 +1,4 @@
-"""What a run of a consumer is given, and what ends it: for threads and for tasks."""
+"""The parameters of a consumer's run and the reasons to end it, for threads and for tasks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from mqbroker_client.core.calls import Call
 from mqbroker_client.core.calls import consumer as calls
 from mqbroker_client.core.results import Received
 
-#: The default of the broker's MAX_RECEIVE_MESSAGES.
+#: The broker's default of MAX_RECEIVE_MESSAGES.
 MOST_RECEIVED = 32
 
 MAY_NOT_READ = "the API key may not read the consumer group: give ordered=True or ordered=False"
@@ -16,10 +16,11 @@ MAY_NOT_READ = "the API key may not read the consumer group: give ordered=True o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How a consumer runs.
+    """The limits of a consumer's run.
 
-    `ordered`: whether its group is; None: the broker is asked, for which the API key needs the scope `manage`.
-    `stop_seconds`: what a stop gives the handlers that run; what still runs then is handed out again later.
+    `ordered`: whether the group is ordered; with None the broker is asked, for which the API key needs the scope
+    `manage`. `stop_seconds`: how long running handlers may continue after a stop; messages that are not done by then
+    are delivered again later.
     """
 
     concurrency: int = 8
@@ -34,10 +35,10 @@ class Limits:
             raise ValueError(f"concurrency is {self.concurrency}: at least one handler has to run")
 
     def wanted(self, in_hand: int, *, is_alone: bool) -> int:
-        """How many messages to receive now; none while one is in hand that is to be handled alone.
+        """How many messages to receive now; 0 while a delivery is in hand that must be handled alone.
 
-        A receive of an ordered group is for one message: what follows a message that fails, in the same receive, could
-        neither be handled before it nor go on without it. So as many queues are in hand.
+        For an ordered group each receive asks for one message: if a message fails, later messages of the same receive
+        could not be handled before it. So each delivery in hand comes from a queue of its own.
         """
         if is_alone:
             return 0
@@ -58,6 +59,6 @@ class Limits:
 
 
 def is_final(error: errors.BrokerError) -> bool:
-    """Whether the same request would be refused again. A topic that is not there yet may come."""
+    """Whether the broker would refuse the same request again. A missing topic may still be created."""
     refusals = (errors.BadRequest, errors.Unauthenticated, errors.Forbidden, errors.Refused)
     return isinstance(error, refusals)

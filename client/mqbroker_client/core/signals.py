@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT while a consumer runs: they stop it, and reach the program that it runs in, too."""
+"""SIGTERM and SIGINT while a consumer runs: they stop the consumer, and also reach the program in which it runs."""
 
 import asyncio
 import functools
@@ -14,10 +14,10 @@ NUMBERS = (signal.SIGTERM, signal.SIGINT)
 
 @contextmanager
 def heard(act: Callable[[], object]) -> Iterator[None]:
-    """Calls `act` at SIGTERM and SIGINT where this is the main thread, and then the program's own handler.
+    """Calls `act` at SIGTERM and SIGINT if this is the main thread, and then the program's own handler.
 
-    By such a handler a server stops that the consumer runs in (uvicorn), and a consumer that runs beside this one.
-    Python's own ways to end a program at a signal are left out: the consumer ends by itself.
+    The program's own handler stops, for example, the server in which the consumer runs (uvicorn), or another consumer.
+    Python's default handlers, which end the program, are not called, because the consumer ends by itself.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -28,7 +28,7 @@ def heard(act: Callable[[], object]) -> Iterator[None]:
         yield
     finally:
         for number, handler in own.items():
-            # Where another one has come since, it calls this one, which does no harm any more.
+            # If another handler was set since, it may call this one, which then does nothing.
             if signal.getsignal(number) is handler:
                 signal.signal(number, before[number])
 
@@ -43,6 +43,6 @@ def _chained(act: Callable[[], object], before: Any) -> Callable[[int, FrameType
 
 
 def _ends_the_program(handler: Any) -> bool:
-    """Whether it raises KeyboardInterrupt, or cancels the task that `asyncio.run` was given."""
+    """Whether the handler raises KeyboardInterrupt, or cancels the task of `asyncio.run`."""
     own = getattr(handler.func if isinstance(handler, functools.partial) else handler, "__self__", None)
     return handler is signal.default_int_handler or isinstance(own, asyncio.Runner)

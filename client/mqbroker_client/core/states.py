@@ -1,4 +1,4 @@
-"""What a local transaction came to; anything unclear is UNKNOWN: the broker asks again and nothing is lost."""
+"""The outcome of a local transaction. Anything unclear is UNKNOWN: the broker asks again and nothing is lost."""
 
 import asyncio
 import enum
@@ -18,7 +18,10 @@ FAILED = "the producer's function failed; the transaction stays undecided"
 
 
 class LocalTransactionState(enum.StrEnum):
-    """RocketMQ's LocalTransactionState. `LocalTransactionState("COMMIT_MESSAGE")` takes its spellings, too."""
+    """RocketMQ's LocalTransactionState.
+
+    Its spellings are accepted too, such as `LocalTransactionState("COMMIT_MESSAGE")`.
+    """
 
     COMMIT = "COMMIT"
     ROLLBACK = "ROLLBACK"
@@ -35,14 +38,16 @@ OF_ROCKETMQ = {"COMMIT_MESSAGE": "COMMIT", "ROLLBACK_MESSAGE": "ROLLBACK", "UNKN
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a local transaction came to; the remark, of LONGEST_REMARK characters at most, says why it is UNKNOWN."""
+    """The outcome of a local transaction. The remark, of at most LONGEST_REMARK characters, says why it is UNKNOWN."""
 
     state: LocalTransactionState
     remark: str | None = None
 
 
 def outcome_of(run: Callable[[], object]) -> Outcome:
-    """The state that `run` returns. An exception, None or anything else says nothing about the database: UNKNOWN."""
+    """The state that `run` returns; UNKNOWN for an exception, None or anything else, which says nothing about the
+    database.
+    """
     try:
         return _outcome(run())
     except Exception as error:
@@ -52,9 +57,10 @@ def outcome_of(run: Callable[[], object]) -> Outcome:
 
 
 def in_thread(run: Callable[[], object]) -> object:
-    """What `run` returns. Its SystemExit is an error like another, except in the main thread.
+    """Calls `run` and returns its result. Outside of the main thread, SystemExit is raised as an ordinary error.
 
-    There a signal may have raised it. Elsewhere it would end, without a word, a thread that answers checks.
+    In the main thread a signal may have raised it. In another thread it would silently end a thread that answers
+    checks.
     """
     try:
         return run()
@@ -65,7 +71,9 @@ def in_thread(run: Callable[[], object]) -> object:
 
 
 async def outcome_awaited(run: Callable[[], object]) -> Outcome:
-    """As `outcome_of`, of a coroutine function or, in a thread, of a plain one that may block."""
+    """As `outcome_of`, for a coroutine function, or for a plain function that may block and
+    therefore runs in a thread.
+    """
     try:
         found = run() if inspect.iscoroutinefunction(run) else await asyncio.to_thread(run)
         return _outcome(await found if inspect.isawaitable(found) else found)
@@ -84,5 +92,5 @@ def _outcome(state: object) -> Outcome:
 
 
 def unknown(remark: str) -> Outcome:
-    """UNKNOWN, with as much of the reason as the broker takes."""
+    """The outcome UNKNOWN, with the reason cut to the length that the broker accepts."""
     return Outcome(LocalTransactionState.UNKNOWN, in_utf8(remark)[:LONGEST_REMARK])

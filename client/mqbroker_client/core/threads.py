@@ -1,4 +1,4 @@
-"""What a thread does otherwise than a task. `mqbroker_client.aio.tasks` has the same names, for tasks."""
+"""Functions that differ between threads and tasks. `mqbroker_client.aio.tasks` has the same names for tasks."""
 
 import threading
 from collections.abc import Callable
@@ -12,20 +12,20 @@ Found = TypeVar("Found")
 
 
 def blocking(run: Callable[Given, Found], *given: Given.args, **more: Given.kwargs) -> Found:
-    """What a function returns that may block: it runs here."""
+    """Calls a function that may block, in this thread, and returns its result."""
     return run(*given, **more)
 
 
 def send_later(broker: Broker, call: Call[Any]) -> None:
-    """Send a call in the background, where a failure is only logged and counted."""
+    """Sends a call in the background; a failure is only logged and counted."""
     broker.do_later(call)
 
 
 def apart(broker: Broker) -> Broker:
-    """The broker for a long poll that a stop ends: over a connection of its own, so that nothing else ends."""
+    """A broker with its own connection, for a long poll that a stop can end without ending other requests."""
     return broker.apart()
 
 
 def pause(stopping: threading.Event, seconds: float) -> None:
-    """Pause until a stop, at the longest."""
+    """Pauses for this time, or until a stop."""
     stopping.wait(seconds)

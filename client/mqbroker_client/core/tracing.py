@@ -1,4 +1,4 @@
-"""The W3C trace context of the calling code, and spans, by OpenTelemetry where it is installed; without it, nothing."""
+"""The W3C trace context of the calling code, and spans, by OpenTelemetry if it is installed; otherwise does nothing."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -7,13 +7,13 @@ from mqbroker_client.core.hooks import Hook, HookContext
 
 try:
     from opentelemetry import propagate, trace
-except ImportError:  # the extra `opentelemetry` brings it
-    propagate = trace = None  # type: ignore[assignment]  # two modules, or neither
+except ImportError:  # provided by the extra `opentelemetry`
+    propagate = trace = None  # type: ignore[assignment]  # both modules or neither
 
 
 def current() -> str | None:
-    """The `traceparent` of the span that the calling code is in."""
-    # Outside of a span, to ask the propagators would cost as much as to encode an end.
+    """The `traceparent` of the calling code's span; None without one."""
+    # Outside of a span, calling the propagators would take as long as encoding an end.
     if trace is None or not trace.get_current_span().get_span_context().is_valid:
         return None
     carrier: dict[str, str] = {}
@@ -22,10 +22,10 @@ def current() -> str | None:
 
 
 class OpenTelemetryHook:
-    """A span for each call and function, named as OpenTelemetry's conventions for messaging have it.
+    """Makes a span for each call and function, named by OpenTelemetry's conventions for messaging.
 
-    The handling of a message, and the check of a half, are below the span that sent it. Where a program has installed
-    no tracer provider, nothing but a handler has a context.
+    The span of a handler or check is a child of the span that sent the message. If the program has no tracer provider,
+    only handlers see a trace context.
     """
 
     def __call__(self, context: HookContext) -> AbstractContextManager[None] | None:
@@ -37,7 +37,7 @@ class OpenTelemetryHook:
 @contextmanager
 def _span(context: HookContext) -> Iterator[None]:
     sent = _sent_with(context)
-    # None: below the span that the calling code is in. A handler runs in no other one.
+    # None: a child of the calling code's span, which handlers do not have.
     parent = propagate.extract({"traceparent": sent}) if sent else None
     if context.kind == "handle" and parent is None:
         parent = propagate.extract({})
@@ -84,5 +84,5 @@ def _attributes(context: HookContext) -> dict[str, str | int]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-#: In front of a program's own.
+#: Runs before the program's own hooks.
 HOOKS: Sequence[Hook] = () if trace is None else (OpenTelemetryHook(),)

@@ -1,4 +1,4 @@
-"""Calls of the HTTP API: what is sent, and how its answer is read. Built here once, without I/O, for every client."""
+"""Calls of the HTTP API: what is sent, and how the answer is read. Built without I/O, for threads and for tasks."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,41 +15,44 @@ Result = TypeVar("Result")
 Answered = TypeVar("Answered")
 
 
-# Not frozen, as nothing changes them: to set the fields of a frozen object takes eight times as long.
+# Not frozen, although it is never changed: setting the fields of a frozen object takes eight times as long.
 @dataclass(slots=True)
 class Operation:
-    """A call as a part of POST /v1/bulk."""
+    """A call in the form of an operation of POST /v1/bulk."""
 
     #: The JSON of the fields that the call itself has in its path: its opening brace, and a comma behind them.
     head: bytes
-    #: Two calls about one transaction never go together.
+    #: Two calls for one transaction are never sent in one request.
     transaction_id: UUID | None = None
 
 
 @dataclass(slots=True)
 class Call(Generic[Result]):
-    """One call and the reader of its answer. `content` is a JSON object, or None where the call has no body."""
+    """One call and the function that reads its answer.
+
+    `content` is a JSON object, or None for a call without a body.
+    """
 
     method: str
     target: str
     content: bytes | None = field(repr=False)
     read: Callable[[Document], Result]
-    #: How long the broker itself may hold the request (long polling), in seconds.
+    #: How long in seconds the broker itself may hold the request (long polling).
     wait_seconds: float = 0
-    #: None: it never goes together with others.
+    #: None: the call is never sent together with others.
     operation: Operation | None = None
     traceparent: str | None = None
-    #: For the hooks around it; None: there is none around it.
+    #: The context for hooks; None if no hook runs around the call.
     context: HookContext | None = field(default=None, repr=False)
 
     @property
     def what(self) -> str:
-        """Method and target, for a log."""
+        """Method and target of the request, for a log."""
         return f"{self.method} {self.target}"
 
     @property
     def part(self) -> bytes:
-        """The call within a bulk."""
+        """The call as JSON, as a part of a bulk."""
         assert self.operation is not None
         assert self.content is not None
         traced = b"" if self.traceparent is None else b'"traceparent":%s,' % json.dumps(self.traceparent).encode()
@@ -58,7 +61,10 @@ class Call(Generic[Result]):
 
 @contextmanager
 def hooked(hooks: Sequence[Hook], calls: Sequence[Call[Any]]) -> Iterator[Callable[[list[Answered]], list[Answered]]]:
-    """The hooks around calls that go together. Their results go through what this gives, for the hooks to see them."""
+    """Runs the hooks around calls that are sent together.
+
+    The caller passes the results through the yielded function, so that hooks see them.
+    """
     contexts = [call.context for call in calls if call.context is not None]
 
     def answered(results: list[Answered]) -> list[Answered]:
@@ -99,5 +105,5 @@ def call(
 
 
 def same(document: Document) -> Document:
-    """The answer as it came."""
+    """Returns the answer unchanged."""
     return document

@@ -8,17 +8,20 @@ from mqbroker_client.core.documents import Document
 
 
 class TopicSettings(TypedDict, total=False):
-    """What is set of a topic. What is left out stays as it is, or gets its default; None is the broker's setting."""
+    """The settings of a topic.
+
+    A setting that is left out keeps its value or gets its default; None means the broker's own setting.
+    """
 
     queues: int
     reserved_hours: int | None
     permission: Literal["r", "w", "rw"]
-    #: With its offset, in RFC 3339: until then sends are refused by `SendsForbidden`.
+    #: With a time zone: until this time the broker refuses sends with `SendsForbidden`.
     sends_from: str | None
 
 
 class ProducerGroupSettings(TypedDict, total=False):
-    """What is set of a producer group; as `TopicSettings`."""
+    """The settings of a producer group, with defaults as in `TopicSettings`."""
 
     reject_transaction_message: bool
     max_undecided: int | None
@@ -27,7 +30,7 @@ class ProducerGroupSettings(TypedDict, total=False):
 
 
 class ConsumerGroupSettings(TypedDict, total=False):
-    """What is set of a consumer group; as `TopicSettings`."""
+    """The settings of a consumer group, with defaults as in `TopicSettings`."""
 
     start_at: Literal["earliest", "latest"]
     ordered: bool
@@ -39,7 +42,7 @@ class ConsumerGroupSettings(TypedDict, total=False):
 
 
 class EndpointSettings(TypedDict, total=False):
-    """How an endpoint is called; as `TopicSettings`."""
+    """The settings of calls to an endpoint, with defaults as in `TopicSettings`."""
 
     max_batch: int
     timeout_seconds: float
@@ -47,12 +50,12 @@ class EndpointSettings(TypedDict, total=False):
 
 
 def put(kind: str, name: str, settings: Mapping[str, object]) -> Call[Document]:
-    """PUT of a topic or group: creates it, or changes its settings."""
+    """PUT of a topic or group: creates it or changes its settings."""
     return call("PUT", path(kind, name), settings, same)
 
 
 def register_endpoint(group: str, url: str, secret: str, settings: EndpointSettings) -> Call[str]:
-    """POST /v1/producer-groups/{group}/endpoints: the id of the endpoint."""
+    """POST /v1/producer-groups/{group}/endpoints. The result is the id of the endpoint."""
     body = {"url": url, "secret": secret, **settings}
     return call("POST", path("producer-groups", group, "endpoints"), body, lambda answer: str(answer["id"]))
 

@@ -43,7 +43,7 @@ def ack(group: str, receipt_handles: Sequence[str]) -> Call[list[Settled]]:
 def forward(
     group: str, receipt_handles: Sequence[str], messages: Sequence[Message], compression: Compression | None = None
 ) -> Call[list[Sent]]:
-    """POST /v1/consumer-groups/{group}/ack with messages."""
+    """POST /v1/consumer-groups/{group}/ack with messages to send in the same write."""
     body = {"receipt_handles": receipt_handles, "messages": [message.document(compression) for message in messages]}
     traceparent = tracing.current()
     return call(

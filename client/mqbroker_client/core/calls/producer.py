@@ -76,7 +76,7 @@ def begin(
 
 
 class EndFields(TypedDict, total=False):
-    """What an end may have besides its state, as keywords."""
+    """The optional arguments of an end."""
 
     from_transaction_check: bool
     commit_log_offset: int | None
@@ -107,7 +107,7 @@ def end(
 
 @lru_cache(maxsize=256)
 def _plain_end(group: str, state: LocalTransactionState, from_transaction_check: bool, topic: str | None) -> bytes:
-    """What the ends of a group for a topic have in common: encoded once, and not at each of them."""
+    """The part of an end's JSON that is the same for all ends of a group and topic, encoded only once."""
     body = {"producer_group": group, "state": state.value, "from_transaction_check": from_transaction_check}
     return encoded({**body, **given(topic=topic)}).encode()
 
@@ -138,7 +138,7 @@ def _all_sent(answer: Document) -> list[Sent]:
 
 
 def _traceparent(messages: Sequence[Message]) -> str | None:
-    """Messages of one call have one trace context: the first that one of them names, else the caller's."""
+    """The one trace context of all messages in a call: of the first message that has one, else the caller's."""
     for message in messages:
         if message.traceparent:
             return message.traceparent
