@@ -1,8 +1,8 @@
-"""Writes the client's synchronous modules from those in aio/: the same code without `async` and `await`.
+"""Generates the client's synchronous modules from the modules in aio/: the same code without `async` and `await`.
 
-Run it after a change of a module in aio/ that MODULES names. With --check nothing is written: it fails where a module
-of MODULES is not what its origin gives. What differs by more than words stays out of MODULES, in modules of the same
-name in both places, as `threads` and `aio.tasks`.
+Run it after a change of a module in aio/ that MODULES names. With --check it writes nothing, and fails if a module of
+MODULES is out of date. Code that differs by more than words is in modules with the same name in both places, such as
+`threads` and `aio.tasks`, which are not in MODULES.
 """
 
 import argparse
@@ -16,22 +16,22 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent / "mqbroker_client"
 ROOT = PACKAGE.parents[1]
-# Where a synchronous module lies; by default in core/.
+# The package of a synchronous module; by default core/.
 PLACED = {"transactional": "barrier"}
 MODULES = ("administration", "checking", "consumers", "producers", "receipts", "transactional")
 
-# Dropped, with the space behind it.
+# Words that are removed, with the space after them.
 DROPPED = {"async", "await"}
-# What has another name where there is no event loop. `Async` before a name always goes.
+# Names that differ without an event loop. The prefix `Async` is always removed.
 NAMES = {
     "aclosing": "closing",
     "anext": "next",
     "asyncio": "threading",
     "outcome_awaited": "outcome_of",
 }
-# In comments and docstrings.
+# Words that are replaced in comments and docstrings.
 WORDS = {"task": "thread", "tasks": "threads"}
-# Of a whole text: modules, which are several tokens.
+# Module names that are replaced in the whole text, because each is several tokens.
 PLACES = {"mqbroker_client.aio.tasks": "mqbroker_client.core.threads", "mqbroker_client.aio": "mqbroker_client.core"}
 
 PREFIX = re.compile(r"\bAsync(?=[A-Z])")
@@ -74,21 +74,21 @@ def is_out_of_step(module: str) -> bool:
 
 
 def synchronous(module: str) -> str:
-    """The text of the synchronous module, formatted."""
+    """The text of the generated module, formatted."""
     origin = origin_of(module)
     text = HEAD.format(origin=origin.relative_to(PACKAGE)) + without_async(origin.read_text(encoding="utf-8"))
     name = str(path_of(module))
-    # Names of other lengths: other line breaks, and imports in another order.
+    # Names of other lengths need other line breaks, and imports another order.
     text = ruff(text, "check", "--select", "I,RUF022", "--fix-only", "--quiet", "--stdin-filename", name, "-")
     return ruff(text, "format", "--stdin-filename", name, "-")
 
 
 def without_async(text: str) -> str:
-    """The same code, token for token, in its synchronous words."""
+    """The same code, token by token, with synchronous words."""
     for asynchronous, plain in PLACES.items():
         text = text.replace(asynchronous, plain)
     lines = text.splitlines(keepends=True)
-    # From the last one to the first, so that the places of those before stay as they are.
+    # From the last to the first, so that earlier positions stay valid.
     for token, end, new in reversed(list(replacements(text))):
         (row, start), (last_row, _) = token.start, token.end
         before, after = lines[row - 1][:start], lines[last_row - 1][end:]
@@ -97,14 +97,14 @@ def without_async(text: str) -> str:
 
 
 def replacements(text: str) -> Iterator[tuple[tokenize.TokenInfo, int, str]]:
-    """The tokens that change, each with the column at which its replaced part ends, and what takes its place."""
+    """The tokens to change, each with the column at which the replaced part ends, and its replacement."""
     is_formatted = 0
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         end = token.end[1]
         kind = tokenize.tok_name[token.type]
         is_formatted += {"FSTRING_START": 1, "FSTRING_END": -1}.get(kind, 0)
         if is_formatted or FORMATTED.match(token.string):
-            # One token until Python 3.12, many since: it stays as it is.
+            # An f-string is one token until Python 3.12 and several since: its text is not changed.
             continue
         if kind == "NAME" and token.string in DROPPED:
             yield token, end + len(token.line[end:]) - len(token.line[end:].lstrip()), ""

@@ -1,4 +1,4 @@
-"""The program's own answers to checks, for tasks."""
+"""The program's functions that answer checks, for tasks."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -17,9 +17,10 @@ AsyncCheck = Callable[[HalfMessage], Awaitable[LocalTransactionState | None] | L
 async def outcomes_of(
     check: AsyncCheck, halves: Sequence[HalfMessage], hooks: Sequence[AsyncHook]
 ) -> AsyncGenerator[tuple[HalfMessage, Outcome], None]:
-    """Each half with its outcome; one after another if the check takes one half at a time.
+    """Yields each half message with its outcome; a check that takes one half message is called for each in turn.
 
-    An error of a hook before a check counts as an error of the check. If halves are checked together, it is raised.
+    If a hook raises an error before the check of one half message, the error counts as the check's error. For a check
+    of several half messages at once, the error is raised.
     """
     if not isinstance(check, BatchCheck):
         for half in halves:

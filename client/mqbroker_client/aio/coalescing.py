@@ -11,7 +11,7 @@ from mqbroker_client.core.calls import Call, Result
 from mqbroker_client.core.parts import Part, taken
 from mqbroker_client.core.retries import PASSING
 
-#: Turns of the event loop in which the tasks that were just answered bring their next calls.
+#: Turns of the event loop in which the tasks that were just answered can make their next calls.
 TURNS = 3
 
 Alone = Callable[[float], Awaitable[Any]]
@@ -31,9 +31,9 @@ class Waiting(Part):
 
 
 class AsyncLane:
-    """The calls of the tasks of one event loop; as `mqbroker_client.core.coalescing.Lane`.
+    """The call of a task that awaits `answer`.
 
-    A separate task sends a common request, so that the cancellation of one caller does not cancel other calls.
+    The answer None means that the shared request failed and the call is to be sent alone.
     """
 
     def __init__(self, together: Together) -> None:
@@ -43,7 +43,10 @@ class AsyncLane:
         self._sending: asyncio.Task[None] | None = None
 
     def waiting(self) -> int:
-        """The number of calls that wait for the call under way."""
+        """Combines the calls of the tasks of one event loop; as `mqbroker_client.core.coalescing.Lane`.
+
+        A separate task sends the shared request, so that the cancellation of one caller does not cancel other calls.
+        """
         return len(self._waiting)
 
     async def ask(self, call: Call[Result], seconds: float, alone: Callable[[float], Awaitable[Result]]) -> Result:

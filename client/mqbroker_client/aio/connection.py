@@ -34,7 +34,7 @@ class Line:
         self.lane = lane
         self.is_left = is_left
         self._calls = 0
-        #: Ends that no caller waits for.
+        #: Tasks that send ends in the background.
         self.later: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -47,7 +47,7 @@ class Line:
             await self.session.close()
 
     async def leave(self) -> None:
-        """Close the connections now, or when the last call under way has ended."""
+        """Closes the connections now, or when the last running call has ended."""
         async with self:
             self.is_left = True
 
@@ -77,7 +77,7 @@ class AsyncBroker:
         self.connect_seconds = connect_seconds
         self.timeout_seconds = timeout_seconds
         self.retry = retry
-        #: Around each call, and around what handles a message or answers a check: `mqbroker_client.aio.hooks`.
+        #: Hooks that run around each call, each handler and each check: `mqbroker_client.aio.hooks`.
         self.hooks: Sequence[AsyncHook] = (*tracing.HOOKS, *hooks)
         self.connections = connections
         self.coalescing = coalescing
@@ -93,7 +93,7 @@ class AsyncBroker:
 
     @classmethod
     def from_env(cls, **options: Unpack[Options]) -> Self:
-        """The broker of MQBROKER_URL and MQBROKER_API_KEY; as `Broker.from_env`."""
+        """A broker from the environment variables MQBROKER_URL and MQBROKER_API_KEY; as `Broker.from_env`."""
         return cls(*environment.from_environment(), **environment.options_of(options))
 
     async def __aenter__(self) -> Self:
@@ -123,7 +123,7 @@ class AsyncBroker:
         await line.leave()
 
     def leave_to_parent(self) -> None:
-        """In a forked child: begin anew."""
+        """In a forked child: drops the parent's connections, and starts afresh."""
         _of_parent.extend(self._lines.values())
         self._lines = WeakKeyDictionary()
 
@@ -194,7 +194,7 @@ class AsyncBroker:
         line = self._lines.get(loop)
         if line is None or line.session.closed:
             connector = aiohttp.TCPConnector(limit=self.connections)
-            plain = ("Accept-Encoding",)  # An answer that is not decoded is not asked for either.
+            plain = ("Accept-Encoding",)  # No compressed answers are requested, because they would not be decompressed.
             session = aiohttp.ClientSession(connector=connector, auto_decompress=False, skip_auto_headers=plain)
             lane = AsyncLane(partial(self._together, session)) if self.coalescing else None
             line = self._lines[loop] = Line(session, lane, is_left=loop in self._closed)

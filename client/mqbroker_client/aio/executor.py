@@ -37,7 +37,7 @@ class AsyncCheckExecutor:
 
         await self._room.acquire()
         begun = asyncio.get_running_loop().create_task(run())
-        # The event loop alone would not keep it.
+        # The event loop alone would not keep the task alive.
         self._works = {begun, *(one for one in self._works if not one.done())}
         return begun
 

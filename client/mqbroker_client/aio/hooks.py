@@ -1,4 +1,4 @@
-"""Hooks around what tasks do: those for threads, and those that are asynchronous context managers."""
+"""Hooks around the calls and handlers of tasks: hooks for threads, and asynchronous context managers."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, asyn
 from mqbroker_client.core import hooks
 from mqbroker_client.core.hooks import HookContext, log
 
-#: As `mqbroker_client.core.hooks.Hook`; what it gives may be an asynchronous context manager, too.
+#: As `mqbroker_client.core.hooks.Hook`, but it may also return an asynchronous context manager.
 AsyncHook = Callable[[HookContext], "AbstractContextManager[object] | AbstractAsyncContextManager[object] | None"]
 Around = AbstractContextManager[object] | AbstractAsyncContextManager[object]
 
@@ -38,6 +38,6 @@ async def _leave(begun: Sequence[Around], error: BaseException | None) -> None:
             continue
         try:
             await around.__aexit__(type(error) if error else None, error, error.__traceback__ if error else None)
-        except Exception as problem:  # noqa: BLE001  a hook is the program's own
+        except Exception as problem:  # noqa: BLE001 a hook belongs to the program and may raise anything
             if problem is not error:
                 log.warning("a hook failed behind what it is around: %r", problem, exc_info=problem)

@@ -67,7 +67,7 @@ class AsyncReceipts:
         return await self.broker.do(calls.give_back(self.group, handles)) if handles else []
 
     async def extend(self, deliveries: Iterable[Delivery], *, invisible_seconds: float) -> list[Settled]:
-        """Extend deliveries: they stay hidden from the group for `invisible_seconds` from now on.
+        """Extend deliveries: they stay hidden from the group for `invisible_seconds` from now.
 
         Returns statuses like `ack`.
         """
@@ -84,11 +84,9 @@ async def settle(
     *,
     stopping: asyncio.Event,
 ) -> None:
-    """Ack a handled delivery, with the messages that the handler returned, or nack it with the handler's error.
+    """Send the messages with the ack. Returns None, or the error for which the delivery is to be nacked.
 
-    Messages that cannot be sent count as an error of the handler. A refusal that passes by itself, for instance of a
-    closed topic, is tried again until a stop, because the work is done and must not count a retry. A failure is only
-    logged.
+    Raises a temporary error, and ReceiptExpired: then the delivery comes again.
     """
     while True:
         try:
@@ -99,7 +97,7 @@ async def settle(
             if error is not None:
                 await receipts.nack([delivery], delay_seconds=delay_seconds(error), reason=reason_of(error))
             return
-        except Exception as problem:  # noqa: BLE001  a delay that is no number, too: the task goes on
+        except Exception as problem:  # noqa: BLE001 also for a delay that is not a number: the task continues
             waits = isinstance(problem, PASSING) and not stopping.is_set()
             becomes = "waits" if waits else "comes again"
             log.warning("message %s of %s %s: %s", delivery.message.message_id, topic, becomes, problem)

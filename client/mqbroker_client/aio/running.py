@@ -112,7 +112,8 @@ class AsyncRunner:
         assert task is not None
         try:
             async with self._free:
-                # Those before it; none is received behind it. If it kills this process, nothing else has begun.
+                # Waits for earlier deliveries; no later one is received meanwhile. If this one kills the process, no
+                # other has begun.
                 while delivery.alone and len(self._hand) > 1:
                     await self._one_settled()
                 self._begun.add(task)
@@ -129,7 +130,7 @@ class AsyncRunner:
     async def _outcome(self, delivery: Delivery) -> tuple[BaseException | None, Sequence[Message]]:
         try:
             context = handled(self._consumer.group, self._topic, delivery)
-            # The trace goes with `to_thread`, too.
+            # The trace context also applies in `to_thread`.
             async with entered(self._consumer.broker.hooks, context):
                 if inspect.iscoroutinefunction(self._handler):
                     found = await self._handler(delivery)
@@ -140,14 +141,14 @@ class AsyncRunner:
                 context.result = found
                 return None, messages_of(found)
         except GeneratorExit:
-            # The event loop was closed with this task in it.
+            # The event loop was closed while this task ran.
             raise
         except BaseException as error:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise
-            # The function is the program's own. A task that it waited for may have been cancelled. What is raised to
-            # end a program ends the run.
+            # The handler is the program's own. A task that it awaited may have been cancelled. An exception that is
+            # meant to end a program ends the run.
             log.exception("message %s of %s was not handled", delivery.message.message_id, self._topic)
             return error, ()
 
@@ -158,7 +159,7 @@ async def stopped_by_signals(stop: asyncio.Event) -> AsyncIterator[None]:
     loop = asyncio.get_running_loop()
 
     def set_stop() -> None:
-        with suppress(RuntimeError):  # a loop that is closed has no run any more
+        with suppress(RuntimeError):  # a closed event loop has no run to stop
             loop.call_soon_threadsafe(stop.set)
 
     with signals.heard(set_stop):

@@ -9,7 +9,7 @@ from mqbroker_client.aio.connection import AsyncBroker
 from mqbroker_client.core.calls import Call
 from mqbroker_client.core.later import MOST_WAITING, fate
 
-# By the module of the producer, which is what a program knows.
+# The logger is named after the producer's module, which programs know.
 log = logging.getLogger("mqbroker_client.aio.producers")
 
 Given = ParamSpec("Given")
@@ -27,7 +27,7 @@ def send_later(broker: AsyncBroker, call: Call[Any]) -> None:
     async def send() -> None:
         try:
             await broker.do(call)
-        except Exception as error:  # noqa: BLE001  a hook that forbids may raise anything
+        except Exception as error:  # noqa: BLE001 a hook that forbids a call may raise any error
             broker.lost += 1
             log.warning("%s was not sent (%s): %s", call.what, fate(call), error)
 

@@ -116,7 +116,7 @@ class AsyncTransactionProducer:
         outcome = await outcome_awaited(execute)
         if self.barrier is None:
             return outcome
-        # The barrier's row decides, also after a COMMIT whose reply was lost, and for a function that wrote no row.
+        # The barrier's row decides, also if the reply to the COMMIT was lost or the function wrote no row.
         [found] = await blocking(self.barrier.answer, [half])
         return Outcome(found.state, outcome.remark or found.remark)
 

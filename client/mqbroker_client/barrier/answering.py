@@ -46,7 +46,7 @@ class RegularWork:
         return answered
 
     def run(self, stop: threading.Event) -> None:
-        """Works until `stop` is set; failures are logged and tried again."""
+        """Works until `stop` is set. Failures are logged, and the work is tried again."""
         poller = CheckPoller(self.producer, self.barrier)
         poller.start()
         try:

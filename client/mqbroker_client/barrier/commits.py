@@ -20,14 +20,14 @@ class Ending:
         self._send(self.steps.committed)
 
     def by_its_row(self) -> None:
-        """Sends the end that the row states, when the COMMIT may have failed."""
+        """Sends the end that the row in the database states, when it is unknown whether the COMMIT succeeded."""
         self._send(self.steps.failed)
 
     def _send(self, end: Callable[[Prepared], None]) -> None:
         try:
             end(self.prepared)
         except Exception:
-            # The transaction has ended, even if this fails.
+            # The transaction has ended, even if its end cannot be sent.
             log.exception("transaction %s: its end was not sent", self.prepared.transaction_id)
 
 

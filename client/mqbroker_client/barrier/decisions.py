@@ -21,7 +21,7 @@ Found = TypeVar("Found")
 
 log = logging.getLogger(__name__)
 
-#: Seconds for the inserts of a batch of checks that do not wait for locks. Then inserts that found a lock wait.
+#: Seconds for the inserts of a batch of checks that do not wait for locks; afterwards, inserts wait that found a lock.
 INSERTS_SECONDS = 1.5
 # The shortest wait for a lock. With less time left, no statement is sent.
 SHORTEST_WAIT_SECONDS = 0.02
@@ -29,12 +29,12 @@ SHORTEST_WAIT_SECONDS = 0.02
 ANSWERED_FOR = timedelta(days=KEPT_DAYS) - timedelta(hours=1)
 
 
-# Tries to create the table and its two indexes: another process may create each of them at the same moment.
+# Attempts to create the table and its two indexes: another process may create each of them at the same time.
 RACES = 3
 
 
 class Aside(Protocol):
-    """Runs a blocking function, in a thread if there is an event loop."""
+    """Type of a function that runs blocking work; with an event loop, in a thread."""
 
     def __call__(self, run: Callable[[], Found]) -> Found: ...
 
@@ -124,7 +124,7 @@ class Barrier:
         self._table_of(connection).keep(transaction_id, messages)
 
     def found_in(self, connection: Connection, transaction_ids: Sequence[UUID]) -> set[UUID]:
-        """The ids whose rows the local transaction still has: a rollback to a savepoint has removed the others."""
+        """The ids whose rows still exist in the local transaction: a rollback to a savepoint has removed the others."""
         return set(self._table_of(connection).find(transaction_ids))
 
     def check(self, half: HalfMessage) -> LocalTransactionState:
@@ -184,7 +184,7 @@ class Barrier:
         tried = _without_purged(batch)
         if not tried:
             return
-        # With only one half, no other half would have to wait, so the first insert may wait for the lock.
+        # With a single half message no other has to wait, so the first insert may wait for the lock.
         locked = tried if len(tried) == 1 else self._roll_back(session, tried, batch)
         self._roll_back_locked(session, locked, batch)
         # After an insert, an error or a conflict: only a committed row decides.
@@ -212,7 +212,7 @@ class Barrier:
 
 
 def _is_decided(table: Table, half: HalfMessage, batch: _Batch) -> bool:
-    """Whether there is no lock to wait for: the row exists now, or cannot be written. Notes the reason."""
+    """Whether no lock needs to be waited for: the row exists now, or cannot be written. Notes the reason."""
     try:
         written = table.insert_rollback(half.transaction_id, half.producer_group)
     except Exception as error:  # noqa: BLE001  the errors of drivers have no common class

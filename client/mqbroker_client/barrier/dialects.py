@@ -8,7 +8,7 @@ from typing import Self
 
 #: How long one statement of a check may wait for a lock.
 LOCK_WAIT_SECONDS = 0.5
-# The wait that stands for no wait: in PostgreSQL 0 means no limit. The server's internal locks are held for less.
+# The wait that means no wait, because 0 means no limit in PostgreSQL. The server's internal locks are held for less.
 _NO_WAIT_MILLISECONDS = 10
 KEPT_DAYS = 14
 PURGE_ROWS = 1_000
@@ -17,7 +17,7 @@ _INSERT = (
     "INSERT INTO mqbroker_barrier (transaction_id, producer_group, decision, decided_at, messages) "
     "VALUES (:transaction_id, :producer_group, '{decision}', {now}, {messages})"
 )
-# Rows with messages wait until these are sent.
+# Rows with messages are kept until the messages are sent.
 _PURGE = "decided_at < {limit} AND messages IS NULL ORDER BY decided_at LIMIT {rows}"
 _PURGE_BY_ID = (
     "DELETE FROM mqbroker_barrier WHERE transaction_id IN (SELECT transaction_id FROM mqbroker_barrier WHERE {chosen})"
@@ -32,18 +32,18 @@ class Dialect:
     """
 
     name: str
-    #: What makes the table and its indexes, unless they are there.
+    #: The statements that create the table and its indexes if they do not exist.
     create: tuple[str, ...]
-    #: The index by which rows with messages are found, which Django has no words for.
+    #: The partial index for rows with messages, which Django cannot express on every database.
     index_kept: str
     #: The insert in the local transaction. It fails if the row exists.
     insert_commit: str
     #: The insert of a check. An existing row stays; MySQL reports it as an error.
     insert_rollback: str
     purge: str
-    #: When a row was decided, in UTC; as text where what a driver reads depends on the settings of the session.
+    #: When a row was decided, in UTC; as text for databases whose drivers read times by the session's settings.
     decided_at: str = "decided_at"
-    #: Once in each session of the barrier's own.
+    #: Statements that run once in each session of the barrier.
     prepare: tuple[str, ...] = ()
     begin: tuple[str, ...] = ()
     commit: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ def _create(text: str, moment: str, more: str = ")") -> str:
 
 
 _INDEX_DECIDED = "CREATE INDEX IF NOT EXISTS mqbroker_barrier_decided ON mqbroker_barrier (decided_at)"
-# Rows with messages are few, and are looked for every few seconds.
+# An index for rows with messages: they are few, and searched every few seconds.
 _INDEX_KEPT = (
     "CREATE INDEX IF NOT EXISTS mqbroker_barrier_kept ON mqbroker_barrier (transaction_id) WHERE messages IS NOT NULL"
 )
@@ -105,8 +105,9 @@ POSTGRESQL = Dialect(
     rollback=("ROLLBACK",),
 )
 
-# A replica lets some users write although it is read-only: those with READ_ONLY ADMIN. Its row would be one that the
-# primary server never had, so the statement itself asks. Newer servers have words in place of a number.
+# Although a replica is read-only, it accepts writes of users with READ_ONLY ADMIN. Such a row would never exist on the
+# primary, so the statement itself checks whether the server is read-only. Newer servers return words instead of a
+# number.
 _INSERT_ROLLBACK_MYSQL = (
     "INSERT INTO mqbroker_barrier (transaction_id, producer_group, decision, decided_at, messages) "
     "SELECT :transaction_id, :producer_group, 'ROLLBACK', UTC_TIMESTAMP(6), NULL FROM DUAL "
@@ -123,7 +124,7 @@ MYSQL = Dialect(
     "innodb_lock_wait_timeout = {lock_seconds} FOR */ " + _INSERT_ROLLBACK_MYSQL,
     purge="DELETE FROM mqbroker_barrier WHERE "
     + _PURGE.format(limit=f"UTC_TIMESTAMP(6) - INTERVAL {KEPT_DAYS} DAY", rows=PURGE_ROWS),
-    # MySQL has no shorter one than a second.
+    # MySQL's shortest lock time-out is one second.
     prepare=(
         "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
         "SET SESSION innodb_lock_wait_timeout = 1",

@@ -8,7 +8,7 @@ class BarrierError(Exception):
 
 
 class OutsideTransaction(BarrierError):
-    """A message should belong to a database transaction, but no transaction is open."""
+    """A message should belong to a database transaction, but none is open."""
 
 
 class TransactionDecided(BarrierError):

@@ -40,12 +40,17 @@ class KeptMessages:
         return len(self._send(seconds).sent)
 
     def send_again(self, transaction_ids: Sequence[UUID] | None = None, *, seconds: float = 30.0) -> Sending:
-        """As `send`, with what was set apart: these transactions, or all. What is refused again is set apart again."""
+        """As `send`, for messages that were set apart: of these transactions, or all.
+
+        Messages that are refused again are set apart again.
+        """
         self.barrier.in_own_session(lambda table: table.release(transaction_ids))
         return self._send(seconds)
 
     def transactions(self) -> list[KeptTransaction]:
-        """All kept transactions, the oldest first: waiting ones, and ones that are set apart, with the reason."""
+        """All kept transactions, the oldest first: transactions that wait, and transactions that are set apart, with
+        the reason.
+        """
         return self.barrier.in_own_session(lambda table: list(table.all_kept()))
 
     def drop(self, transaction_ids: Sequence[UUID]) -> int:
@@ -76,7 +81,7 @@ class KeptMessages:
 
     def send_in_background(self) -> None:
         """Begins `send` in a thread, unless a thread of this process already sends."""
-        # Without a lock, which a fork could leave locked. After a fork the parent's thread is not alive, and two
+        # Without a lock, which a fork could leave locked. After a fork the parent's thread is not alive here; two
         # threads that send at once do no harm.
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._run, name="kept messages", daemon=True)
@@ -110,7 +115,7 @@ class KeptMessages:
         return found
 
     def _say(self, waits: BrokerError | None) -> None:
-        """A reason is logged when it begins, and not at each round."""
+        """Logs the reason why messages wait, once when it begins and not in each round."""
         said = None if waits is None else (waits.code, waits.status)
         if waits is not None and said != self._said:
             level = logging.WARNING if meaning_of(waits) is Meaning.AWAY else logging.ERROR

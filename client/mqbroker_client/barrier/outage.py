@@ -1,4 +1,4 @@
-"""An outage of the broker, as a process last saw it, and the choice of the transaction that tries the broker again."""
+"""An outage of the broker, as this process last saw it, and which transaction tries the broker again."""
 
 import threading
 import time
@@ -34,18 +34,18 @@ class Outage:
 
     @property
     def lasts(self) -> bool:
-        """Whether the broker was away at the last try."""
+        """Whether the broker could not be reached at the last attempt."""
         return self._pause_seconds is not None
 
     def turn(self) -> Retry | None:
-        """How this transaction may try the broker; None: it keeps its messages at once."""
+        """How this transaction may try the broker. None: it keeps its messages without trying."""
         if self._pause_seconds is None:
             return HALF_RETRY
         with self._lock:
             now = self.clock()
             if self._pause_seconds is None or now < self._ask_at:
                 return HALF_RETRY if self._pause_seconds is None else None
-            # The others keep while this one asks, and for the pause that follows where it is in vain.
+            # Other transactions keep their messages while this one asks, and during the following pause if it fails.
             self._ask_at = now + PROBE_RETRY.seconds + self._pause_seconds
         return PROBE_RETRY
 

@@ -14,7 +14,7 @@ from mqbroker_client.core.producers import Producer
 from mqbroker_client.core.retries import Retry
 from mqbroker_client.core.states import LocalTransactionState
 
-# The next round tries again.
+# One attempt, because the next round tries again.
 ONCE = Retry(tries=1, seconds=5.0)
 
 
@@ -31,14 +31,14 @@ class Sending:
     is_answered: bool = True
 
     def add(self, page: "Sending") -> None:
-        """Adds the outcome of a further page."""
+        """Adds the outcome of another page."""
         self.sent += page.sent
         self.refused |= page.refused
         self.waits = page.waits or self.waits
 
 
 def send(producer: Producer, page: Mapping[UUID, str]) -> Sending:
-    """Sends a page of kept transactions, as half messages and their ends, made of the texts of their rows.
+    """Sends a page of kept transactions from the texts in their rows: their half messages, then their ends.
 
     Raises no error of the broker: while the broker is away, all transactions wait.
     """
@@ -77,8 +77,10 @@ def _taken(producer: Producer, asked: Mapping[UUID, Call[Any]], found: Sending) 
 
 
 def _results(producer: Producer, asked: Mapping[UUID, Call[Any]], found: Sending) -> dict[UUID, Any]:
-    """The result or the error of each call. The calls are sent together; if the common request is refused as a whole,
-    for instance because a gateway refuses its size, they are sent one by one. Without an answer, all have the error.
+    """The result or the error of each call. The calls are sent together.
+
+    If the shared request is refused as a whole, for example because a gateway refuses its size, they are sent one by
+    one. If no answer comes, each call has the error.
     """
     try:
         return dict(zip(asked, producer.broker.do_all(list(asked.values()), retry=ONCE), strict=True))

@@ -1,4 +1,6 @@
-"""Sessions of the producer's database: the program's, in its transaction, and the barrier's own, which autocommit."""
+"""Sessions of the producer's database: the program's session within its transaction, and the barrier's own in
+autocommit mode.
+"""
 
 import re
 import sqlite3
@@ -12,7 +14,7 @@ from mqbroker_client.barrier.transactions import require_transaction
 
 Parameters = Mapping[str, object]
 Row = Sequence[Any]
-#: A connection as PEP 249 has it. The types of drivers have nothing in common.
+#: A connection by PEP 249. The connection types of drivers have no common base.
 Connection = Any
 Found = TypeVar("Found")
 
@@ -63,7 +65,7 @@ class CursorSession:
 
     connection: Connection
     dialect: Dialect
-    #: Whether parameters are written `%(name)s`; else `:name`.
+    #: Whether parameters are written `%(name)s`; otherwise `:name`.
     percent: bool
 
     def query(self, statement: str, parameters: Parameters) -> Sequence[Row]:
@@ -131,7 +133,7 @@ class DriverSessions:
 
 @dataclass(frozen=True, slots=True)
 class OwnSession:
-    """An own session of the barrier: each statement is a transaction, and waits for a lock only for a bounded time."""
+    """A session of the barrier itself: each statement is a transaction, and waits only a limited time for a lock."""
 
     session: Session
     dialect: Dialect
@@ -160,7 +162,7 @@ class OwnSession:
             for last in self.dialect.commit:
                 self.session.write(last, {})
         except Exception:
-            with suppress(Exception):  # of a session that was lost: what broke it is the error that is raised
+            with suppress(Exception):  # the session may be lost: the error that broke it is raised instead
                 for last in self.dialect.rollback:
                     self.session.write(last, {})
             raise

@@ -1,4 +1,4 @@
-"""The steps around the COMMIT of a local transaction: row and half message before, end after."""
+"""The steps around the COMMIT of a local transaction: before it the row and the half message, after it the end."""
 
 import logging
 from collections.abc import Sequence
@@ -102,9 +102,10 @@ class CommitSteps:
             self._end(prepared, state)
 
     def _to_keep(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """The messages as a row stores them. Raises the broker's error for messages that it would never accept.
+        """The messages in the form that a row stores.
 
-        They include the caller's trace context, which the process that sends them later does not have.
+        Raises the broker's error for messages that the broker would never accept. They include the caller's trace
+        context, which the process that sends them later does not have.
         """
         validate(self.producer.group, messages, self._limits)
         if (context := tracing.current()) is None:
@@ -134,7 +135,8 @@ class CommitSteps:
 
     def _end(self, prepared: Prepared, state: LocalTransactionState) -> None:
         if self.outage.lasts:
-            # The half message was stored just before. A check replaces an end that is lost.
+            # Sent without waiting, because the half message was stored just before. If the end is lost, a check
+            # replaces it.
             self.producer.end(prepared.transaction_id, state, topic=prepared.topic, wait=False)
             return
         try:

@@ -14,9 +14,9 @@ from mqbroker_client.core.messages import Message, message_fields
 from mqbroker_client.core.states import LocalTransactionState
 
 KEPT_PAGE = 100
-# Ids in one statement.
+# The maximum number of ids in one statement.
 FOUND_PAGE = 500
-# Errors of the text of a row that another program or a person has written.
+# Errors when reading a row's text that another program or a person has written.
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
 
 # Refused messages are set apart: no sender reads them.
@@ -51,19 +51,19 @@ class KeptTransaction:
     """A committed local transaction whose messages are in its row."""
 
     transaction_id: UUID
-    #: By the clock of the database.
+    #: In the database's clock.
     committed_at: datetime
     #: The topics of its messages, each once; none if the row cannot be read.
     topics: Sequence[str]
     messages: int
-    #: Of the row: its messages as JSON.
+    #: The length of the row's text of messages, in characters.
     characters: int
-    #: Why it is set apart; None while it waits for the broker.
+    #: Why the messages are set apart; None while they wait for the broker.
     refused: str | None
 
 
 class Statements(Protocol):
-    """A session, of the program's or of the barrier's own."""
+    """A session with the statements for its kind of database; the session is the program's or the barrier's."""
 
     @property
     def dialect(self) -> Dialect: ...
@@ -85,7 +85,7 @@ class Table:
             self.session.write(statement, {})
 
     def find(self, transaction_ids: Sequence[UUID]) -> dict[UUID, LocalTransactionState]:
-        """The decisions that are committed, by transaction."""
+        """The committed decisions, by transaction."""
         found: dict[UUID, LocalTransactionState] = {}
         for first in range(0, len(transaction_ids), FOUND_PAGE):
             page = transaction_ids[first : first + FOUND_PAGE]
@@ -142,7 +142,7 @@ class Table:
 
     def set_apart(self, transaction_id: UUID, reason: str) -> bool:
         """Notes why the broker refuses kept messages, which are not sent again; whether this is the first note."""
-        # PostgreSQL's texts have no NUL, and no driver's half of a surrogate.
+        # PostgreSQL's texts cannot contain NUL, and no driver accepts half of a surrogate pair.
         text = in_utf8(reason).replace("\x00", r"\x00")
         return self.session.write(_SET_APART, {"transaction_id": str(transaction_id), "reason": text}) > 0
 
@@ -158,7 +158,7 @@ class Table:
             )
 
     def drop(self, transaction_id: UUID) -> bool:
-        """Removes the messages of a transaction from its row unsent; returns whether there were any."""
+        """Removes the messages of a transaction from its row without sending them. Returns whether there were any."""
         names = {"transaction_id": str(transaction_id), "producer_group": self.producer_group}
         return self.session.write(_DROP, names) > 0
 
@@ -183,7 +183,7 @@ def messages_of(text: str) -> list[Message]:
 
 def _text(messages: Sequence[Message]) -> str:
     """The text of messages. Raises ValueError for NaN or half of a surrogate, which no request may contain."""
-    # Its trace context goes with a request as a header, and is no field of a message there.
+    # The trace context is a header of a request, so it is not among the fields of a message's JSON.
     documents = [message.document() | given(traceparent=message.traceparent) for message in messages]
     return encoded(documents).encode().decode()
 
@@ -198,6 +198,6 @@ def _kept_transaction(transaction_id: str, text: str, decided_at: object, refuse
 
 
 def _moment(found: object) -> datetime:
-    """PostgreSQL and the drivers of SQLite give a text, those of MySQL a time, both without a zone, which is UTC."""
+    """A time from a driver. PostgreSQL and SQLite give text, MySQL a datetime, both in UTC without a zone."""
     moment = found if isinstance(found, datetime) else datetime.fromisoformat(str(found))
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -117,7 +117,7 @@ class TransactionProducer:
         outcome = outcome_of(execute)
         if self.barrier is None:
             return outcome
-        # The barrier's row decides, also after a COMMIT whose reply was lost, and for a function that wrote no row.
+        # The barrier's row decides, also if the reply to the COMMIT was lost or the function wrote no row.
         [found] = blocking(self.barrier.answer, [half])
         return Outcome(found.state, outcome.remark or found.remark)
 

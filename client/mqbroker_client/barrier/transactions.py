@@ -40,12 +40,12 @@ def _is_autocommit(connection: Any) -> bool:
     mode = getattr(connection, "autocommit", None)
     if isinstance(mode, bool):
         return mode
-    # sqlite3 before its attribute `autocommit`, and with its LEGACY_TRANSACTION_CONTROL, which is a number.
+    # Older sqlite3 versions lack the attribute `autocommit`; with LEGACY_TRANSACTION_CONTROL it is a number.
     return getattr(connection, "isolation_level", "") is None
 
 
 def _is_in_transaction(connection: Any) -> bool:
-    """Whether a transaction is open. False for mysqlclient, which does not say."""
+    """Whether a transaction is open. False for mysqlclient, which does not show it."""
     is_open = getattr(connection, "in_transaction", None)  # sqlite3, and MySQL's connector
     if isinstance(is_open, bool):
         return is_open

@@ -1,1 +1,1 @@
-"""Frameworks and tools that the client works with, each in a folder or file that nothing else imports."""
+"""Integrations with frameworks and tools. Each is a folder or file that no other module imports."""

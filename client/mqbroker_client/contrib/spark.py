@@ -28,9 +28,9 @@ from mqbroker_client.core.messages import Message
 
 FORMAT = "mqbroker"
 OPTIONS = ("topic",)
-# Spark hands its own to the sink, too.
+# Spark also passes its own options to the sink.
 OF_SPARK = ("checkpointlocation",)
-# What a row may have, each with the types of Spark that it takes. `topic` may be an option instead.
+# The columns that a row may have, each with its types in Spark. `topic` may be an option instead.
 COLUMNS = {
     "topic": ("string",),
     "body": ("binary", "string"),
@@ -47,24 +47,24 @@ COLUMNS = {
     "traceparent": ("string",),
 }
 NEEDED = ("body", "message_id")
-# Of the rows that are gathered for a request, or for several where their bodies are large.
+# The number of rows collected for a request; several requests if their bodies are large.
 ROWS = 1_000
 BYTES = 4 * 1024 * 1024
 
 
 class WriteRefused(ValueError):
-    """A frame or an option that cannot be sent; no row was sent."""
+    """A frame or an option cannot be used; no row was sent."""
 
 
 class RowRefused(Exception):
-    """A row that is no message, or that the broker refused; rows before it, and of other tasks, may be stored."""
+    """A row is not a valid message, or the broker refused it. Earlier rows, and rows of other tasks, may be stored."""
 
 
 def register(spark: SparkSession) -> None:
-    """Makes the format `mqbroker` known to a session, for writing.
+    """Registers the format `mqbroker` in a session, for writing.
 
-    Of a local session the workers run the Python of this process, unless PYSPARK_PYTHON names another one. On a cluster
-    the Python of the workers needs this package.
+    In a local session the workers use this process's Python, unless PYSPARK_PYTHON names another one. On a cluster,
+    this package must be installed for the workers.
     """
     context = spark.sparkContext
     if (context.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
@@ -78,7 +78,7 @@ class MessageSink(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name to give to `format`."""
+        """The name of the format."""
         return FORMAT
 
     def writer(self, schema: StructType, overwrite: bool) -> "MessageWriter":
@@ -99,7 +99,7 @@ class Sending:
     api_key: str = field(repr=False)
 
     def send(self, rows: Iterable[Row]) -> WriterCommitMessage:
-        """In a worker: sends the rows of one task. Raises RowRefused, or BrokerError where the broker is away."""
+        """In a worker: sends the rows of one task. Raises RowRefused, or BrokerError if the broker is away."""
         with Broker(self.url, self.api_key) as broker:
             for messages in _batches(self._message(row.asDict(recursive=True)) for row in rows):
                 sent = broker.do_all([calls.send(message) for message in messages])
@@ -130,7 +130,7 @@ class MessageWriter(DataSourceWriter):
         self._sending = sending
 
     def write(self, iterator: Iterator[Row]) -> WriterCommitMessage:
-        """In a worker: the rows of one task."""
+        """In a worker: sends the rows of one task."""
         return self._sending.send(iterator)
 
 
@@ -141,12 +141,12 @@ class MessageStreamWriter(DataSourceStreamWriter):
         self._sending = sending
 
     def write(self, iterator: Iterator[Row]) -> WriterCommitMessage:
-        """In a worker: the rows of one task."""
+        """In a worker: sends the rows of one task."""
         return self._sending.send(iterator)
 
 
 def _sending(options: Mapping[str, str], schema: StructType, overwrite: bool) -> Sending:
-    """What was asked for, checked."""
+    """The validated parameters of a write."""
     if overwrite:
         raise WriteRefused('Messages are only added: give mode("append").')
     for name in options:
@@ -188,7 +188,7 @@ def _batches(messages: Iterable[Message]) -> Iterator[list[Message]]:
 
 
 def _send_alone(broker: Broker, message: Message, error: BrokerError) -> None:
-    """Sends a message again that passed by a broker which was busy. Raises RowRefused for one that is refused."""
+    """Sends a message again for which the broker was too busy. Raises RowRefused if it is refused."""
     if isinstance(error, Unavailable | RateLimited):
         broker.do(calls.send(message))
         return
@@ -196,5 +196,5 @@ def _send_alone(broker: Broker, message: Message, error: BrokerError) -> None:
 
 
 def _shown(row: Mapping[str, object]) -> str:
-    """The row without its body."""
+    """The row without its body, for an error message."""
     return str({name: value for name, value in row.items() if name != "body"})[:200]

@@ -15,7 +15,7 @@ from mqbroker_client.core.retries import PASSING, Retry, round_pause_seconds
 from mqbroker_client.core.states import Outcome
 from mqbroker_client.core.threads import apart, pause
 
-# The logger has the name of the poller's module, which a program knows.
+# The logger is named after the poller's module, which programs know.
 log = logging.getLogger("mqbroker_client.core.polling")
 
 # Pause between two requests for a group that does not exist yet.
@@ -25,7 +25,7 @@ GROUP_PAUSE_SECONDS = 1.0
 class Checking:
     """Fetches due checks and answers them, for producers that the broker cannot call.
 
-    It answers checks one after another; with an `executor` several at once, while it fetches more.
+    Checks are answered one after another; with an `executor` several at once, while more are fetched.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Checking:
         return asked
 
     def _run(self) -> None:
-        # One try: the pauses between tries are here, where `stop` ends them.
+        # One attempt per request: the pauses between attempts are in this loop, where `stop` can end them.
         once = Retry(tries=1, seconds=self._line.retry.seconds)
         failures = 0
         while not self._stopping.is_set():
@@ -68,7 +68,7 @@ class Checking:
             except Exception as error:
                 if self._stopping.is_set():
                     return
-                # Any error: if the thread ended here, later checks would stay unanswered.
+                # Any error is logged: if the thread ended here, later checks would stay unanswered.
                 if isinstance(error, errors.BrokerError):
                     level = logging.WARNING if isinstance(error, PASSING) else logging.ERROR
                     log.log(level, "checks of %s were not fetched: %s", self.producer.group, error)
@@ -89,7 +89,7 @@ class Checking:
             self._answering = False
 
     def _hand_over(self, executor: CheckExecutor, halves: list[HalfMessage]) -> int:
-        # A check of many answers them by one SELECT.
+        # A check that takes several half messages answers them by one SELECT.
         parts = [halves] if isinstance(self.check, BatchCheck) else [[half] for half in halves]
         for part in parts:
             self._handed.add(executor.begin(self._answer_all, part))

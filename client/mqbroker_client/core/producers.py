@@ -166,7 +166,7 @@ class Producer:
         check_url: str | None = None,
         retry: Retry | None = None,
     ) -> Transaction:
-        """Store up to 128 half messages, of one or several topics, that are decided together; as `begin`.
+        """Store up to 128 half messages, of one or several topics, as one transaction; as `begin`.
 
         A message that was used in another transaction gets a new id in this one: see `Transaction.messages`.
         """

@@ -52,7 +52,7 @@ class Inbox:
                     require_run(result, "give a plain function")
                     connection.commit()
                 except BaseException:
-                    # Of a connection that was lost: what broke it is the error that is raised.
+                    # The connection may be lost: the error that broke it is raised, not an error of this rollback.
                     with suppress(Exception):
                         connection.rollback()
                     raise

@@ -47,7 +47,7 @@ STATEMENTS = {
     ),
     "mysql": Statements(
         (_CREATE.format(moment="datetime(6)", more=_MORE_MYSQL),),
-        # Never INSERT IGNORE: it turns other errors into a success.
+        # Never INSERT IGNORE: it hides other errors.
         _INSERT.format(now="UTC_TIMESTAMP(6)"),
         _PURGE_MYSQL.format(limit=f"UTC_TIMESTAMP(6) - INTERVAL {KEPT_DAYS} DAY"),
         insert_fails=True,
@@ -76,12 +76,12 @@ def claim(session: Session, group: str, message_id: UUID) -> bool:
     try:
         return session.write(statements.insert, row) == 1
     except Exception:
-        # The drivers of MySQL have no common class for a row that is there: it is looked for.
+        # Drivers of MySQL have no common error class for an existing row, so the row is looked up.
         if statements.insert_fails and session.query(_FIND, row):
             return False
         raise
 
 
 def purge(session: Session) -> int:
-    """Deletes at most 1,000 rows older than 14 days; returns their number."""
+    """Deletes at most 1,000 rows older than 14 days. Returns their number."""
     return session.write(STATEMENTS[session.dialect.name].purge, {})

@@ -1,6 +1,6 @@
-"""`python -m mqbroker_client.contrib.celery APP`: a relay of the calls of tasks to the broker of a Celery app.
+"""`python -m mqbroker_client.contrib.celery APP`: a relay that publishes task calls to the broker of a Celery app.
 
-MQBROKER_URL and MQBROKER_API_KEY name the broker of mqbroker, and its key.
+MQBROKER_URL and MQBROKER_API_KEY are the address and the API key of mqbroker.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""A task call as a message: the message that Celery would publish, and how a relay publishes it.
+"""A task call as a message: it contains the message that Celery would publish, and how a relay publishes it.
 
 Celery itself makes headers and body (its message protocol 2), chooses the queue and serializes. A producer that does
-not publish (`Taker`) takes the result.
+not publish (`Taker`) receives the result.
 """
 
 import base64
@@ -60,10 +60,11 @@ class Call:
             found = from_json(encoded)
             text, fields = found.get("body"), dict(found["fields"])
             body = base64.b64decode(found["body_base64"]) if text is None else text.encode()
-            # As another program may have written it: a publish with retries would go on behind the relay's end.
+            # Removed because another program may have written them: a publish with retries could continue after the
+            # relay's end.
             kept = {name: value for name, value in fields.items() if name not in _OF_CONNECTION}
             call = cls(body, kept, tuple(found["queues"]))
-            # What a publisher needs, whatever else there is.
+            # Raises KeyError if the call lacks what a publisher needs.
             _ = call.task_id, call.task, fields["exchange"], fields["routing_key"]
         except (ValueError, TypeError, KeyError, AttributeError) as problem:
             raise ValueError(f"the message is no call of a task ({type(problem).__name__}: {problem})") from problem
@@ -88,14 +89,14 @@ class Taker:
     serializer = None
 
     def __init__(self) -> None:
-        # Never opened: Celery asks it for its errors.
+        # Never opened: Celery only asks it for its error classes.
         self.connection = Connection("memory://")
         self.call: Call | None = None
 
     def publish(
         self, body: object, *, serializer: str | None = None, compression: str | None = None, **fields: Any
     ) -> None:
-        """Takes the message. It ignores the event that Celery publishes afterwards to report that the task was sent."""
+        """Keeps the message. Ignores the event that Celery publishes afterwards to report that the task was sent."""
         if self.call is not None:
             return
         content_type, content_encoding, dumped = dumps(body, serializer)

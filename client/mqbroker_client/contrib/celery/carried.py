@@ -7,13 +7,13 @@ from celery import Task
 
 #: Options of a call that start further tasks.
 FOLLOWING = ("link", "link_error", "chain", "chord")
-# Of the tasks that a canvas is made of, this is data.
+# The argument of a canvas's own tasks that is data, not a task.
 _DATA = "it"
 
 
 def task_of(app: Any, kind: type[Any], *given: object) -> Any:
     """The first task of this kind in names, signatures, or lists of signatures; None without such a task."""
-    # Tasks that were declared are known once the app is finalized, which a call of a task itself does.
+    # Declared tasks are registered when the app is finalized, which a direct call of a task does.
     tasks = app.tasks if app.autofinalize else app._tasks
     found = (tasks.get(name) for name in names(*given))
     return next((task for task in found if isinstance(task, kind)), None)
@@ -36,7 +36,8 @@ def in_call(name: str, args: Any, kwargs: Any, options: Any) -> Iterator[str]:
     """The names of all tasks that a call starts."""
     yield name
     yield from names(*(signature for key in FOLLOWING if (signature := (options or {}).get(key))))
-    # Signatures in the arguments of other tasks are not called now, but by these tasks, in their own transactions.
+    # Signatures in the arguments of other tasks are not called now: these tasks call them later, in their own
+    # transactions.
     if name.startswith("celery."):
         given = [value for key, value in (kwargs or {}).items() if key != _DATA]
         yield from names(*(one for one in (*(args or ()), *given) if not isinstance(one, str)))

@@ -27,15 +27,15 @@ OF_A_WORKER = object()
 
 # The task whose transaction the calls of a canvas belong to, or OF_A_WORKER.
 _whole: ContextVar[Any] = ContextVar("whole", default=None)
-# Celery's own, by class and name.
+# Celery's original functions, by class and name.
 _originals: dict[tuple[Any, str], Any] = {}
 
 
 def _staged(task: str, topic: str, publish: Callable[[Taker], Any]) -> Any:
     """Sends the call that Celery would publish with the transaction. Returns Celery's own result."""
     taker = Taker()
-    # Celery would subscribe to the result at the result backend, which may be away: a caller that waits for the result
-    # subscribes later.
+    # Otherwise Celery would subscribe to the result at the result backend, which may be away; a caller that waits for
+    # the result subscribes later.
     with denied_join_result():
         result = publish(taker)
     if taker.call is None:
@@ -53,7 +53,10 @@ def in_transaction(task: Any, args: Any, kwargs: Any, options: dict[str, Any]) -
 
 
 def hold(kind: type[Any]) -> None:
-    """Wraps all functions that start a task of this kind, so that calls belong to the open transaction. Called once."""
+    """Wraps all functions that start a task of this kind, so that calls belong to the open transaction.
+
+    Must be called once.
+    """
     _replace(Celery, "send_task", partial(_send_task, kind))
     _replace(Task, "apply_async", partial(_apply_async, kind))
     for canvas in (_chain, group, chord):
@@ -68,7 +71,7 @@ def _replace(owner: Any, name: str, instead: Callable[..., Any]) -> None:
     def entrance(self: Any, *args: Any, **kwargs: Any) -> Any:
         return instead(original, self, *args, **kwargs)
 
-    # Annotations of tasks would go behind it.
+    # Otherwise task annotations would be applied to the wrapped function.
     del entrance.__wrapped__
     setattr(owner, name, entrance)
 
@@ -85,7 +88,7 @@ def _send_task(
 ) -> Any:
     options |= zip(_options_of(original), more, strict=False)
     publish = partial(original, app, name, args, kwargs)
-    # Its caller stages it.
+    # The caller of this function stages the call.
     if isinstance(options.get("producer"), Taker):
         return publish(**options)
     task = _task(kind, app, options, in_call(name, args, kwargs, options))
@@ -125,7 +128,7 @@ def _apply_canvas(kind: type[Any], original: Any, canvas: Signature, *args: Any,
     if app.conf.task_always_eager:
         return _behind_the_commit(held, run, fields.get("task_id"))
     if isinstance(canvas, chord) and not fields.get("root_id"):
-        # By it a worker knows, when the header is done, that the body was called before.
+        # By the root id a worker knows, when the chord's header is done, that its body was called before.
         run = partial(run, root_id=uuid())
     with _as_a_whole(held):
         return run()
@@ -156,8 +159,8 @@ def _is_of_a_worker(app: Celery, options: Any) -> bool:
     current = app.current_worker_task
     if current is not None and not current.request.is_eager:
         return True
-    # None: the worker's own process, behind a task that was lost. Else a task that `apply` runs, or that ran at its
-    # commit, in the program's thread. In a transaction what follows is the program's.
+    # None: the worker's own process, after a task was lost. Otherwise a task that `apply` runs, or that ran at its
+    # commit, in the program's thread. Within a transaction, its calls are the program's own.
     return (current is None or bool(app.conf.task_always_eager)) and not transactions.is_open()
 
 
@@ -171,7 +174,7 @@ def _as_a_whole(task: Any) -> Iterator[None]:
 
 
 def _behind_the_commit(task: Any, run: Callable[[], Any], task_id: str | None) -> Any:
-    """Runs at the commit what `task_always_eager` would run now; the result is PENDING until then."""
+    """Runs after the commit what `task_always_eager` would run at once; until then the result is PENDING."""
     result: Any = EagerResult(task_id or uuid(), None, PENDING, name=task.name)
 
     def fill() -> None:

@@ -17,7 +17,7 @@ def exactly_once(work: Callable[Given, Result]) -> Callable[Given, Result | None
     """Runs the body of a task once for each task id, in a transaction of MQBROKER's DATABASE.
 
     Place it below the task's decorator, which needs `acks_late=True`, so that another worker repeats the task of a dead
-    worker. A repetition of a finished task returns None. A call as a plain function is no task, and runs each time.
+    worker. A repetition of a finished task returns None. A call as a plain function has no task id, and runs each time.
     """
 
     @wraps(work)

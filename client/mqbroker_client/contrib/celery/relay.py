@@ -15,7 +15,7 @@ GROUP = "celery-relay"
 
 
 class CeleryBroker:
-    """The broker of a Celery app, each call in its queue and under the id of its task."""
+    """The broker of a Celery app as a target of a relay: each call goes to its queue, with the id of its task."""
 
     def __init__(self, app: Celery) -> None:
         self._app = app

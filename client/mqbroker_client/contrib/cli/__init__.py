@@ -1,4 +1,4 @@
-"""`mqb`, the broker on the command line: sends and receives, and shows and moves what operators ask about."""
+"""`mqb`, the command line of the broker: sends and receives messages, and helps operators."""
 
 from mqbroker_client.contrib.cli.program import main
 

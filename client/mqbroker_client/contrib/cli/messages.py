@@ -1,4 +1,4 @@
-"""`mqb` about messages: send, begin, commit, rollback, receive, tail."""
+"""Commands of `mqb` for messages: send, begin, commit, rollback, receive, tail."""
 
 import argparse
 import itertools
@@ -59,7 +59,9 @@ def receive(broker: Broker, given: argparse.Namespace, output: Output) -> None:
 
 
 def tail(broker: Broker, given: argparse.Namespace, output: Output) -> None:
-    """Each queue from its end, or its beginning; without progress of a group. With --follow until Ctrl-C."""
+    """Prints the messages of each queue from its end, or from its beginning, without a group's progress; with --follow
+    until Ctrl-C.
+    """
     queues = broker.call("GET", path("topics", given.topic))["offsets"]
     end_of = {queue["queue_id"]: queue["max_offset"] for queue in queues}
     at = {
@@ -78,7 +80,7 @@ def tail(broker: Broker, given: argparse.Namespace, output: Output) -> None:
 
 
 def _follow(reader: Consumer, topic: str, at: dict[int, int], output: Output) -> None:
-    """Reads each queue in turn, and waits at one of them, another one each time, when there was nothing."""
+    """Reads each queue in turn. If all are empty, waits for a message at one of them, at another one each time."""
     for waits_at in itertools.cycle(at):
         for queue_id in at:
             page = reader.pull(topic, queue_id, at[queue_id], wait_seconds=TAIL_WAIT_SECONDS * (queue_id == waits_at))
@@ -136,7 +138,7 @@ def _row(entry: Entry) -> dict[str, Any]:
 
 
 def moment(text: str) -> datetime:
-    """A time with its zone."""
+    """A time with its time zone, from text."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
@@ -145,7 +147,7 @@ def moment(text: str) -> datetime:
 
 
 def named_value(text: str) -> tuple[str, str]:
-    """The name of a property, and its value, in which `=` may stand."""
+    """The name and value of a property, from text `name=value`; the value may contain `=`."""
     name, equals, value = text.partition("=")
     if not equals:
         raise argparse.ArgumentTypeError(f"{text!r} is no NAME=VALUE")
@@ -153,7 +155,7 @@ def named_value(text: str) -> tuple[str, str]:
 
 
 def message_words(words: argparse.ArgumentParser) -> None:
-    """The words of a command that makes a message."""
+    """Adds the arguments of a command that makes a message."""
     words.add_argument("topic")
     words.add_argument("body", nargs="?", help="a text; - or nothing: standard input")
     words.add_argument("--file", help="the body, byte by byte")

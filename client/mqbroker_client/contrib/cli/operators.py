@@ -1,4 +1,7 @@
-"""`mqb` for operators: lists, lag, dead letters, resets. What moves messages says first what it would do."""
+"""Commands of `mqb` for operators: lists, lag, dead letters, resets.
+
+Without --yes they only show what they would do.
+"""
 
 import argparse
 from collections.abc import Iterator
@@ -52,7 +55,7 @@ def timers(broker: Broker, given: argparse.Namespace, output: Output) -> None:
 
 
 def reset(broker: Broker, given: argparse.Namespace, output: Output) -> None:
-    """Always a dry run first: what it says is what is done."""
+    """Resets offsets. Always makes a dry run first, and then does exactly what the dry run showed."""
     to = int(given.to) if given.to.lstrip("-").isdigit() else given.to
     body: Document = {"topic": given.topic, "to": to, "dry_run": True}
     if given.queue is not None:
@@ -70,7 +73,7 @@ def reset(broker: Broker, given: argparse.Namespace, output: Output) -> None:
 
 
 def redrive(broker: Broker, given: argparse.Namespace, output: Output) -> None:
-    """Dead letters by their ids, or all; without --yes only what it would be."""
+    """Redrives dead letters by their ids, or all; without --yes only shows what it would do."""
     chosen = set(given.message_id)
     if not chosen and not given.all:
         found = list(every(broker, path("dead-letters", given.group)))
@@ -106,12 +109,12 @@ def every(broker: Broker, target: str, **query: Any) -> Iterator[Document]:
 
 
 def with_topics(row: Document) -> Document:
-    """The topics of the messages beside the fields of the transaction."""
+    """The fields of a transaction, together with the topics of its messages."""
     return {**row, "topics": list(dict.fromkeys(message["topic"] for message in row["messages"]))}
 
 
 def _dead(row: Document) -> Document:
-    """The fields of the message beside those of its dead letter."""
+    """The fields of a dead letter, together with the fields of its message."""
     return {**row.get("message", {}), **row}
 
 

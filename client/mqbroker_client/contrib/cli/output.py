@@ -1,4 +1,4 @@
-"""What `mqb` prints: aligned columns for people, JSON for programs."""
+"""The output of `mqb`: aligned columns for people, JSON for programs."""
 
 import json
 import sys
@@ -11,13 +11,13 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Rows go to standard output, everything that is said beside them to standard error."""
+    """Prints rows to standard output, and all other texts to standard error."""
 
     as_json: bool
     stream: TextIO
 
     def rows(self, rows: Sequence[Row], columns: Sequence[str], none: str) -> None:
-        """A table with these columns; as JSON, each row whole on a line of its own."""
+        """Prints a table with these columns; with --json, each complete row on a line."""
         if self.as_json:
             for row in rows:
                 self._print(json.dumps(row, ensure_ascii=False))
@@ -27,7 +27,7 @@ class Output:
             self.say(none)
 
     def one(self, row: Row, text: str) -> None:
-        """One result: its text, or the whole of it as JSON."""
+        """Prints one result: its text, or with --json the whole result."""
         self._print(json.dumps(row, ensure_ascii=False) if self.as_json else _on_one_line(text))
 
     def say(self, text: str) -> None:
@@ -41,7 +41,7 @@ class Output:
             self._print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
     def _print(self, text: str) -> None:
-        # At once: the reader of `tail` waits for each line.
+        # Flushed, because the reader of `tail` waits for each line.
         print(text, file=self.stream, flush=True)
 
 
@@ -56,5 +56,5 @@ def _shown(value: object) -> str:
 
 
 def _on_one_line(text: str) -> str:
-    """A body may hold what moves the cursor of a terminal, or begins a line: that is shown escaped."""
+    """The text with control characters escaped, because a body may move the terminal's cursor or begin a new line."""
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)

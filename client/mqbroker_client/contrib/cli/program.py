@@ -1,6 +1,7 @@
-"""The words of `mqb`, and its exit codes.
+"""The arguments of `mqb`, and its exit codes.
 
-0 done, 1 refused, 2 not understood, 3 the broker is away or busy; 130 by Ctrl-C; 141 as its output's reader has gone.
+0 done, 1 refused, 2 wrong arguments, 3 the broker is away or busy; 130 after Ctrl-C; 141 when the reader of the output
+has gone.
 """
 
 import argparse
@@ -31,22 +32,22 @@ Command = Callable[[Broker, argparse.Namespace, Output], None]
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Runs one command; its exit code."""
+    """Runs one command. Returns its exit code."""
     _replace_closed_streams()
-    # A try that failed is no line of its own: what comes of all of them is said at the end.
+    # Failed attempts are not printed; the final result is printed at the end.
     logging.getLogger("mqbroker_client").addHandler(logging.NullHandler())
     try:
         try:
             return _run(parser().parse_args(words))
         finally:
-            # Here, and not at Python's end, which would print a traceback where it fails.
+            # Flushed here, because Python would print a traceback if the flush at its exit failed.
             sys.stdout.flush()
     except BrokenPipeError:
-        # The reader, `head` for example, has seen enough.
+        # The reader, for example `head`, has closed the pipe.
         _print_no_more()
         return READER_GONE
     except OSError as error:
-        # A file that is not there, or the full disk of the output.
+        # A missing file, or a full disk under the output.
         _print_no_more()
         print(f"mqb: {error}", file=sys.stderr)
         return NOT_UNDERSTOOD
@@ -73,13 +74,13 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _replace_closed_streams() -> None:
-    """Standard output or error that the caller has closed is None: what is printed there goes nowhere."""
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115  to the end of the program
+    """Replaces standard output or error if the caller has closed it, when it is None: printing then does nothing."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 kept open until the program ends
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
 
 
 def _print_no_more() -> None:
-    """What is left in the buffer of the output goes nowhere, so that it does not fail at Python's end."""
+    """Discards output that is still in the buffer, so that Python does not fail when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -106,7 +107,10 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _shared(**defaults: object) -> argparse.ArgumentParser:
-    """The options that may stand before the command and behind it; a default behind it would replace what is before."""
+    """The options that may stand before or after the command.
+
+    After the command they have no default, because it would replace a value from before.
+    """
     shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     shared.add_argument("--url", help="of the broker; several with commas between them")
     shared.add_argument("--api-key-file", type=Path)

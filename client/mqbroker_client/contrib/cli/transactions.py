@@ -1,4 +1,4 @@
-"""`mqb` for one transaction or message: what is pending, what happened to it, and an operator's decision."""
+"""Commands of `mqb` for one transaction or message: what is pending, its history, and an operator's decision."""
 
 import argparse
 
@@ -8,7 +8,7 @@ from mqbroker_client.core.calls import path
 from mqbroker_client.core.connection import Broker
 from mqbroker_client.core.documents import Document
 
-# Of an event, in their order; the rest is in --json.
+# The fields of an event to print, in their order; --json has all.
 DETAILS = (
     *("state", "answer", "by", "remark", "status", "reason", "endpoint_url"),
     *("group", "topic", "queue_id", "queue_offset", "delivery_attempt", "deliver_at"),

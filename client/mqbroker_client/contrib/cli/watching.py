@@ -1,4 +1,4 @@
-"""`mqb` for a broker at work: pauses, and what it does, once or line by line."""
+"""Commands of `mqb` for a running broker: pause and continue, and its activity, once or continuously."""
 
 import argparse
 import time
@@ -13,7 +13,7 @@ LINE = "%H:%M:%S"
 
 
 def pause(broker: Broker, given: argparse.Namespace, output: Output) -> None:
-    """Of a consumer group its deliveries, of a producer group its checks."""
+    """Pauses the deliveries of a consumer group, or the checks of a producer group."""
     _put(broker, given, output, paused=True)
 
 
@@ -25,7 +25,7 @@ def _put(broker: Broker, given: argparse.Namespace, output: Output, *, paused: b
     kind, field, what = (
         ("producer-groups", "checks_paused", "checks") if given.checks else ("consumer-groups", "paused", "deliveries")
     )
-    # A group that is not there is not made by this.
+    # Asked first, so that a missing group is not created.
     broker.call("GET", path(kind, given.group))
     found = broker.call("PUT", path(kind, given.group), {field: paused})
     output.one(found, f"{what} of {given.group} are {'paused' if paused else 'on'}")
@@ -52,7 +52,7 @@ def stats(broker: Broker, given: argparse.Namespace, output: Output) -> None:
 
 
 def watch(broker: Broker, given: argparse.Namespace, output: Output) -> None:
-    """A line each `--every` seconds, until Ctrl-C or `--times` lines."""
+    """Prints a line every `--every` seconds, until Ctrl-C or `--times` lines."""
     printed = 0
     while given.times is None or printed < given.times:
         if printed:

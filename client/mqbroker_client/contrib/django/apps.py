@@ -29,7 +29,7 @@ class MqbrokerConfig(AppConfig):
     verbose_name = "mqbroker"
 
     def ready(self) -> None:
-        # Registered as it is imported: `manage.py check` runs them.
+        # Importing registers the checks for `manage.py check`.
         import_module("mqbroker_client.contrib.django.checks")
         setting_changed.connect(self._forget, dispatch_uid="mqbroker_client")
 

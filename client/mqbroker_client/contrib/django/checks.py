@@ -19,7 +19,7 @@ RUNS = "`manage.py mqbroker checks`"
 
 
 def _options() -> Options | None:
-    """The setting; None for an invalid setting, which `options` reports."""
+    """The validated setting; None if it is invalid, which `options` reports."""
     try:
         return Options.read(getattr(settings, "MQBROKER", None))
     except ImproperlyConfigured:
@@ -43,7 +43,7 @@ def options(**_: Any) -> Sequence[CheckMessage]:
 def tables(**_: Any) -> Sequence[CheckMessage]:
     """Warns about migrations that are not applied. Only a warning, because `migrate` runs the checks first.
 
-    It also runs without `--database`, because it is only one query. It ignores a database that does not answer.
+    Also runs without `--database`, because it is a single query. A database that does not answer is ignored.
     """
     read = _options()
     if read is None or read.database not in connections.databases:

@@ -13,7 +13,10 @@ Output = TextIO | OutputWrapper
 
 
 def add_arguments(parser: CommandParser) -> None:
-    """`list` is the default; `send` and `drop` take ids, or `--refused` for all messages that are set apart."""
+    """Adds the subcommands.
+
+    `list` is the default; `send` and `drop` take ids, or `--refused` for all messages that are set apart.
+    """
     parser.add_argument(
         "verb",
         nargs="?",

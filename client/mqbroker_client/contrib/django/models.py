@@ -23,7 +23,8 @@ class BarrierRow(models.Model):
 
     class Meta:
         db_table = "mqbroker_barrier"
-        # Two are not in the model's state, because one differs between databases: see the migration.
+        # Two constraints are not in the model's state, because one of them differs between databases: see the
+        # migration.
         constraints: ClassVar = [
             models.CheckConstraint(
                 condition=models.Q(decision__in=["COMMIT", "ROLLBACK"]), name="mqbroker_barrier_decision"

@@ -11,20 +11,20 @@ from mqbroker_client.barrier.steps import OnUnavailable
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Each field is a key of MQBROKER, in capitals."""
+    """The values of the setting. Each field is a key of MQBROKER, in capitals."""
 
     url: str
     api_key: str = field(repr=False)
     producer_group: str
-    #: The alias of the database that has the barrier's table, and in whose transactions `send` may be called.
+    #: The alias of the database with the barrier's table, in whose transactions `send` may be called.
     database: str = "default"
     on_unavailable: OnUnavailable = "fail"
-    #: Of the view that answers checks; two while one is being rotated.
+    #: The secrets of the view that answers checks; two while one is being rotated.
     check_secrets: Sequence[str] = field(default=(), repr=False)
 
     @classmethod
     def read(cls, given: Mapping[str, Any] | None) -> Self:
-        """Raises ImproperlyConfigured with what is missing or not known."""
+        """Validates the setting. Raises ImproperlyConfigured with the missing or unknown key."""
         given = given or {}
         known = {field.name.upper(): field for field in fields(cls)}
         missing = [name for name, field in known.items() if field.default is MISSING and not given.get(name)]

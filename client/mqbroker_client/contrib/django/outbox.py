@@ -15,9 +15,9 @@ from mqbroker_client.core.messages import Message, MessageFields
 
 
 class Staged:
-    """A message of a transaction that has not committed, among the transaction's `on_commit` functions.
+    """A message of an open transaction, stored among the transaction's `on_commit` functions.
 
-    So a rollback to a savepoint drops the messages of the savepoint, as it drops each `on_commit` function.
+    So a rollback to a savepoint drops the savepoint's messages, as it drops its `on_commit` functions.
     """
 
     def __init__(self, message: Message) -> None:
@@ -25,7 +25,7 @@ class Staged:
         self.is_prepared = False
 
     def __call__(self) -> None:
-        # Without a COMMIT it is called by `TestCase.captureOnCommitCallbacks(execute=True)` only.
+        # Without a COMMIT, only `TestCase.captureOnCommitCallbacks(execute=True)` calls this.
         if not self.is_prepared:
             config().producer.send_message(self.message)
 
@@ -48,7 +48,7 @@ def send(topic: str, body: object, **fields: Unpack[MessageFields]) -> Message:
         )
     message = Message(topic, encoded(body, DjangoJSONEncoder), **fields)
     transaction.on_commit(Staged(message), using=alias)
-    # On the connection itself: `Atomic` calls its method, not the one of the proxy `django.db.connection`.
+    # Set on the connection itself: `Atomic` calls its method, not that of the proxy `django.db.connection`.
     connection.__dict__.setdefault("commit", partial(_commit, connection))
     return message
 
@@ -62,10 +62,10 @@ def answer_checks(*, seconds: float = 30.0) -> int:
 
 
 def _commit(connection: BaseDatabaseWrapper) -> None:
-    """Replaces `connection.commit` for one commit."""
+    """Replaces `connection.commit` for one commit, to store the messages before it and to send the ends after it."""
     del connection.__dict__["commit"]
     staged = [function for _, function, *_ in connection.run_on_commit if isinstance(function, Staged)]
-    # With autocommit off, those of earlier commits are in the list until it is on again.
+    # With autocommit off, the list also contains messages of earlier commits until autocommit is on again.
     staged = [one for one in staged if not one.is_prepared]
     if not staged:
         connection.commit()
@@ -74,7 +74,7 @@ def _commit(connection: BaseDatabaseWrapper) -> None:
     try:
         prepared = steps.before_commit(connection, [one.message for one in staged])
     except BaseException:
-        # `Atomic` rolls back for a DatabaseError only, and the next statement would go on in this transaction.
+        # `Atomic` rolls back only for a DatabaseError; otherwise the next statement would run in this transaction.
         _roll_back(connection)
         raise
     for one in staged:

@@ -1,4 +1,4 @@
-"""The barrier's way to one of Django's databases."""
+"""The barrier's sessions in one of Django's databases."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class DjangoSessions:
         # Not the thread's own connection: a view under ATOMIC_REQUESTS is in a transaction.
         connection = connections[self.alias].copy()
         connection.settings_dict["AUTOCOMMIT"] = True
-        # Nor one of Django's pool, which the copy would share: its connections may all be with the program's requests.
+        # Without Django's pool, which the copy would share: requests of the program may use all its connections.
         connection.settings_dict["OPTIONS"].pop("pool", None)
         return self.over(connection)
 

@@ -9,13 +9,13 @@ from mqbroker_client.contrib.django.apps import config
 from mqbroker_client.core.checks import MAX_CALL_BYTES
 
 
-# The broker has no session to forge: its signature is validated instead. Without a transaction around it: one that
-# holds SQLite's write lock would keep the barrier from its row.
+# The broker has no session, so its signature is checked instead of a CSRF token. Not in a transaction, because one that
+# holds SQLite's write lock would prevent the barrier from writing its row.
 @csrf_exempt
 @transaction.non_atomic_requests(using=config().options.database)
 @require_POST
 def checks(request: HttpRequest) -> HttpResponse:
-    # `request.body` refuses what is above DATA_UPLOAD_MAX_MEMORY_SIZE, and a message may be larger.
+    # Read directly, because `request.body` refuses more than DATA_UPLOAD_MAX_MEMORY_SIZE, and a message may be larger.
     reply = config().listener.reply(request.headers, request.read(MAX_CALL_BYTES + 1))
     if config().options.on_unavailable == "keep":
         config().steps.kept.send_in_background()

@@ -1,4 +1,5 @@
-"""FastStream with this broker: `MqBroker`, like FastStream's brokers for Kafka, RabbitMQ, NATS and Redis.
+"""FastStream with this broker: `MqBroker` has the interface of FastStream's brokers for Kafka, RabbitMQ, NATS and
+Redis.
 
 It uses internals of FastStream 0.7, which another version may change, so the extra `faststream` allows only 0.7.
 """

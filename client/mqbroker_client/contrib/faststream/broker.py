@@ -1,4 +1,4 @@
-"""`MqBroker`: this broker as one of FastStream's."""
+"""`MqBroker`: FastStream's interface to this broker."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -60,7 +60,7 @@ class MqBroker(MqRegistrator, BrokerUsecase[Delivery, AsyncBroker, MqBrokerConfi
         return connection
 
     async def start(self) -> None:
-        """Connects, and has the subscribers receive."""
+        """Connects, and starts the subscribers."""
         await self.connect()
         await super().start()
 
@@ -115,7 +115,7 @@ class MqBroker(MqRegistrator, BrokerUsecase[Delivery, AsyncBroker, MqBrokerConfi
         )
         return await self._basic_publish(cmd, producer=self.config.producer)
 
-    async def publish_batch(  # type: ignore[override]  # as of each of FastStream's brokers
+    async def publish_batch(  # type: ignore[override]  # as in FastStream's own brokers
         self, *messages: Any, topic: str, headers: dict[str, Any] | None = None, **fields: Any
     ) -> Any:
         """Sends messages of one topic: all or none, in one queue."""

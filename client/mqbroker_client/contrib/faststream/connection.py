@@ -122,7 +122,7 @@ class Settings(TypedDict, total=False):
 
 
 def config_of(broker: object, producer: MqProducer, settings: Settings) -> MqBrokerConfig:
-    """The config of a broker."""
+    """The configuration of a broker."""
     return MqBrokerConfig(
         producer=producer,
         broker_middlewares=settings.get("middlewares", ()),
@@ -151,10 +151,10 @@ class LoggerStorage(DefaultLoggerStorage):
     """The logger of a broker: each line with the topic, the group and the message."""
 
     def register_subscriber(self, params: dict[str, Any]) -> None:
-        """Nothing: its columns are as wide as what is in them."""
+        """Does nothing: the log has no columns of fixed width."""
 
     def get_logger(self, *, context: ContextRepo) -> Any:
-        """Made at its first use."""
+        """Creates the logger at its first use."""
         if not (found := self._get_logger_ref()):
             found = get_broker_logger(
                 name="mqbroker",

@@ -1,4 +1,4 @@
-"""The messages that handlers receive, and the commands by which they publish messages to a topic."""
+"""The messages that handlers receive, and the commands with which they publish."""
 
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ from faststream.response import PublishCommand, PublishType, Response
 from mqbroker_client.aio import AsyncConsumer
 from mqbroker_client.core.messages import Delivery, Message
 
-# Properties that keep what a message of FastStream has and a message of the broker lacks. A property that another
-# producer calls `reply_to` is a header, and no topic that a handler's result goes to.
+# Properties for fields of FastStream's messages that the broker's messages lack. If another producer sets a property
+# `reply_to`, it is only a header, not a topic to which a handler's result is sent.
 CONTENT_TYPE, CORRELATION_ID = "faststream-content-type", "faststream-correlation-id"
 REPLY_TO = "faststream-reply-to"
 OWN = (CONTENT_TYPE, CORRELATION_ID, REPLY_TO)
@@ -33,7 +33,7 @@ outcome: ContextVar[Outcome | None] = ContextVar("outcome", default=None)
 class MqMessage(StreamMessage[Delivery]):
     """A delivery. Within a handler, an ack or nack is sent when the handler returns, with its published messages."""
 
-    # Of one that was read by `get_one` or by iteration: settled at once.
+    # Set for a message from `get_one` or iteration, which is settled at once.
     consumer: AsyncConsumer | None = None
 
     async def ack(self) -> None:
@@ -66,7 +66,7 @@ class Parser:
     """Makes a FastStream message from a delivery, and decodes its body."""
 
     async def parse_message(self, delivery: Delivery) -> MqMessage:
-        """The message, with the properties as headers. The default of the correlation id is the message id."""
+        """The message, with its properties as headers. Without a correlation id, its id is the message id."""
         message = delivery.message
         properties = dict(message.properties)
         content_type, correlation_id, reply_to = (properties.pop(name, None) for name in OWN)
@@ -110,7 +110,7 @@ class MqPublishCommand(PublishCommand):
         )
         self.fields = fields or {}
         self.session = session
-        # Whether it goes with the ack of the delivery whose handler runs.
+        # Whether the message is sent with the ack of the delivery whose handler runs.
         self.goes_with_ack = False
 
     @classmethod
@@ -129,9 +129,9 @@ class MqPublishCommand(PublishCommand):
 
     @property
     def properties(self) -> dict[str, str]:
-        """What `properties=` has, the headers, the correlation id and the topic of the reply, as properties.
+        """The properties to store: those of `properties=`, the headers, the correlation id and the reply topic.
 
-        Raises ValueError for a name that FastStream's own are kept under.
+        Raises ValueError for a name that is reserved for FastStream's own properties.
         """
         given = {**self.fields.get("properties", {}), **self.headers}
         if wrong := next((name for name in OWN if name in given), None):
@@ -151,5 +151,5 @@ class MqResponse(Response):
         self.fields = fields
 
     def as_publish_command(self) -> MqPublishCommand:
-        """As the publishers of the handler take it."""
+        """The command in the form that the handler's publishers accept."""
         return MqPublishCommand(self.body, fields=self.fields, headers=self.headers, correlation_id=self.correlation_id)

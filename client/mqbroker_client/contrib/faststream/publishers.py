@@ -18,7 +18,7 @@ from mqbroker_client.contrib.faststream.messages import MqPublishCommand
 
 @dataclass(kw_only=True)
 class MqPublisherConfig(PublisherUsecaseConfig):
-    """A topic, and the headers and `fields` of `mqbroker_client.Message` that each message of the publisher has."""
+    """A topic, and the headers and `fields` of `mqbroker_client.Message` for all messages of the publisher."""
 
     _outer_config: MqBrokerConfig
     topic: str
@@ -29,13 +29,13 @@ class MqPublisherConfig(PublisherUsecaseConfig):
 
 @dataclass(kw_only=True)
 class MqPublisherSpecificationConfig(PublisherSpecificationConfig):
-    """What the page of AsyncAPI says of a publisher."""
+    """The data about a publisher for the AsyncAPI page."""
 
     topic: str
 
 
 class MqPublisherSpecification(PublisherSpecification[MqBrokerConfig, MqPublisherSpecificationConfig]):
-    """A publisher on the page of AsyncAPI."""
+    """A publisher on the AsyncAPI page."""
 
     @property
     def topic(self) -> str:
@@ -46,7 +46,7 @@ class MqPublisherSpecification(PublisherSpecification[MqBrokerConfig, MqPublishe
         return self.config.title_ or f"{self.topic}:Publisher"
 
     def get_schema(self) -> dict[str, PublisherSpec]:
-        """By the types that its handlers return."""
+        """The schema of the types that its handlers return."""
         payload = resolve_payloads(self.get_payloads(), "Publisher")
         message = Message(title=f"{self.name}:Message", payload=payload)
         operation = Operation(message=message, bindings=None)

@@ -1,4 +1,6 @@
-"""What subscribers and publishers are declared at: a broker, or a router that a broker takes over."""
+"""The base of objects at which subscribers and publishers are declared: a broker, or a router that
+a broker includes.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -21,9 +23,9 @@ from mqbroker_client.core.runs import Limits
 
 
 class MqRegistrator(Registrator[Delivery, MqBrokerConfig]):
-    """What has subscribers and publishers: a broker, or a router."""
+    """Declares subscribers and publishers; base of a broker and of a router."""
 
-    def subscriber(  # type: ignore[override]  # as of each of FastStream's brokers
+    def subscriber(  # type: ignore[override]  # as in FastStream's own brokers
         self,
         topic: str,
         *,
@@ -43,11 +45,12 @@ class MqRegistrator(Registrator[Delivery, MqBrokerConfig]):
         description: str | None = None,
         include_in_schema: bool = True,
     ) -> MqSubscriber:
-        """Gives the messages of a topic to a handler, as a consumer of `group`.
+        """Passes the messages of a topic to a handler, as a consumer of `group`.
 
-        `max_workers` handlers run at a time. `filter` is a tag expression or `{"sql": …}`. `ordered`: whether the group
-        is; None asks the broker, for which the API key needs `manage`. A message is hidden from the group for
-        `invisible_seconds`, and extended while its handler runs. What a handler raises nacks its message by default.
+        `max_workers` handlers run at a time. `filter` is a tag expression or `{"sql": …}`. `ordered` says whether the
+        group is ordered; None asks the broker, for which the API key needs `manage`. A message is hidden from the group
+        for `invisible_seconds`, and extended while its handler runs. By default, a handler's exception nacks its
+        message.
         """
         limits = Limits(concurrency=max_workers, ordered=ordered, filter=filter, invisible_seconds=invisible_seconds)
         about = MqSubscriberSpecificationConfig(
@@ -62,7 +65,7 @@ class MqRegistrator(Registrator[Delivery, MqBrokerConfig]):
             dependencies_=dependencies,
         )
 
-    def publisher(  # type: ignore[override]  # as of each of FastStream's brokers
+    def publisher(  # type: ignore[override]  # as in FastStream's own brokers
         self,
         topic: str,
         *,
@@ -74,7 +77,7 @@ class MqRegistrator(Registrator[Delivery, MqBrokerConfig]):
         include_in_schema: bool = True,
         **fields: Any,
     ) -> MqPublisher:
-        """Publishes to a topic what a handler returns, with these `fields` of `mqbroker_client.Message`."""
+        """Publishes a handler's return value to a topic, with these `fields` of `mqbroker_client.Message`."""
         settings = MqPublisherConfig(
             _outer_config=self.config,  # type: ignore[arg-type]  # a composition of such configs
             topic=topic,
@@ -90,7 +93,7 @@ class MqRegistrator(Registrator[Delivery, MqBrokerConfig]):
 
 
 class MqRouter(MqRegistrator):
-    """Subscribers and publishers apart from a broker, which takes them over by `include_router`."""
+    """Subscribers and publishers that are declared without a broker; a broker includes them by `include_router`."""
 
     def __init__(self, prefix: str = "", *, routers: Iterable[MqRegistrator] = (), **more: Any) -> None:
         super().__init__(config=MqBrokerConfig(prefix=prefix, **more), routers=routers)

@@ -1,4 +1,4 @@
-"""Subscribers: consumers of a group that give each message to their handlers."""
+"""Subscribers: consumers of a group that pass each message to their handlers."""
 
 import asyncio
 import logging
@@ -34,12 +34,12 @@ WAIT_SECONDS = 20.0
 
 
 class NotSettled(Exception):
-    """A handler has nacked its message, or with AckPolicy.MANUAL not settled it."""
+    """A handler nacked its message, or with AckPolicy.MANUAL did not settle it."""
 
 
 @dataclass(kw_only=True)
 class MqSubscriberConfig(SubscriberUsecaseConfig):
-    """A topic, a group, and how its messages are received."""
+    """The topic and group of a subscriber, and its limits."""
 
     _outer_config: MqBrokerConfig
     topic: str
@@ -48,20 +48,22 @@ class MqSubscriberConfig(SubscriberUsecaseConfig):
 
     @property
     def ack_policy(self) -> AckPolicy:
-        """The default nacks a message whose handler raises: it comes again, and in the end is a dead letter."""
+        """By default a message whose handler raises is nacked: it is delivered again, and finally becomes a dead
+        letter.
+        """
         own = self._outer_config.ack_policy if self._ack_policy is EMPTY else self._ack_policy
         return AckPolicy.NACK_ON_ERROR if own is EMPTY else own
 
 
 @dataclass(kw_only=True)
 class MqSubscriberSpecificationConfig(SubscriberSpecificationConfig):
-    """What the page of AsyncAPI says of a subscriber."""
+    """The data about a subscriber for the AsyncAPI page."""
 
     topic: str
 
 
 class MqSubscriberSpecification(SubscriberSpecification[MqBrokerConfig, MqSubscriberSpecificationConfig]):
-    """A subscriber on the page of AsyncAPI."""
+    """A subscriber on the AsyncAPI page."""
 
     @property
     def topic(self) -> str:
@@ -72,7 +74,7 @@ class MqSubscriberSpecification(SubscriberSpecification[MqBrokerConfig, MqSubscr
         return [self.topic]
 
     def get_schema(self) -> dict[str, SubscriberSpec]:
-        """By the types that its handlers take."""
+        """The schema of the types that its handlers take."""
         message = MessageSpec(title=f"{self.name}:Message", payload=resolve_payloads(self.get_payloads()))
         operation = Operation(message=message, bindings=None)
         return {
@@ -83,8 +85,8 @@ class MqSubscriberSpecification(SubscriberSpecification[MqBrokerConfig, MqSubscr
 
 
 class MqSubscriber(SubscriberUsecase[Delivery]):
-    """Receives the messages of a topic for a group, as `AsyncConsumer.run` does: several at a time, each extended while
-    its handler runs, acked with what its handler publishes.
+    """Receives the messages of a topic for a group, as `AsyncConsumer.run` does: handles several at a time, extends
+    each while its handler runs, and acks it together with the messages that the handler publishes.
     """
 
     _outer_config: MqBrokerConfig
@@ -103,12 +105,12 @@ class MqSubscriber(SubscriberUsecase[Delivery]):
 
     @property
     def topic(self) -> str:
-        """With the prefixes of its routers."""
+        """The topic, with the prefixes of its routers."""
         return f"{self._outer_config.prefix}{self._topic}"
 
     @property
     def consumer(self) -> AsyncConsumer:
-        """The consumer of its group. Raises IncorrectState without a connection."""
+        """The consumer of the group. Raises IncorrectState without a connection."""
         config: Any = self._outer_config
         connection: AsyncBroker | None = config.broker_config.connection
         if connection is None:
@@ -116,7 +118,7 @@ class MqSubscriber(SubscriberUsecase[Delivery]):
         return AsyncConsumer(connection, self.group)
 
     async def start(self) -> None:
-        """Begins to receive, if it has a handler."""
+        """Starts receiving, if the subscriber has a handler."""
         await super().start()
         self._stopping = asyncio.Event()
         self._post_start()
@@ -130,14 +132,14 @@ class MqSubscriber(SubscriberUsecase[Delivery]):
         """
         self._stopping.set()
         await super().stop()
-        # A handler that stops its own subscriber is not waited for by itself.
+        # A handler that stops its own subscriber must not wait for itself.
         if self._run is not None and outcome.get() is None:
             run, self._run = self._run, None
             await asyncio.wait([run])
 
     async def _receive(self) -> None:
         consumer = self.consumer
-        # As in FastStream's own brokers, None waits for no handler.
+        # As in FastStream's own brokers, None means not to wait for handlers.
         limits = replace(self.limits, stop_seconds=self._outer_config.graceful_timeout or 0)
         try:
             if limits.ordered is None:
@@ -147,7 +149,7 @@ class MqSubscriber(SubscriberUsecase[Delivery]):
             self._log(logging.ERROR, f"`{self.specification.call_name}` has ended: {error}", exc_info=error)
 
     async def _handle(self, delivery: Delivery) -> list[Message]:
-        """Passes a delivery to the handlers. Returning acks the delivery and sends the handlers' messages."""
+        """Passes a delivery to the handlers. Its return acks the delivery and sends the handlers' messages."""
         own = Outcome()
         token = outcome.set(own)
         try:
@@ -161,7 +163,7 @@ class MqSubscriber(SubscriberUsecase[Delivery]):
         raise own.error or NotSettled("nacked" if own.status else "neither acked nor nacked")
 
     async def process_message(self, msg: Delivery) -> Any:
-        """As every subscriber does; the reason of a nack is what was raised."""
+        """As in every subscriber; the reason of a nack is the exception."""
         try:
             return await super().process_message(msg)
         except Exception as error:
@@ -199,7 +201,7 @@ class MqSubscriber(SubscriberUsecase[Delivery]):
         return (ReplyPublisher(self._outer_config, message.reply_to),)
 
     def get_log_context(self, message: StreamMessage[Delivery] | None) -> dict[str, str]:
-        """What its lines of the log have."""
+        """The fields of its log lines."""
         return {"topic": self.topic, "group": self.group, "message_id": getattr(message, "message_id", "")}
 
 
@@ -212,7 +214,7 @@ def make(
     ack_policy: AckPolicy,
     no_reply: bool,
 ) -> MqSubscriber:
-    """A subscriber of what has this config: a broker, or a router."""
+    """A subscriber for the owner of this configuration: a broker or a router."""
     calls = CallsCollection[Delivery]()
     settings = MqSubscriberConfig(
         _outer_config=config, topic=about.topic, group=group, limits=limits, no_reply=no_reply, _ack_policy=ack_policy

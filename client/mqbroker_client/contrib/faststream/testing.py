@@ -1,4 +1,4 @@
-"""`TestMqBroker`: runs subscribers and publishers with the broker within the process, for tests."""
+"""`TestMqBroker`: for tests, runs subscribers and publishers with a broker inside the process."""
 
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
@@ -22,8 +22,9 @@ from mqbroker_client.core.producers import Producer
 class TestMqBroker(TestBroker[MqBroker, Any], broker=MqBroker):
     """`async with TestMqBroker(broker) as broker`: published messages are handled before `publish` returns.
 
-    `MemoryBroker` applies its rules: topics, groups, retries, properties. `memory` is this broker, whose clock a test
-    may advance; `deliver` then hands out messages that are due. An error of a handler is raised by `publish`.
+    The rules for topics, groups, retries and properties are those of `MemoryBroker`, which is the attribute `memory`. A
+    test may advance its clock; `deliver` then delivers messages that have become due. An error of a handler is raised
+    by `publish`.
     """
 
     def __init__(self, *brokers: MqBroker, with_real: bool = False, connect_only: bool | None = None) -> None:
@@ -31,7 +32,7 @@ class TestMqBroker(TestBroker[MqBroker, Any], broker=MqBroker):
         self.memory = MemoryBroker()
 
     async def deliver(self) -> None:
-        """Hands out waiting messages to the subscribers, and the messages that their handlers publish."""
+        """Delivers waiting messages to the subscribers, and the messages that their handlers publish."""
         subscribers = [cast("MqSubscriber", one) for broker in self.brokers for one in broker.subscribers]
         while any([await self._deliver_to(subscriber) for subscriber in subscribers]):
             pass
@@ -60,12 +61,12 @@ class TestMqBroker(TestBroker[MqBroker, Any], broker=MqBroker):
         self.store(own.messages)
 
     def store(self, messages: Iterable[Message]) -> None:
-        """Sends messages to the broker within the process."""
+        """Sends messages to the broker inside the process."""
         for message in messages:
             Producer(self.memory, "faststream").send_message(message)
 
     def create_publisher_fake_subscriber(self, broker: MqBroker, publisher: MqPublisher) -> tuple[MqSubscriber, bool]:
-        """What records the messages of a publisher: a subscriber of its topic, or else one that is made for it."""
+        """The subscriber that records a publisher's messages: an existing subscriber of its topic, or a new one."""
         subscribers = [cast("MqSubscriber", one) for each in self.brokers for one in each.subscribers]
         found = next((one for one in subscribers if one.topic == publisher.topic), None)
         if found is not None:
@@ -78,7 +79,7 @@ class TestMqBroker(TestBroker[MqBroker, Any], broker=MqBroker):
             yield
 
     async def _fake_connect(self, broker: MqBroker, *args: Any, **kwargs: Any) -> None:
-        """Nothing: subscribers are handed what `deliver` finds."""
+        """Does nothing: `deliver` passes the messages to the subscribers."""
 
 
 def _is_wanted(subscriber: MqSubscriber, delivery: Delivery) -> bool:
@@ -90,7 +91,7 @@ def _is_wanted(subscriber: MqSubscriber, delivery: Delivery) -> bool:
 
 
 class MemoryProducer(MqProducer):
-    """Publishes to the broker within the process, and has it delivered."""
+    """Publishes to the broker inside the process, and delivers the messages."""
 
     def __init__(self, test: TestMqBroker, broker: MqBroker) -> None:
         config = broker.config
@@ -99,7 +100,7 @@ class MemoryProducer(MqProducer):
         self._test = test
 
     async def publish(self, cmd: MqPublishCommand) -> Any:
-        """As the real one; a session is taken for one that has committed."""
+        """As the real producer; a session counts as committed."""
         cmd.session = None
         return await super().publish(cmd)
 
@@ -109,9 +110,9 @@ class MemoryProducer(MqProducer):
         await self._test.deliver()
 
     async def send(self, message: Message) -> Any:
-        """Stores a message and has it handled."""
+        """Stores a message and delivers it."""
         sent = Producer(self._test.memory, "faststream").send_message(message)
-        # What a handler publishes is handled behind it.
+        # Messages that a handler publishes are handled after it has returned.
         if outcome.get() is None:
             await self._test.deliver()
         return sent

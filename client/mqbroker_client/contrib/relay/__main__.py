@@ -1,6 +1,6 @@
 """`python -m mqbroker_client.contrib.relay FILE`: relays a topic to another system's broker, as the file describes.
 
-MQBROKER_URL and MQBROKER_API_KEY name the broker of mqbroker, and its key.
+MQBROKER_URL and MQBROKER_API_KEY are the address and the API key of mqbroker.
 """
 
 import argparse

@@ -1,16 +1,16 @@
-"""The errors of kombu, amqp and redis that mean that the target is away. Other errors are not tried again."""
+"""Errors of kombu, amqp and redis that mean that the target is away. Other errors are not tried again."""
 
 from amqp.exceptions import AMQPError, MessageNacked
 from kombu import Connection
 from kombu.exceptions import LimitExceeded, OperationalError
 
-#: RabbitMQ's reply codes for what passes, or is wrong with the relay as a whole: a connection that was closed by an
-#: operator (320), a login, exchange or vhost that is not there or not allowed (402, 403, 404, 530), a lock (405), a
-#: channel that was closed (504), too few resources (506), a fault of the server (541). 0: the connection broke.
+#: RabbitMQ's reply codes for temporary problems or problems of the whole relay: the connection was closed by an
+#: operator (320), a login, exchange or vhost is missing or not allowed (402, 403, 404, 530), a lock (405), a closed
+#: channel (504), too few resources (506), a fault of the server (541). 0: the connection broke.
 CODES = frozenset((0, 320, 402, 403, 404, 405, 504, 506, 530, 541))
-#: Of 403: what is forbidden is the routing key, which the message may have chosen.
+#: Part of the text of a 403 that forbids the routing key, which a message may have chosen.
 OF_A_KEY = "access to topic"
-#: redis-py's classes, and the first words of answers that have no class.
+#: redis-py's error classes, and the first words of answers that have no class.
 REDIS = frozenset(
     (
         *("OutOfMemoryError", "ReadOnlyError", "MasterDownError", "ClusterDownError", "TryAgainError"),
@@ -21,10 +21,10 @@ REDIS = frozenset(
 
 
 def is_absence(problem: BaseException, connection: Connection) -> bool:
-    """Whether an error of a publish is not the message's fault, so that the message may pass later."""
+    """Whether an error of a publish is not caused by the message, so that a later attempt may succeed."""
     if isinstance(problem, AMQPError):
         return (problem.reply_code or 0) in CODES and OF_A_KEY not in str(problem)
     if isinstance(problem, connection.channel_errors):
         return not REDIS.isdisjoint((type(problem).__name__, str(problem).partition(" ")[0]))
-    # RabbitMQ nacks what a full queue does not take.
+    # RabbitMQ nacks messages that a full queue refuses.
     return isinstance(problem, (OSError, OperationalError, LimitExceeded, MessageNacked, *connection.connection_errors))

@@ -1,4 +1,4 @@
-"""RabbitMQ as a target, with publisher confirms; also other brokers for which kombu has a transport, by URL."""
+"""RabbitMQ as a target, with publisher confirms; by its URL also any other broker that kombu supports."""
 
 import threading
 from collections.abc import Callable
@@ -15,14 +15,16 @@ from mqbroker_client.core.messages import StoredMessage
 
 CONFIRM_SECONDS = 10.0
 CONNECT_SECONDS = 5.0
-#: Of a routing key and of a header's name, in AMQP.
+#: The maximum length of a routing key and of a header's name in AMQP.
 MAX_NAME_BYTES = 255
-#: Queues that RabbitMQ makes itself, as those of answers.
+#: Prefixes of queues that RabbitMQ creates itself, such as queues for replies.
 KEPT = ("amq.",)
 
 
 class Producers:
-    """A producer with its own connection for each thread; `returning` ones note messages that the broker returns."""
+    """A producer for each thread, with its own connection; with `returning` they note messages that
+    the broker returns.
+    """
 
     def __init__(self, connection: Connection, *, returning: bool = False) -> None:
         self._connection = connection
@@ -44,8 +46,8 @@ class Producers:
             raise TargetRefused(f"{self._name} refused it: {words}") from problem
 
     def _current(self) -> Producer:
-        """The producer of this thread, for the next message."""
-        # What an earlier message was returned for is not the next one's, also where its publish failed behind that.
+        """This thread's producer, prepared for the next message."""
+        # Cleared, because the reason for an earlier message must not count for this one, even if its own publish fails.
         self._own.returned = None
         found: Producer | None = getattr(self._own, "producer", None)
         if found is None:
@@ -56,7 +58,7 @@ class Producers:
         return found
 
     def returned(self) -> str | None:
-        """Why the broker returned what this thread published last, if it did."""
+        """The reason why the broker returned this thread's last message; None if it did not."""
         reason: str | None = getattr(self._own, "returned", None)
         self._own.returned = None
         return reason
@@ -81,7 +83,7 @@ class Producers:
 
 
 class Amqp:
-    """An exchange of RabbitMQ, which exists, and its routing key, a pattern of the message's fields."""
+    """An existing exchange of RabbitMQ as a target, and the routing key, a pattern of the message's fields."""
 
     def __init__(
         self, url: str, routing_key: str, exchange: str = "", *, cloudevents: CloudEvents | None = None
@@ -124,7 +126,7 @@ class Amqp:
 
 
 def _fitting(what: str, name: str) -> str:
-    """Raises TargetRefused for a name that no frame of AMQP can hold."""
+    """Raises TargetRefused for a name that is too long for AMQP."""
     if (size := len(name.encode())) > MAX_NAME_BYTES:
         raise TargetRefused(f"AMQP refuses the {what} {name[:40]!r}… of {size} bytes, its limit is {MAX_NAME_BYTES}")
     return name

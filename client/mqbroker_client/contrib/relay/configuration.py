@@ -1,4 +1,4 @@
-"""The file of a relay, in TOML."""
+"""A relay's configuration file, in TOML."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from mqbroker_client.contrib.relay.headers import CloudEvents
 from mqbroker_client.contrib.relay.relays import CONCURRENCY
 from mqbroker_client.contrib.relay.targets import Target
 
-#: By kind: the module and class of a target, the extra that brings its library, and its fields; the first are needed.
+#: By kind of target: its module and class, the extra with its library, its required fields, and its optional fields.
 KINDS: Mapping[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
     "amqp": ("amqp", "Amqp", ("url", "routing_key"), ("exchange",)),
     "kafka": ("kafka", "Kafka", ("servers", "topic"), ("options",)),
@@ -21,13 +21,13 @@ KINDS: Mapping[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
 }
 NEEDED = ("topic", "group", "target")
 FIELDS = (*NEEDED, "filter", "ordered", "concurrency", "cloudevents")
-#: `$NAME` or `${NAME}` is a variable of the environment, `$$` a dollar sign.
+#: `$NAME` or `${NAME}` stands for an environment variable, `$$` for a dollar sign.
 VARIABLE = re.compile(r"\$(?:(\$)|(\w+)|\{(\w+)\})")
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """A relay as its file describes it."""
+    """The configuration of a relay."""
 
     topic: str
     group: str
@@ -38,7 +38,7 @@ class Configuration:
 
 
 def read(path: Path) -> Configuration:
-    """The file as it stands. Raises ValueError, which names what is wrong, or OSError."""
+    """Reads the file without starting anything. Raises ValueError with the fault, or OSError."""
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as problem:
@@ -100,7 +100,7 @@ def _maker(given: dict[str, Any], event: CloudEvents | None) -> Callable[[], Tar
 
 
 def _field(where: str, given: Any) -> Any:
-    """A field of the target: a text, or the table of options, whose values may be numbers and the like, too."""
+    """A field of the target: a text, or the table of options, whose values may also be numbers or booleans."""
     if where != "target.options":
         return _expanded(where, _text(where, given))
     return {
@@ -110,7 +110,7 @@ def _field(where: str, given: Any) -> Any:
 
 
 def _expanded(where: str, text: str) -> str:
-    """The text with its variables, so that no secret stands in the file: url = "$RABBIT_URL"."""
+    """The text with environment variables replaced, so that the file need not contain secrets: url = "$RABBIT_URL"."""
 
     def value(found: re.Match[str]) -> str:
         dollar, *names = found.groups()

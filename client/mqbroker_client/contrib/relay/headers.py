@@ -1,4 +1,4 @@
-"""The headers of a message at a target: its fields, its properties, and attributes of CloudEvents 1.0."""
+"""The headers of a message at a target: the message's fields and properties, and attributes of CloudEvents 1.0."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class CloudEvents:
 
 
 def of_message(message: StoredMessage) -> dict[str, str]:
-    """Id, topic, tags, keys, sharding key, birth and trace of a message."""
+    """The headers for id, topic, tags, keys, sharding key, birth time and trace of a message."""
     values = (
         str(message.message_id),
         message.topic,
@@ -30,7 +30,7 @@ def of_message(message: StoredMessage) -> dict[str, str]:
 
 
 def of_event(message: StoredMessage, event: CloudEvents, prefix: str) -> Mapping[str, str]:
-    """The attributes of the event, each behind the prefix of the target's binding of CloudEvents."""
+    """The attributes of the CloudEvents event, each with the prefix that the target uses for CloudEvents."""
     found = {
         "specversion": "1.0",
         "id": str(message.message_id),

@@ -1,4 +1,4 @@
-"""Kafka, by the idempotent producer of librdkafka: a message is confirmed by all replicas that are in sync."""
+"""Kafka as a target, with librdkafka's idempotent producer: all in-sync replicas confirm a message."""
 
 import re
 import threading
@@ -16,12 +16,12 @@ from mqbroker_client.core.messages import StoredMessage
 
 TIMEOUT_MS = 30_000
 POLL_SECONDS = 0.1
-#: What a broker's end and a purge of what waits may take, where a producer cannot go on.
+#: Seconds for closing a broken producer and discarding its queued messages.
 PURGE_SECONDS = 10.0
 #: Kafka's rule; its own topics begin with two underscores.
 TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 KEPT = ("__",)
-#: The target's absence. What is wrong with the message, or with the topic that it names, is not in here.
+#: Errors that mean that the target is away. Errors of the message, or of the topic that it names, are not listed.
 AWAY = frozenset(
     (
         # librdkafka's own
@@ -38,14 +38,16 @@ AWAY = frozenset(
         *(KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.NOT_COORDINATOR),
         *(KafkaError.THROTTLING_QUOTA_EXCEEDED, KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, KafkaError.STALE_BROKER_EPOCH),
         *(KafkaError.UNKNOWN_PRODUCER_ID, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.INVALID_PRODUCER_ID_MAPPING),
-        # the relay as a whole
+        # problems of the whole relay
         *(KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.SASL_AUTHENTICATION_FAILED),
     )
 )
 
 
 class Kafka:
-    """A topic of Kafka, a pattern of the message's fields. The sharding key is the key, so that its order is kept.
+    """A topic of Kafka as a target; its name is a pattern of the message's fields.
+
+    The sharding key becomes Kafka's key, which keeps the order.
 
     `options` are settings of librdkafka, such as `security.protocol`.
     """
@@ -113,10 +115,10 @@ class Kafka:
         return (TargetAway if error.code() in AWAY else TargetRefused)(words)
 
     def _replace(self, broken: Producer) -> None:
-        """An idempotent producer that has lost its place publishes nothing any more: another one goes on."""
+        """Replaces a producer that can no longer publish, because it has lost its sequence."""
         with self._replacing:
             if self._producer is broken:
                 self._producer = self._made()
-        # Each thread that waits for it hears of its end.
+        # Each thread that waits for the broken producer is informed of its end.
         broken.purge()
         broken.flush(PURGE_SECONDS)

@@ -1,4 +1,4 @@
-"""Names at a target that are made of a message's fields: `orders.{tags}`."""
+"""Names at a target that contain fields of a message: `orders.{tags}`."""
 
 from string import Formatter
 
@@ -9,9 +9,10 @@ FIELDS = ("topic", "tags", "sharding_key", "message_id")
 
 
 class Pattern:
-    """A text in which `{topic}`, `{tags}`, `{sharding_key}` and `{message_id}` stand for those of a message.
+    """A text in which `{topic}`, `{tags}`, `{sharding_key}` and `{message_id}` stand for fields of a message.
 
-    `kept`: beginnings of the names that the target keeps for itself. The pattern may begin so, and else no name of it.
+    `kept`: prefixes that are reserved at the target. Only if the pattern itself begins with such a prefix may a name
+    begin with it.
     """
 
     def __init__(self, text: str, *, kept: tuple[str, ...] = ()) -> None:
@@ -25,7 +26,7 @@ class Pattern:
         self._kept = tuple(start for start in kept if not text.startswith(start))
 
     def of(self, message: StoredMessage) -> str:
-        """The name for a message; a field that it lacks is empty. Raises TargetRefused for a name that is kept."""
+        """The name for a message; a missing field is empty. Raises TargetRefused for a reserved name."""
         name = self._text.format_map({name: getattr(message, name) or "" for name in FIELDS})
         if name.startswith(self._kept):
             raise TargetRefused(f"{name[:80]!r} is a name that the target keeps for itself: no message may choose it")

@@ -1,4 +1,6 @@
-"""NATS, by JetStream: a message is confirmed once its stream has it, and repetitions within its window are one."""
+"""NATS JetStream as a target: a message is confirmed when its stream has stored it; repetitions within the stream's
+window are dropped.
+"""
 
 import asyncio
 import threading
@@ -21,11 +23,13 @@ from mqbroker_client.core.messages import StoredMessage
 
 CONFIRM_SECONDS = 5.0
 CONNECT_SECONDS = 5.0
-#: The server ends the connection of all for a control line of more than 4,096 bytes, or 1,024 in older ones.
+#: The server closes the connection, for all threads, after a control line of more than 4,096 bytes, or 1,024 in older
+#: versions.
 MAX_SUBJECT_BYTES = 900
-#: What begins so are the server's own subjects, as `$JS.API.STREAM.DELETE.orders`, and those of answers.
+#: Prefixes of the server's own subjects, such as `$JS.API.STREAM.DELETE.orders`, and of reply subjects.
 KEPT = ("$", "_")
-#: The target's absence: the connection, or a server that says that it cannot now, as with a stream that is full.
+#: Errors that mean that the target is away: a broken connection, or a server that cannot accept now, for example
+#: because a stream is full.
 AWAY = (
     errors.TimeoutError,
     errors.NoServersError,
@@ -42,7 +46,7 @@ AWAY = (
 
 
 class Nats:
-    """A subject of a stream, which exists; the subject is a pattern of the message's fields."""
+    """A subject of an existing stream as a target; the subject is a pattern of the message's fields."""
 
     def __init__(self, url: str, subject: str, *, cloudevents: CloudEvents | None = None) -> None:
         self._servers = [one.strip() for one in url.split(",")]
@@ -53,12 +57,12 @@ class Nats:
         self._thread.start()
         self._client: Client | None = None
         self._connecting = threading.Lock()
-        # What the server said besides its answers: a subject that it forbids has none.
+        # Messages of the server that are no answers: a forbidden subject gets no other reply.
         self._said: deque[str] = deque(maxlen=100)
 
     def publish(self, message: StoredMessage) -> None:
         subject = _checked(self._subject.of(message))
-        # The message id is JetStream's, by which it knows a repetition.
+        # JetStream recognises a repetition by the message id.
         found = {**headers(message, TABLES["nats"], self._event, "ce-"), "Nats-Msg-Id": str(message.message_id)}
         client = self._connected()
         _require_fit(client, found, message.body)
@@ -81,20 +85,20 @@ class Nats:
         self._loop.close()
 
     def _connected(self) -> Client:
-        """The client, which connects again by itself for ever once it was connected. Raises TargetAway."""
+        """The client, connected. After its first connection it reconnects by itself without end. Raises TargetAway."""
         with self._connecting:
-            # An error of the protocol closes it for good.
+            # After a protocol error the client stays closed.
             if self._client is None or self._client.is_closed:
-                # A first connection would be tried for ever, too.
+                # Without the time limit, even the first connection would be tried without end.
                 connecting = nats.connect(self._servers, max_reconnect_attempts=-1, error_cb=self._note)
                 try:
                     self._client = self._run(asyncio.wait_for(connecting, CONNECT_SECONDS))
-                except Exception as problem:  # no message is the cause
+                except Exception as problem:  # the message is not the cause
                     raise TargetAway(f"{type(problem).__name__}: {problem}") from problem
             return self._client
 
     def _without_stream(self, client: Client, subject: str) -> Exception:
-        """Why no stream answered: JetStream is away, or it has none of this subject."""
+        """The error when no stream confirms: JetStream is away, or no stream has this subject."""
         try:
             self._run(client.jetstream().find_stream_name_by_subject(subject))
         except NotFoundError:
@@ -104,17 +108,17 @@ class Nats:
         return TargetAway(f"the stream of the subject {subject!r} does not answer")
 
     def _forbidden(self, subject: str) -> str | None:
-        """What the server said where it does not let the relay publish to this subject."""
+        """The server's message if it forbids the relay to publish to this subject; else None."""
         ends = f'publish to "{subject}"'.casefold()
         words = next((said for said in self._said.copy() if ends in said.casefold()), None)
         if words is not None:
-            # Said once for each message; it may be allowed from now on.
+            # Reported once per message, because the subject may be allowed from now on.
             with suppress(ValueError):
                 self._said.remove(words)
         return words
 
     async def _note(self, problem: Exception) -> None:
-        # What is away is said by the message that is not published.
+        # Other errors are reported by the message that cannot be published.
         if "permissions violation" in str(problem).casefold():
             self._said.append(str(problem))
 
@@ -123,9 +127,10 @@ class Nats:
 
 
 def _checked(subject: str) -> str:
-    """Raises TargetRefused for what is no subject to publish to: the server takes some of them, and no reader finds it.
+    """Raises TargetRefused for a text to which one cannot publish: the server accepts some of these, but no reader
+    would get the message.
 
-    The client itself refuses blanks, in which a command could hide.
+    The client itself refuses blanks, which could start another command.
     """
     if size := max(len(subject.encode()) - MAX_SUBJECT_BYTES, 0):
         raise TargetRefused(f"NATS refused it: the subject is {size} bytes too long, the limit is {MAX_SUBJECT_BYTES}")
@@ -138,7 +143,9 @@ def _checked(subject: str) -> str:
 
 
 def _require_fit(client: Client, found: Mapping[str, str], body: bytes) -> None:
-    """Raises TargetRefused for more than the server takes, for which it would end the connection of all."""
+    """Raises TargetRefused for a message above the server's limits, because the server would close the connection for
+    all.
+    """
     if wrong := [name for name in found if name != name.strip()]:
         raise TargetRefused(f"NATS refused it: the header {wrong[0]!r} has blanks around its name")
     lines = sum(len(name.encode()) + len(value.encode()) + 4 for name, value in found.items())

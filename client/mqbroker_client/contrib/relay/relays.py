@@ -1,4 +1,4 @@
-"""The relay itself: receives, publishes until the target has confirmed, acks."""
+"""The relay: receives messages, publishes each until the target has confirmed it, then acks it."""
 
 import logging
 import threading
@@ -42,7 +42,10 @@ class Relay:
         self._stop = threading.Event()
 
     def run(self, *, concurrency: int = CONCURRENCY, stop: threading.Event | None = None) -> None:
-        """Relays in `concurrency` threads until SIGTERM, SIGINT or `stop`. Raises the refusal that ended it."""
+        """Relays in `concurrency` threads until SIGTERM, SIGINT or `stop`.
+
+        Raises the broker's refusal if one ends it.
+        """
         self._stop = stop or threading.Event()
         try:
             with stopped_by_signals(self._stop):

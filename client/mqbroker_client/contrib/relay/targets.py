@@ -6,18 +6,21 @@ from mqbroker_client.core.messages import StoredMessage
 
 
 class TargetAway(Exception):
-    """The target accepts no message now: the message waits, and is tried again.
+    """The target accepts no message at the moment: the message waits and is tried again.
 
-    Only for errors that a target lists as its absence; another error may be the message's fault.
+    Raised only for errors that a target lists as its absence; other errors may be caused by the message.
     """
 
 
 class TargetRefused(Exception):
-    """The target refuses this message, with its own text: the group retries it, then it is a dead letter."""
+    """The target refuses this message, with its own text.
+
+    The group retries the message; finally it is a dead letter.
+    """
 
 
 class Target(Protocol):
-    """A broker of another system. Several threads publish at once."""
+    """The broker of another system. Several threads may publish at the same time."""
 
     def publish(self, message: StoredMessage) -> None:
         """Returns once the target has confirmed the message.
@@ -26,4 +29,4 @@ class Target(Protocol):
         """
 
     def close(self) -> None:
-        """Closes its connections; no thread publishes any more."""
+        """Closes the connections, after the last publish."""

@@ -1,4 +1,4 @@
-"""The barrier in the database of an engine, for transactions that begin with their half."""
+"""The barrier in an engine's database, for transactions that begin with a half message."""
 
 import asyncio
 from uuid import UUID
@@ -11,9 +11,10 @@ from mqbroker_client.contrib.sqlalchemy.sessions import EngineSessions, in_a_thr
 
 
 class EngineBarrier(Barrier):
-    """As `Barrier`, of an engine: for `TransactionProducer`, and of an asynchronous one for `AsyncTransactionProducer`.
+    """As `Barrier`, for an engine: for `TransactionProducer`, or with an asynchronous engine for
+    `AsyncTransactionProducer`.
 
-    `insert_commit` takes a `Session` or `Connection` of SQLAlchemy in the place of a driver's connection.
+    `insert_commit` takes a `Session` or `Connection` of SQLAlchemy instead of a driver's connection.
     """
 
     def __init__(self, engine: Engine | AsyncEngine, producer_group: str) -> None:
@@ -21,7 +22,7 @@ class EngineBarrier(Barrier):
         self.producer_group = producer_group
 
     async def create_table_async(self) -> None:
-        """As `create_table`, in a running event loop."""
+        """As `create_table`, when an event loop is running."""
         await asyncio.to_thread(self.create_table)
 
     async def insert_commit_async(self, session: AsyncSession | AsyncConnection, transaction_id: UUID) -> None:

@@ -1,4 +1,4 @@
-"""Messages follow the root transaction of their connection, whichever session or program ends it.
+"""Ties messages to the root transaction of their connection, whichever session or program ends it.
 
 A session that is bound to a connection may take part in a transaction that another owner ends: its commit() then
 commits nothing. So this module listens to the events of the engine, not of the session.
@@ -18,8 +18,8 @@ from mqbroker_client.barrier.steps import CommitSteps
 from mqbroker_client.core.ids import uuid7
 from mqbroker_client.core.messages import Message
 
-# The execution option of a connection that has what follows it: an option is seen by each outbox, and ends with the
-# connection, where `Connection.info` goes on with the pool.
+# The connection's execution option that holds what follows its transaction. Each outbox sees an option, and it ends
+# with the connection, while `Connection.info` stays with the pool.
 OPTION = "mqbroker_followed"
 
 
@@ -29,9 +29,10 @@ class Staged:
 
     message: Message
     within: Sequence[SessionTransaction]
-    #: Whether its session has committed, which in a transaction of another owner says only that the work is complete.
+    #: Whether its session has committed; in a transaction of another owner this only means that the session's work is
+    #: complete.
     is_complete: bool = False
-    #: The row that a rollback to a savepoint takes along, where its session committed within one.
+    #: If its session committed within a savepoint: the row that a rollback to this savepoint would remove.
     mark: UUID | None = None
 
 
@@ -45,7 +46,7 @@ class Followed:
 
 
 def stage(connection: Connection, steps: CommitSteps, staged: Sequence[Staged]) -> None:
-    """Makes messages follow the connection's root transaction, unless they follow it already."""
+    """Ties messages to the connection's root transaction, unless they already are."""
     _listen(connection.engine)
     if OPTION not in connection.get_execution_options():
         connection.execution_options(**{OPTION: {}})
@@ -54,7 +55,10 @@ def stage(connection: Connection, steps: CommitSteps, staged: Sequence[Staged]) 
 
 
 def complete(connection: Connection, steps: CommitSteps, staged: Sequence[Staged]) -> None:
-    """Notes that the messages' session commits, perhaps only in part. Within a savepoint it inserts a row as a mark."""
+    """Notes that the messages' session commits, perhaps only a savepoint.
+
+    For a savepoint it inserts a row as a mark.
+    """
     mark = uuid7() if connection.in_nested_transaction() else None
     if mark is not None:
         steps.barrier.insert_commit(connection, mark, aside=steps.aside)
@@ -70,7 +74,7 @@ def drop(connection: Connection, steps: CommitSteps, staged: Sequence[Staged]) -
 
 
 def prepare(connection: Connection) -> None:
-    """Inserts rows and stores half messages, in the transaction before its COMMIT. Raises an error that forbids it."""
+    """Just before the COMMIT, inserts rows and stores half messages. Raises an error that forbids the COMMIT."""
     for followed in _followed(connection).values():
         if followed.ending is not None:
             continue
@@ -80,7 +84,7 @@ def prepare(connection: Connection) -> None:
 
 
 def settle(connection: Connection) -> None:
-    """Sends the ends that the rows state, for a transaction that did not end by a plain COMMIT."""
+    """Sends the ends that the rows state, for a transaction that ended in another way than by a plain COMMIT."""
     for ending in _taken(connection):
         ending.by_its_row()
 
@@ -132,16 +136,16 @@ def _begun_twophase(connection: Connection, xid: object) -> None:
 
 
 def _commit(connection: Connection) -> None:
-    """Commits before SQLAlchemy does; SQLAlchemy's own COMMIT then ends an empty transaction.
+    """Commits just before SQLAlchemy would; SQLAlchemy's own COMMIT then ends an empty transaction.
 
-    SQLAlchemy has no event after a COMMIT. With `exec_driver_sql` an error still is of SQLAlchemy's classes.
+    SQLAlchemy has no event after a COMMIT. With `exec_driver_sql` errors still belong to SQLAlchemy's classes.
     """
     if not _followed(connection):
         return
     try:
         prepare(connection)
     except BaseException:
-        # SQLAlchemy sends no ROLLBACK after a COMMIT that failed, until the connection goes back to its pool.
+        # After a failed COMMIT, SQLAlchemy sends ROLLBACK only when the connection goes back to its pool.
         _roll_back(connection)
         settle(connection)
         raise
@@ -155,7 +159,7 @@ def _commit(connection: Connection) -> None:
 
 def _rolling_back(connection: Connection) -> None:
     if endings := _taken(connection):
-        # A row is locked until it is rolled back, and this event comes before that.
+        # Rolled back here, because rows stay locked until then, and SQLAlchemy raises this event before its rollback.
         _roll_back(connection)
         for ending in endings:
             ending.by_its_row()
@@ -166,11 +170,11 @@ def _prepare_twophase(connection: Connection, xid: object) -> None:
 
 
 def _commit_twophase(connection: Connection, xid: object, is_prepared: bool) -> None:
-    # After it there is no event. A session of `twophase` sends the ends, and a check those of a joined one.
+    # No event follows. With `twophase` the session sends the ends; for a joined transaction a check does.
     if not is_prepared:
         prepare(connection)
 
 
 def _roll_back(connection: Connection) -> None:
-    with suppress(Exception):  # of a session that was lost: what broke it is the error that is raised
+    with suppress(Exception):  # the session may be lost: the error that broke it is raised instead
         connection.dialect.do_rollback(connection.connection)

@@ -1,4 +1,4 @@
-"""`exactly_once` in SQLAlchemy: the handler's effect, its `send` and the inbox's row are one transaction."""
+"""`exactly_once` for SQLAlchemy: the handler's writes, its `send` and the inbox's row are one transaction."""
 
 from collections.abc import Awaitable, Callable
 from functools import wraps
@@ -20,9 +20,9 @@ AsyncSessionHandler = Callable[[Delivery, AsyncSession], Awaitable[object]]
 def exactly_once(
     group: str, sessions: sessionmaker[Session]
 ) -> Callable[[SessionHandler], Callable[[Delivery], object]]:
-    """Has a handler run once for each message of a consumer group, in a session that is committed when it returns.
+    """Runs a handler once for each message of a consumer group, in a session that commits when the handler returns.
 
-    A call raises OutsideTransaction where the session's engine is in autocommit mode, or where its connection is in a
+    A call raises OutsideTransaction if the session's engine is in autocommit mode, or if its connection is in a
     transaction that ends later.
     """
 
@@ -63,12 +63,12 @@ def exactly_once_async(
 
 
 def create_inbox(connection: Connection) -> None:
-    """Makes `mqbroker_inbox`, for a migration."""
+    """Creates the table `mqbroker_inbox`, for a migration."""
     rows.create(ConnectionSession(connection))
 
 
 def purge_inbox(connection: Connection) -> int:
-    """Deletes rows older than 14 days, at most 1,000; how many."""
+    """Deletes at most 1,000 rows older than 14 days. Returns their number."""
     return rows.purge(ConnectionSession(connection))
 
 

@@ -1,4 +1,4 @@
-"""Runs functions after the commit of a session's transaction, and not after a rollback of it or of a savepoint."""
+"""Runs functions after the commit of a session's transaction, but not if it or their savepoint is rolled back."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ def at_commit(session: AnySession, run: Callable[[], object]) -> None:
 
 
 def _committed(session: Session) -> None:
-    # Also of a savepoint, which says nothing yet.
+    # The event also comes for a savepoint, whose commit decides nothing yet.
     session.info[_Waiting].is_committed = not session.in_nested_transaction()
 
 

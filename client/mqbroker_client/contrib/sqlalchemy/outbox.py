@@ -31,11 +31,11 @@ class _Work:
     """The messages that a session has staged in the open transaction."""
 
     staged: list[Staged] = field(default_factory=list)
-    #: Savepoints that were released.
+    #: Savepoints that have been released.
     released: list[SessionTransaction] = field(default_factory=list)
     #: Whether its COMMIT was tried. A failed COMMIT cannot be tried again in the same transaction.
     is_begun: bool = False
-    #: Whether all is done that comes before the COMMIT. A class below one that is listened to brings each event twice.
+    #: Whether all steps before the COMMIT are done. A subclass of a session class with listeners gets each event twice.
     is_ready: bool = False
     #: The connection whose transaction the messages follow, when it is known.
     connection: Connection | None = None
@@ -91,7 +91,8 @@ class Outbox:
         staged = Staged(message, with_parents(transaction))
         work.staged.append(staged)
         if isinstance(own.bind, Connection) and own.bind.in_transaction():
-            # It may be joined to that transaction, which must not commit before the session has said what it does.
+            # The session may be joined to this transaction, which must not commit before the session has committed or
+            # rolled back.
             work.connection = own.bind
             work.is_undone_by_close &= _is_undone_by_close(own, own.bind)
             following.stage(own.bind, self.steps, [staged])
@@ -106,7 +107,7 @@ class Outbox:
 
     @property
     def kept(self) -> KeptMessages:
-        """The messages that `on_unavailable="keep"` has kept in rows: to list, to send, to drop."""
+        """The messages that `on_unavailable="keep"` has stored in rows, to list, send or drop them."""
         return self.steps.kept
 
     def answer_checks(self, *, seconds: float = 30.0) -> int:
@@ -121,13 +122,13 @@ class Outbox:
             raise BarrierError("the transaction must be rolled back: its messages were not stored when it committed")
         if not work.staged:
             return
-        # A statement that fails should do so before the half is stored.
+        # Flushed first, so that a failing statement fails before the half message is stored.
         session.flush()
         work.is_begun = True
         work.connection = connection_of(session, self.engine)
         following.complete(work.connection, self.steps, work.staged)
         if not isinstance(session.bind, Connection):
-            # It is not joined to another transaction, and of a session of several databases none has committed yet.
+            # The session is not joined to another transaction, and if it has several databases, none has committed yet.
             following.prepare(work.connection)
         work.is_ready = True
 
@@ -161,7 +162,9 @@ class Outbox:
 
 
 def _is_undone_by_close(session: Session, connection: Connection) -> bool:
-    """Whether the session has a savepoint of its own within the connection's transaction, or ends that itself."""
+    """Whether closing the session rolls back its work: it has a savepoint of its own, or itself ends the connection's
+    transaction.
+    """
     if session.join_transaction_mode == "conditional_savepoint":
         return connection.in_nested_transaction() and not session.in_nested_transaction()
     return session.join_transaction_mode != "rollback_only"
@@ -174,7 +177,7 @@ def own_session(session: AnySession) -> Session:
 
 
 def _own_sync_class(maker: "async_sessionmaker[Any]") -> type[Session]:
-    """The class of the sessions below a maker's, made for it alone."""
+    """The class of a maker's synchronous sessions, replaced by a subclass for this maker alone."""
     given: Any = maker.kw.get("sync_session_class") or maker.class_.sync_session_class
     if isinstance(given, sessionmaker):
         return given.class_
@@ -192,12 +195,12 @@ def open_transaction(session: Session) -> SessionTransaction:
             "no transaction of the session is open, and it begins none by itself: call session.begin(), "
             "or use Producer.send for a message without one"
         )
-    # No connection yet, and nothing to await.
+    # Without a connection yet, so there is nothing to await.
     return session.begin()
 
 
 def with_parents(transaction: SessionTransaction | None) -> "list[SessionTransaction]":
-    """A savepoint, the savepoints around it, and their transaction."""
+    """A savepoint, the savepoints that enclose it, and the transaction."""
     found = []
     while transaction is not None:
         found.append(transaction)

@@ -41,7 +41,7 @@ class ConnectionSession:
 
 @dataclass(frozen=True, slots=True)
 class OwnConnectionSession(ConnectionSession):
-    """A connection that is closed together with its pool."""
+    """A connection with a pool of its own, which is closed with it."""
 
     pool: Pool
     proxied: PoolProxiedConnection
@@ -66,13 +66,16 @@ class EngineSessions:
         return OwnConnectionSession(connection, pool, proxied)
 
     def of(self, connection: Connection | OrmSession) -> Session:
-        """The connection to the engine's database, or that of a session, in its transaction."""
+        """A session for a connection to the engine's database, or for an ORM session, within its transaction."""
         own = connection_of(connection, self.engine)
         require_transaction(own)
         return ConnectionSession(own)
 
     def run(self, work: Callable[[], Found]) -> Found:
-        """In this thread; an asynchronous driver gets an event loop for it, so the caller must not be in one."""
+        """Runs the work in this thread.
+
+        An asynchronous driver gets an event loop for it, so the caller must not be in one.
+        """
         return asyncio.run(greenlet_spawn(work)) if self.engine.dialect.is_async else work()
 
 
@@ -89,7 +92,7 @@ def require_same_database(session: OrmSession, engine: Engine) -> None:
 
 
 def require_transaction(connection: Connection) -> None:
-    """Raises OutsideTransaction in autocommit mode, in which a rollback undoes nothing."""
+    """Raises OutsideTransaction in autocommit mode, in which nothing can be rolled back."""
     proxied = connection.connection
     guard.require_transaction(
         proxied.dbapi_connection,
@@ -114,5 +117,5 @@ def _name(engine: Engine) -> str:
 
 
 def in_a_thread(run: Callable[[], Found]) -> Found:
-    """Within the greenlet of an AsyncSession: its event loop goes on."""
+    """Runs the function in a thread. Called in the greenlet of an AsyncSession, so its event loop continues."""
     return await_only(asyncio.to_thread(run))

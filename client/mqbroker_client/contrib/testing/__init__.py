@@ -1,6 +1,6 @@
-"""For the tests of programs: a broker within the process, and fixtures for pytest.
+"""For tests of programs: a broker inside the process, and fixtures for pytest.
 
-`pytest_plugins = ["mqbroker_client.contrib.testing.fixtures"]` in `conftest.py` brings the fixture `mqbroker`.
+`pytest_plugins = ["mqbroker_client.contrib.testing.fixtures"]` in `conftest.py` provides the fixture `mqbroker`.
 """
 
 from mqbroker_client.contrib.testing.memory import MemoryBroker

@@ -9,6 +9,6 @@ from mqbroker_client.contrib.testing.memory import MemoryBroker
 
 @pytest.fixture
 def mqbroker() -> Iterator[MemoryBroker]:
-    """A broker within the process, empty in each test."""
+    """A broker inside the process, empty in each test."""
     with MemoryBroker() as broker:
         yield broker

@@ -1,4 +1,4 @@
-"""Consumer groups of the broker within the process: deliveries, invisible times, retries and dead letters."""
+"""Consumer groups of the broker inside the process: deliveries, invisible times, retries and dead letters."""
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -12,24 +12,24 @@ from mqbroker_client.core.ids import uuid7
 
 INVISIBLE_SECONDS = 60
 MAX_RECONSUME_TIMES = 16
-#: Of a message without a sharding key, which no message behind it may overtake.
+#: The key of a message without a sharding key, which no later message may overtake.
 NO_KEY = ""
 # The first retry waits for level 3.
 FIRST_RETRY_LEVEL = 3
-#: Of an ordered group.
+#: The retry delay of an ordered group.
 ORDERED_RETRY_SECONDS = 1
 
 
 @dataclass(slots=True)
 class Pending:
-    """An entry that a group was handed and has not acked: in flight until `due`, then handed out again."""
+    """An entry that was handed to a group and not acked: in flight until `due`, then delivered again."""
 
     entry: Document
     due: datetime
     attempts: int = 0
-    #: None while it waits for its retry, or in an ordered group behind a message of its key.
+    #: None while it waits for its retry, or in an ordered group for an earlier message of its key.
     receipt_handle: str | None = field(default=None, repr=False)
-    #: Whether its last delivery ended only because the invisible time was over.
+    #: Whether its previous delivery ended only because the invisible time was over.
     alone: bool = False
 
     @property
@@ -106,7 +106,7 @@ class Groups:
         for one in self._due(group, topic):
             if one.attempts > group.max_reconsume_times:
                 group.pending.remove(one)
-                # Its message still names the topic that it was sent to.
+                # The message still names its original topic.
                 self.topics.append(one.entry["message"], 0, topic=f"%DLQ%{name}")
 
     def _due(self, group: Group, topic: str) -> list[Pending]:
@@ -127,7 +127,7 @@ class Groups:
         return []
 
     def _next_of(self, group: Group, queue: list[Document], waiting: list[Pending], count: int) -> list[Pending]:
-        """Due retries, then new entries, without entries behind a message of their key that is not handed out yet."""
+        """Due retries and then new entries; without entries that follow an undelivered message with the same key."""
         chosen: list[Pending] = []
         blocked: set[str] = set()
         for one in itertools.chain(waiting, self._unread(group, queue)):
@@ -142,7 +142,7 @@ class Groups:
         return chosen
 
     def _unread(self, group: Group, queue: list[Document]) -> Iterator[Pending]:
-        """The entries that the group has not reached, each as one that waits from now on."""
+        """The entries that the group has not reached yet, each as a Pending that is due now."""
         for entry in queue:
             place = entry["read_from"], entry["queue_id"]
             if entry["queue_offset"] >= group.reached.get(place, 0):
@@ -162,7 +162,7 @@ class Groups:
         return found
 
     def _forward(self, group: Group, handles: Sequence[str], messages: Sequence[Document]) -> Document:
-        """An ack with messages: both are done, or neither is. A repeat has the first answer."""
+        """An ack with messages: both are done, or neither is. A repetition gets the first answer."""
         missing = [handle for handle in handles if self._in_flight(group, handle) is None]
         before = [self.topics.sent_before(message) for message in messages]
         if missing and not (all(before) and len(missing) == len(handles)):
@@ -207,7 +207,7 @@ class Groups:
 
 
 def _apart(chosen: list[Pending]) -> list[Pending]:
-    """The entries to hand out now: a retry is handed out alone, and the others later."""
+    """The entries to deliver now: a retry is delivered alone, so the other entries wait."""
     if chosen and chosen[0].attempts:
         return chosen[:1]
     return list(itertools.takewhile(lambda one: not one.attempts, chosen))

@@ -1,8 +1,8 @@
-"""A broker within the process, for `Producer`, `Consumer` and `CheckPoller`, with a clock that a test can move.
+"""A broker inside the process, for `Producer`, `Consumer` and `CheckPoller`, with a clock that a test can move.
 
-The project's tests compare it with the real broker. It has no filters, recalls or pushes, and refuses other calls with
-NotImplementedError: test these with a real broker. Only the real broker checks the rules of tags, keys, properties and
-sizes: a message that breaks these rules is accepted here.
+The project's tests compare it with the real broker. It has no filters, recalls or pushes, and raises
+NotImplementedError for other calls: test these with a real broker. Only the real broker checks the rules for tags,
+keys, properties and sizes: a message that breaks them is accepted here.
 """
 
 import copy
@@ -29,7 +29,7 @@ from mqbroker_client.core.retries import Retry
 
 log = logging.getLogger(__name__)
 
-#: Between two looks of a long poll: a delay ends without a call.
+#: Seconds between two looks of a long poll, because a delay may end without a call.
 LOOK_SECONDS = 0.05
 
 Answerer = Callable[..., Document]
@@ -46,7 +46,10 @@ class Clock:
 
 
 class MemoryBroker(Broker):
-    """Give it to the client's classes in place of a `Broker`. Safe to share between threads."""
+    """The broker inside the process. Pass it to the client's classes instead of a `Broker`.
+
+    Safe to share between threads.
+    """
 
     def __init__(self, *, hooks: Sequence[Hook] = ()) -> None:
         super().__init__("http://memory.invalid", "memory", coalescing=False, hooks=hooks)
@@ -106,18 +109,18 @@ class MemoryBroker(Broker):
                 self._topics.release_due()
                 document = self._answer(call)
                 left = give_up_at - time.monotonic()
-                # An empty answer of a long poll.
+                # An empty answer ends the long poll only after its time.
                 if any(document.get(name) for name in ("messages", "transactions")) or left <= 0:
                     break
                 self._changed.wait(min(left, LOOK_SECONDS))
                 if hung_up != self._hung_up:
                     raise errors.Unreachable(f"{call.what} was ended by hang_up", code="unreachable")
             self._changed.notify_all()
-        # As over HTTP: nothing of the answer is shared with what is kept.
+        # Copied through JSON as over HTTP, so that the answer shares no object with the stored data.
         return call.read(json.loads(json.dumps(document)))
 
     def do_all(self, calls: Sequence[Call[Result]], *, retry: Retry | None = None) -> list[Result | errors.BrokerError]:
-        """One after the other."""
+        """Makes the calls one after the other."""
         results: list[Result | errors.BrokerError] = []
         for call in calls:
             try:
@@ -127,14 +130,14 @@ class MemoryBroker(Broker):
         return results
 
     def do_later(self, call: Call[Any]) -> None:
-        """At once. As with a broker, a refusal is only logged."""
+        """Makes the call at once. A refusal is only logged, as with a real broker."""
         try:
             self.do(call)
-        except Exception as error:  # noqa: BLE001  a hook that forbids may raise anything
+        except Exception as error:  # noqa: BLE001 a hook that forbids a call may raise any error
             log.warning("%s was refused: %s", call.what, error)
 
     def apart(self) -> "MemoryBroker":
-        """The same broker, with long polls of its own to `hang_up`."""
+        """The same broker, whose `hang_up` ends only its own long polls."""
         return copy.copy(self)
 
     def hang_up(self) -> None:

@@ -1,4 +1,4 @@
-"""Topics, queues and delays of the broker within the process."""
+"""Topics, queues and delays of the broker inside the process."""
 
 import itertools
 import re
@@ -14,13 +14,13 @@ from mqbroker_client.core.ids import uuid7
 
 QUEUES = 4
 LEGAL = re.compile(r"[%|a-zA-Z0-9_-]{1,127}")
-# Level 1 and following, in seconds.
+# The delays of level 1 and following, in seconds.
 DELAY_LEVELS = (1, 5, 10, 30, *(60 * minutes for minutes in (*range(1, 11), 20, 30, 60, 120)))
 
 
 @dataclass(slots=True)
 class Topics:
-    """Every message once, by its id, and the queues with what is visible."""
+    """Every message once, by its id, and the queues with the visible messages."""
 
     now: Callable[[], datetime]
     queues: dict[str, list[list[Document]]] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class Topics:
     _turns: Any = field(default_factory=itertools.count)
 
     def of(self, topic: str) -> list[list[Document]]:
-        """The queues of a topic, which is made at its first use."""
+        """The queues of a topic; the topic is created at its first use."""
         if not LEGAL.fullmatch(topic):
             raise refused(422, "topic_illegal", f"{topic!r} is no name of a topic.")
         return self.queues.setdefault(topic, [[] for _ in range(QUEUES)])
@@ -63,7 +63,7 @@ class Topics:
         return {"results": [self.send(**{**message, "topic": topic, "queue_id": queue_id}) for message in messages]}
 
     def sent_before(self, message: Document) -> Document | None:
-        """The result of the same message; refused where its id had another body."""
+        """The result of an earlier send of the same message. Raises MessageIdReused if its id had another body."""
         found = self._sent.get(message["message_id"])
         if found is None:
             return None
@@ -72,7 +72,7 @@ class Topics:
         return found[1] | {"duplicate": True}
 
     def stored(self, fields: Document) -> Document:
-        """The message as it is kept; not visible yet."""
+        """Stores a message, not visible yet, and returns it as a document."""
         count, queue_id = len(self.of(fields["topic"])), fields.get("queue_id")
         if queue_id is not None and not 0 <= queue_id < count:
             raise refused(
@@ -86,7 +86,7 @@ class Topics:
         return kept | {"stored_at": now, "commit_log_offset": next(self._numbers), "reconsume_times": 0}
 
     def publish(self, message: Document) -> Document:
-        """Makes it visible, now or when its delay is over; the result of its send."""
+        """Makes a message visible, now or when its delay is over. Returns the result of its send."""
         queue_id, due = self._queue_of(message), self._due(message)
         result = {name: message[name] for name in ("message_id", "topic", "commit_log_offset", "stored_at")}
         result |= {"queue_id": queue_id, "queue_offset": None, "send_status": "SEND_OK"}
@@ -98,14 +98,14 @@ class Topics:
         return result
 
     def append(self, message: Document, queue_id: int, topic: str | None = None) -> int:
-        """Its offset in its queue: of the topic that it was sent to, or of another one that it is read from."""
+        """Appends a message to a queue, by default of its own topic. Returns its offset."""
         read_from = topic or message["topic"]
         queue = self.of(read_from)[queue_id]
         queue.append({"message": message, "read_from": read_from, "queue_id": queue_id, "queue_offset": len(queue)})
         return len(queue) - 1
 
     def release_due(self) -> None:
-        """Makes visible what was delayed until now, in the order of time."""
+        """Makes delayed messages visible that have become due, in the order of time."""
         now = self.now()
         due = sorted((one for one in self._delayed if one[0] <= now), key=lambda one: one[0])
         self._delayed = [one for one in self._delayed if one[0] > now]
@@ -128,7 +128,7 @@ class Topics:
 
 
 def refused(status: int, code: str, detail: str) -> errors.BrokerError:
-    """The error that the real broker's answer would be."""
+    """The error that the client makes from the real broker's answer."""
     return errors.from_problem(status, {"code": code, "detail": detail}, None, None)
 
 

@@ -1,4 +1,4 @@
-"""Transactions of the broker within the process: half messages, ends and checks."""
+"""Transactions of the broker inside the process: half messages, ends and checks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

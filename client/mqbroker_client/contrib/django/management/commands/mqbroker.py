@@ -1,8 +1,8 @@
 """`manage.py mqbroker checks`: a process that answers checks, sends kept messages and deletes old rows.
 
-`manage.py mqbroker consume TOPIC GROUP HANDLER`: one that runs a consumer.
-`manage.py mqbroker celery-relay APP`: one that publishes calls of tasks to the broker of a Celery app.
-`manage.py mqbroker kept`: lists what is kept while the broker is away; `kept send` and `kept drop` send and drop it.
+`manage.py mqbroker consume TOPIC GROUP HANDLER` runs a consumer. `manage.py mqbroker celery-relay APP` publishes task
+calls to the broker of a Celery app. `manage.py mqbroker kept` lists the messages that are kept while the broker is
+away; `kept send` and `kept drop` send and drop them.
 """
 
 import threading
