@@ -1,1 +1,1 @@
-"""The wiring: settings, HTTP API, schema, errors as HTTP, API keys, Celery and the web process."""
+"""The parts that connect the apps: settings, HTTP API, schema, errors as HTTP, API keys, Celery and the web process."""

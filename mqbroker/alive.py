@@ -1,7 +1,8 @@
-"""The health check of a container: `python -m mqbroker.alive web|worker|beat` exits with 0 while that process beats.
+"""The health check of a container: `python -m mqbroker.alive web|worker|beat` exits with 0 while that process works.
 
-A web process, also that for RocketMQ's clients, and a worker note themselves in the database each few seconds; beat,
-which asks no database, touches a file. It starts without Django: a container runs it every few seconds.
+A web process (also the one for RocketMQ's clients) and a worker write a heartbeat to the database every few seconds;
+beat, which does not use the database, touches a file. This module runs without Django, because a container runs it
+every few seconds.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import psycopg
 from mqbroker.celery import beating
 from store.db.statements import Statement
 
-# A worker's heart beats with each tick of beat that reaches it, every three seconds.
+# A worker writes a heartbeat with each task that beat sends it, every three seconds.
 SECONDS = 30.0
 CONNECT_SECONDS = 3
 
@@ -25,7 +26,7 @@ FIND_HEARTBEAT = Statement(__file__, "find_heartbeat", one=bool)
 
 
 def main(words: list[str]) -> int:
-    """0 while the process beats, else 1 with the reason."""
+    """Returns 0 if the process works; otherwise prints the reason and returns 1."""
     parser = argparse.ArgumentParser("mqbroker.alive", description=__doc__)
     parser.add_argument("kind", choices=("web", "worker", "beat"))
     parser.add_argument("--schedule", type=Path, help="that of beat, which needs it")
@@ -43,12 +44,12 @@ def main(words: list[str]) -> int:
 
 
 def beats(schedule: Path) -> bool:
-    """Whether beat has gone round a moment ago."""
+    """Whether beat has touched its file within the last seconds."""
     return time.time() - beating.touched(schedule).stat().st_mtime < SECONDS
 
 
 def notes_itself(kind: str) -> bool:
-    """Whether a process of this kind on this host has noted itself a moment ago."""
+    """Whether a process of this kind on this host has written a heartbeat within the last seconds."""
     url = os.environ["DATABASE_URL"]
     asked = {"kind": kind, "host": socket.gethostname(), "seconds": SECONDS}
     with psycopg.connect(url, connect_timeout=CONNECT_SECONDS) as session:

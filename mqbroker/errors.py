@@ -61,7 +61,7 @@ STATUS_OF_CODE = {
     "sends_forbidden": 503,
     "outcome_unknown": 503,
 }
-# Of what no refusal of the domain stands for.
+# Codes for statuses that no refusal of the domain has.
 CODE_OF_STATUS = {
     401: "unauthenticated",
     403: "no_permission",
@@ -101,7 +101,7 @@ def problem(code: str, status: int, detail: str) -> Problem:
 
 
 def problem_of(refusal: errors.Refusal) -> Problem:
-    """The problem document of a refusal, without the fields that this refusal alone has."""
+    """The problem document of a refusal, without fields that only this refusal has."""
     return problem(refusal.code, status_of(refusal), refusal.detail)
 
 
@@ -116,7 +116,7 @@ def status_of(refusal: errors.Refusal) -> int:
 
 
 def headers_of(refusal: errors.Refusal) -> dict[str, str]:
-    """The headers that a refusal's answer bears besides its type."""
+    """The headers of a refusal's answer besides its content type."""
     if isinstance(refusal, errors.RateLimited | errors.SendsForbidden):
         return {"Retry-After": str(refusal.retry_after_seconds)}
     if status_of(refusal) == 503:
@@ -166,7 +166,7 @@ def answer_drf(problem_met: Exception, context: object) -> Response | None:
 
 
 def refusal_of(problem_met: Exception) -> errors.Refusal | None:
-    """The refusal that an exception of Django, DRF or psycopg stands for, if one says the same."""
+    """The refusal with the same meaning as an exception of Django, DRF or psycopg; None if there is none."""
     if isinstance(problem_met, errors.Refusal):
         return of_request(problem_met)
     if isinstance(problem_met, AWAY) or is_read_only(problem_met):
@@ -194,19 +194,21 @@ def answer_status(status: int, detail: str, headers: Mapping[str, str] | None = 
 
 
 def is_of_console(request: HttpRequest) -> bool:
-    """Whether a browser requested a page; the answer is one."""
+    """Whether a browser requested a page; then the answer is a page too."""
     return request.path.startswith("/console")
 
 
 def answer_bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's answer to a request that it refuses unread, such as one with another server's Host header."""
+    """Django's answer to a request that it refuses before reading it, for example with a Host
+    header of another server.
+    """
     if is_of_console(request):
         return defaults.bad_request(request, exception)
     return answer_status(400, f"The request cannot be taken: {type(exception).__name__}.")
 
 
 def answer_forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's answer to what is not allowed."""
+    """Django's answer to a forbidden request."""
     if is_of_console(request):
         return defaults.permission_denied(request, exception)
     return answer_status(403, "This is not allowed.")
@@ -231,6 +233,6 @@ def answer_failure(request: HttpRequest) -> HttpResponse:
 
 
 def page(refusal: errors.Refusal) -> HttpResponse:
-    """The same as `answer` for a browser. It reads nothing from the database, not even the session."""
+    """As `answer`, but a page for a browser. It reads nothing from the database, not even the session."""
     html = render_to_string("console/refused.html", {"problem": problem_of(refusal)})
     return HttpResponse(html, status=status_of(refusal), headers=headers_of(refusal))

@@ -1,4 +1,4 @@
-"""Access: API keys with their scopes, on both planes, and the console's session on the control plane."""
+"""Access rights: API keys with their scopes on both planes, and the console's session on the control plane."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -16,7 +16,7 @@ from store.db.ttl_cache import TtlCache
 from store.errors import Unauthenticated
 from store.notices.caches import LONGEST_CACHED_SECONDS
 
-# A revoked key must be refused within 5 s by every process: no answer about a key is believed for longer than this.
+# A revoked key must be refused within 5 s by every process: so a look-up of a key is trusted for at most this time.
 KEY_BELIEVED_SECONDS = LONGEST_CACHED_SECONDS
 # Bytes of an Authorization header that is remembered; one with a key that the broker made has 53.
 MAX_AUTHORIZATION = 256
@@ -27,28 +27,30 @@ KEY_UNKNOWN = "The API key is unknown, revoked or expired: create a new key at /
 
 
 class KeyRing:
-    """The callers that this process has seen, by the header they sent, each believed for KEY_BELIEVED_SECONDS."""
+    """The callers that this process has looked up, by their Authorization header; each is trusted for
+    KEY_BELIEVED_SECONDS.
+    """
 
     def __init__(self) -> None:
         self._callers: TtlCache[bytes, Caller] = TtlCache(KEY_BELIEVED_SECONDS)
 
     def forget_all(self) -> None:
-        """Drops all callers, whose keys another process may have changed."""
+        """Forgets all callers, because another process may have changed keys."""
         self._callers.forget_all()
 
     def known(self, authorization: bytes) -> Caller | None:
-        """The caller that an Authorization header stands for; None unless it was looked up just before."""
+        """The caller for an Authorization header; None unless it was looked up a moment ago."""
         return self._callers.known(authorization)
 
     async def caller(self, authorization: bytes) -> Caller:
-        """The caller that an Authorization header stands for; an empty one stands for none.
+        """The caller for an Authorization header.
 
-        Raises Unauthenticated when there is none, or its key is unknown, revoked or expired.
+        Raises Unauthenticated when the header is empty, or its key is unknown, revoked or expired.
         """
         key = key_of(authorization.decode("latin-1"))
         if key is None:
             raise Unauthenticated(NO_KEY)
-        # A longer header is a key with blanks around it: remembered as it came, it would take the memory of many.
+        # A longer header is a key with blanks around it: in the cache it would take the memory of many others.
         is_short = len(authorization) <= MAX_AUTHORIZATION
         caller = await (self._callers.get(authorization, self._look_up(authorization, key)) if is_short else _find(key))
         if caller is None:
@@ -94,7 +96,7 @@ class ConsoleSession(SessionAuthentication):
 
 
 class MayManage(BasePermission):
-    """The scope `manage`, or a console session: of any role to read, of the action's role to change."""
+    """Allows the scope `manage`, and console users: any role may read, the action's role may change."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         user = request.user
@@ -114,7 +116,7 @@ class MayManage(BasePermission):
 
 
 class MayLook(MayManage):
-    """Any key, or a signed-in console user: for what every caller may read."""
+    """Allows any key and signed-in console users: for answers that every caller may read."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         if isinstance(request.user, Caller):
@@ -123,9 +125,9 @@ class MayLook(MayManage):
 
 
 class MayMeasure(MayManage):
-    """The scope `metrics` or `manage`, or a signed-in console user: for numbers about the whole broker.
+    """Allows the scope `metrics` or `manage`, and signed-in console users: for numbers about the whole broker.
 
-    A view with `in_namespaces` narrows its numbers to the names of the caller's namespace.
+    A view with `in_namespaces` limits its numbers to the caller's namespace.
     """
 
     def has_permission(self, request: Request, view: Any) -> bool:
@@ -136,7 +138,10 @@ class MayMeasure(MayManage):
 
 
 class MaySubscribe(MayManage):
-    """For subscriptions: the scope `manage`, or some `consume` and `read`. The view checks which."""
+    """Allows the scope `manage`, or scopes `consume` and `read`, for subscriptions.
+
+    The view checks for which group and topic.
+    """
 
     def has_permission(self, request: Request, view: Any) -> bool:
         if isinstance(request.user, Caller) and not request.user.may_manage_names():

@@ -1,4 +1,4 @@
-"""Every setting of the broker, read once. A name ends with its unit; each call has the meaning and the trade-off."""
+"""Every setting of the broker, read once. A name ends with its unit; each call explains the trade-off."""
 
 import os
 import secrets
@@ -221,7 +221,7 @@ DATABASE_CONNECTIONS = env.whole(
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_COOKIES
 SESSION_COOKIE_HTTPONLY = SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
-# The proxy that ends TLS redirects and sets HSTS: producers must not be redirected here.
+# The proxy that ends TLS redirects and sets HSTS; the broker itself must not redirect producers.
 SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W008"]
 
 DATABASE_URL = os.environ.get("DATABASE_URL", "postgresql://mqbroker@127.0.0.1:5432/mqbroker")
@@ -230,7 +230,7 @@ DATABASE_POOLER = env.choice("DATABASE_POOLER", "none", "How a PgBouncer in DATA
 DATABASES, DIRECT_DATABASE = databases(DATABASE_URL, DATABASE_POOLER, os.environ.get("DIRECT_DATABASE_URL", ""))
 DATABASE_ROUTERS = ["store.db.databases.Router"]
 
-# The embedded servers' own, which `./mq up` gives to each process.
+# Set by `./mq up` for each process: the data folder of its private servers.
 DATA_DIR = os.environ.get("MQBROKER_DATA_DIR", "")
 TASK_QUEUE = env.text(
     "TASK_QUEUE",
@@ -246,5 +246,5 @@ LOGIN_REDIRECT_URL = "/console/"
 
 LOGGING = logs.configure(LOG)
 
-# What the console shows of this file: it is below the wiring.
+# The settings for the console, whose package must not import this one.
 DECLARED_SETTINGS = env.declared

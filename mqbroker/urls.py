@@ -28,7 +28,7 @@ from mqbroker.api.routes import routes
 from mqbroker.errors import answer_status
 from store.process import doors
 
-# Django and Unfold leave it to the addresses: see `console.apps`.
+# Not automatic, because Django and Unfold leave the imports to the URLs: see `console.apps`.
 admin.autodiscover()
 
 handler400 = "mqbroker.errors.answer_bad_request"
@@ -46,7 +46,7 @@ def resource(route: str, view: type[Resource], name: str | None = None) -> URLPa
 
 
 def wrong_method(route: str, methods: Sequence[str]) -> URLPattern:
-    """A path that only the data plane serves: what comes here has another method."""
+    """A path that only the data plane serves: a request that arrives here has another method, and is refused."""
 
     @csrf_exempt
     def refuse(request: HttpRequest, **named: Any) -> HttpResponse:

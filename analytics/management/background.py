@@ -15,8 +15,8 @@ Otherwise four measures together, which have nearly the same effect:
 1. A session of its own, which gets the niceness too: Linux shares the processors among sessions (autogroups), and
    niceness counts only within one. In the session of a shell an export would get as much as the whole broker.
 2. The niceness, for systems without autogroups, such as containers.
-3. SCHED_BATCH: a thread that wakes up does not interrupt others. SCHED_IDLE is worse between sessions: the kernel
-   takes a processor with such threads for an idle one, and wakes others up there, where they wait for the next tick.
+3. SCHED_BATCH: a thread that wakes up does not interrupt others. SCHED_IDLE is worse between sessions: the kernel takes
+   a processor with such threads for an idle one, and wakes others up there, where they wait for the next tick.
 4. The longest time slice: since Linux 6.12 a thread with a shorter slice interrupts one with a longer slice.
 
 How much each measure delays senders: tools/bench/RESULTS.md, *Beside senders*. The measures apply to all that the

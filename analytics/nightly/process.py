@@ -4,8 +4,7 @@
 2. Run the commands, one after the other. Each inherits the connection that holds the lock, so that the lock lasts as
    long as a command runs, also when this process is killed.
 3. While a command runs, watch the time and the lock. Past the limit, or when the database has ended the session, kill
-the
-   command with all processes that it started; the earlier export stays as it was.
+   the command with all processes that it started; the earlier export stays as it was.
 4. Note the outcome, and log it.
 """
 

@@ -24,7 +24,8 @@ GiveBack = Callable[[asyncio.Future[object]], Awaitable[bool]]
 
 # An answer whose bodies have more bytes is sent in parts.
 WHOLE_BYTES = 256 * 1024
-# The bytes of a part. Encoding a part takes less than 1 ms; a pause follows each part, so parts are not smaller.
+# The size of a part. Encoding a part takes less than 1 ms; a pause follows each part, so smaller parts would slow the
+# answer down.
 PART_BYTES = 64 * 1024
 JSON: Headers = ((b"content-type", b"application/json"),)
 PROBLEM: Headers = ((b"content-type", errors.PROBLEM_TYPE.encode()),)
@@ -32,7 +33,7 @@ JSONS = (JSON[0][1], PROBLEM[0][1])
 
 
 class Answer:
-    """An answer that is sent whole. Django's HttpResponse costs 6 to 21 µs for the same."""
+    """An answer that is sent in one piece. Django's HttpResponse would take 6 to 21 µs for the same."""
 
     __slots__ = ("content", "give_back", "headers", "status")
 
@@ -44,12 +45,12 @@ class Answer:
         self.give_back: GiveBack | None = None
 
     def show(self, shows: Shows) -> None:
-        """Changes the names in the JSON for a caller in a namespace."""
+        """Changes names in the JSON for a caller in a namespace, to names without it."""
         if self._is_json:
             self.content = shows.show_document(self.content)
 
     async def show_in_steps(self, shows: Shows) -> None:
-        """As `show`, for an answer that may be large."""
+        """As `show`, in steps, for an answer that may be large."""
         if len(self.content) > PART_BYTES and self._is_json and self.content.startswith(b"{"):
             self.content = await pacing.through(shows.showing_document(self.content))
         else:
@@ -61,9 +62,9 @@ class Answer:
 
 
 class MessagesAnswer(Answer):
-    """An answer with messages: one large object that is encoded and sent message by message.
+    """An answer with messages: one large JSON object that is encoded and sent message by message.
 
-    Encoding 16 MiB at once would hold the event loop for 60 ms, and the memory of all copies.
+    Encoding 16 MiB at once would block the event loop for 60 ms and need memory for all copies.
     """
 
     __slots__ = ("_entries", "_more", "_name", "_shows")
@@ -79,7 +80,7 @@ class MessagesAnswer(Answer):
         self._shows = shows
 
     def parts(self) -> Iterator[bytes]:
-        """The JSON of the whole object, in parts of one large message or of several small ones."""
+        """Yields the JSON of the whole object in parts, each with one large message or several small ones."""
         gathered: list[bytes] = []
         for part in _parts(self._entries, self._more, self._name, self._shows):
             gathered.append(part)
@@ -90,7 +91,7 @@ class MessagesAnswer(Answer):
 
 
 def answer(result: object, status: int = 200) -> Answer:
-    """A JSON answer with a struct or whatever else msgspec encodes."""
+    """A JSON answer with a struct or another value that msgspec can encode."""
     return Answer(encode(result), status)
 
 

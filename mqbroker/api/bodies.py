@@ -1,4 +1,6 @@
-"""Request bodies: read once the caller is known, up to a limit, before a deadline, within a budget per process."""
+"""Request bodies: read after the caller is authenticated, with a size limit, a deadline, and a byte
+budget per process.
+"""
 
 import asyncio
 import io
@@ -22,10 +24,10 @@ WHOLE_BYTES = 64 * 1024
 
 
 class Budgets:
-    """The budgets of one process for the bodies of requests: data plane, control plane, forms.
+    """The byte budgets of one process for request bodies: of the data plane, the control plane, and forms.
 
-    There are three budgets of forms: of signed-in users, of unknown callers whose form came whole at once, and of
-    others.
+    Forms have three budgets: for signed-in users, for unknown callers whose form arrived completely at once, and for
+    other unknown callers.
     """
 
     def __init__(self) -> None:
@@ -84,14 +86,14 @@ class Body:
         return content
 
     def is_small(self) -> bool:
-        """Whether its announced length is at most that of a body that may arrive with its head."""
+        """Whether the announced length is so small that the body may arrive together with its head."""
         return 0 < announced(self._exchange.headers) <= WHOLE_BYTES
 
     async def read(self, limit: int) -> bytes:
-        """The whole body, unpacked if it is in a content coding.
+        """The whole body, decompressed if it has a content coding.
 
-        Raises MessageTooLarge above the limit, before reading a byte where the length is announced; SystemBusy when
-        the process holds too many bytes already, or ends before; RequestTimeout after BODY_READ_SECONDS; Gone.
+        Raises MessageTooLarge above the limit, before any byte is read if the length is announced; SystemBusy if the
+        process already holds too many bytes or is stopping; RequestTimeout after BODY_READ_SECONDS; Gone.
         """
         size = announced(self._exchange.headers)
         if size > limit:

@@ -19,13 +19,13 @@ from store.messages.fields import MAX_TRACEPARENT
 from transactions.operations.end import EndTransaction
 from transactions.operations.validation import BeginTransaction
 
-# An operation's own, where many callers share a request; else the request's header. W3C's has 55 characters; as in a
-# header, none is a control character.
+# The item's own trace context, because many callers may share a request; otherwise the request's header counts. W3C's
+# format has 55 characters, and no control characters.
 Traceparent = Annotated[str, msgspec.Meta(max_length=MAX_TRACEPARENT, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
 class Bulk(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The operations of a bulk request, each still to be read."""
+    """A bulk request whose operations are not decoded yet."""
 
     operations: list[msgspec.Raw]
 
@@ -60,10 +60,10 @@ TRACED = (SendOperation, HalfOperation)
 
 
 class Of(NamedTuple):
-    """An operation of a bulk: the call that it stands for, how it is made for it, and the ids that it names."""
+    """An operation of a bulk: its call, how the call makes an operation from it, and the ids that it names."""
 
     call: Call[Any, Any]
-    # As `Call.make`, with the call's parameters of the path, which are fields here.
+    # As `Call.make`, where the path's parameters are fields of the item.
     make: Callable[[Any, operations.Source], Operation[Any]]
     ids: Callable[[Any], Sequence[uuid.UUID | None]]
 
@@ -89,13 +89,13 @@ CALLS: dict[type[Given], Of] = {
 
 
 class Operations(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The operations of a bulk request in which each is well-formed."""
+    """The shape of a valid bulk request; used if every operation in it is valid."""
 
     operations: list[Given]
 
 
 class Source(NamedTuple):
-    """Where an operation of a bulk comes from, as of a call by itself."""
+    """The source of an operation in a bulk, as for a single call."""
 
     caller: Caller
     traceparent: str | None
@@ -103,7 +103,7 @@ class Source(NamedTuple):
 
 
 class Read(msgspec.Struct, gc=False):
-    """What is given of an operation with its number in the request, and its bytes where the caller's key has limits."""
+    """A decoded operation with its number in the request, and its size in bytes if the caller's key has limits."""
 
     number: int
     given: Given | Refusal
@@ -111,9 +111,9 @@ class Read(msgspec.Struct, gc=False):
 
 
 async def read_all(request: DataRequest) -> list[Read]:
-    """The operations of a request, or the refusal of each that has not the right shape.
+    """The decoded operations of a request; a refusal for each operation whose shape is wrong.
 
-    Raises what `request.given` raises.
+    Raises the errors of `request.given`.
     """
     has_limits = request.caller.allowance is not None
     if request.is_large:
@@ -129,7 +129,7 @@ async def read_all(request: DataRequest) -> list[Read]:
 
 def _read(request: DataRequest, raw: bytes) -> Given | Refusal:
     try:
-        return request.decode(Given, raw)  # type: ignore[arg-type]  # a union is a shape too
+        return request.decode(Given, raw)  # type: ignore[arg-type]  # a union of structs is a shape too
     except Refusal as refusal:
         return refusal
 
@@ -142,7 +142,7 @@ def ids_of(given: Given | Refusal) -> Sequence[uuid.UUID | None]:
 def operation_of(read: Read, shared: Source) -> tuple[Call[Any, Any], Any]:
     """The call and the operation of what is given; raises the refusal that it is.
 
-    `shared` is the source of the operations that bring neither a trace nor a size of their own.
+    `shared` is the source for items that have neither a trace context nor a size of their own.
     """
     given = read.given
     if isinstance(given, Refusal):

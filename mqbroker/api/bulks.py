@@ -40,7 +40,7 @@ MAX_OPERATIONS = 1000
 # The most receipt handles in all acks of a bulk: each handle has a result of some 300 bytes, which takes 5 µs.
 MAX_HANDLES = 32 * given_handles.MAX_HANDLES
 HANDLES_AT_ONCE = 2 * given_handles.MAX_HANDLES
-# The longest time without a pause while operations are handed in.
+# The longest time of adding operations without a pause.
 BREAK_SECONDS = 0.004
 # A key needs a scope with one of these verbs for a bulk; each operation also needs the scope of its call.
 VERBS = ("produce", "consume", "manage")
@@ -51,7 +51,7 @@ TOO_LATE = refused(SystemBusy("The database does not answer: nothing was stored,
 
 async def bulk(request: DataRequest) -> Answer:
     """POST /v1/bulk."""
-    # Checked here too, so that the result does not depend on whether the body came in one piece with its head.
+    # Checked here too, so that the result is the same whether or not the body arrived in one piece with its head.
     request.caller.require_any(*VERBS)
     return Answer(b'{"results":[%s]}' % b",".join(await _results(request)))
 
@@ -83,8 +83,8 @@ async def _results(request: DataRequest) -> list[bytes]:
 async def _warm(given: list[Given | Refusal], caller: Caller) -> None:
     """Looks topics and groups up first, so that the operations need not wait and reach the group commit in order.
 
-    For sends only topics that the caller may produce to, because the first use creates a missing topic. An invalid send
-    creates none.
+    For sends this is done only if the caller may produce to the topic, because looking a missing topic up creates it.
+    For an invalid send no topic is created.
     """
     named = {operation.topic for operation in given if isinstance(operation, NAMING)}
     for name in named:
@@ -105,7 +105,10 @@ async def _warm(given: list[Given | Refusal], caller: Caller) -> None:
 
 
 def _obeys(operation: SendOperation, caller: Caller) -> bool:
-    """Whether a send is surely valid. A send with a queue, a delay or compression has to be checked."""
+    """Whether a send is certainly valid.
+
+    False if it has a queue, a delay or compression, which must be checked first.
+    """
     if operation.queue_id is not None or operation.compression or not caller.may("produce", operation.topic):
         return False
     try:
@@ -116,10 +119,12 @@ def _obeys(operation: SendOperation, caller: Caller) -> bool:
 
 
 def _apart(read: Sequence[Read]) -> tuple[Sequence[Read], Sequence[Read]]:
-    """The operations that have no id of an earlier one, and the others, which have to wait for them."""
+    """Splits the operations: first those whose ids occur for the first time, then those that must wait for an earlier
+    one with the same id.
+    """
     named = [id_ for one in read for id_ in ids_of(one.given) if id_ is not None]
     if len(set(named)) == len(named):
-        # Almost always no id comes twice.
+        # Almost always no id occurs twice.
         return read, ()
     seen: set[uuid.UUID | None] = set()
     now: list[Read] = []
@@ -216,7 +221,7 @@ class Handed:
 
 
 async def _result(call: Call[Any, Any], operation: Operation[Any], rest: Coroutine[Any, Any, object]) -> bytes:
-    """The result of an operation after the rest of its steps."""
+    """The JSON result of an operation, after the rest of its steps."""
     problem: Exception | None = None
     try:
         await rest
@@ -226,7 +231,7 @@ async def _result(call: Call[Any, Any], operation: Operation[Any], rest: Corouti
 
 
 def _answered(call: Call[Any, Any], operation: Operation[Any], problem: Exception | None) -> bytes:
-    """The result of an operation that was written, or of its problem."""
+    """The JSON result of an operation that was written, or of the problem that it met."""
     try:
         if problem is not None:
             raise problem

@@ -18,10 +18,10 @@ SessionStore = import_module(settings.SESSION_ENGINE).SessionStore
 
 
 async def require(exchange: Exchange, keys: KeyRing) -> None:
-    """Raises Unauthenticated unless the request bears a known key or the session of a console user.
+    """Raises Unauthenticated unless the request has a valid key or the session of a console user.
 
-    Raises NoPermission if a body has still to arrive and the key may change nothing in the control plane, because the
-    body would take room from others. The view checks the caller's rights.
+    If the body is still arriving, raises NoPermission for a key that may change nothing in the control plane, because
+    the body would take memory from others. The view checks the caller's rights.
     """
     authorization = exchange.headers.get(b"authorization")
     session_key = _session_of(exchange.headers)
@@ -30,7 +30,7 @@ async def require(exchange: Exchange, keys: KeyRing) -> None:
             raise Unauthenticated("The console session has ended: sign in at /console/, or send an API key.")
         return
     caller = await keys.caller(authorization or b"")
-    # A key that consumes may change a subscription.
+    # A key with `consume` may change a subscription.
     if not exchange.is_whole and not caller.has_any("consume"):
         caller.require_manage()
 
@@ -63,5 +63,5 @@ def _look_up(session_key: str) -> bool:
     except DatabaseError as problem:
         raise away(problem) from problem
     finally:
-        # A connection kept by this thread would serve no other request.
+        # A thread of this pool must not keep a connection, because no other request could use it.
         connection.close()

@@ -1,4 +1,4 @@
-"""Content codings of HTTP: how the body of a request is unpacked, and which coding an answer gets."""
+"""Content codings of HTTP: decompresses request bodies, and chooses the coding of answers."""
 
 import io
 import sys
@@ -21,8 +21,8 @@ IDENTITY = b"identity"
 ZSTD = b"zstd"
 # The supported values of Content-Encoding, each with its compression.
 CODINGS: Mapping[bytes, str | None] = {IDENTITY: None, b"gzip": GZIP, b"x-gzip": GZIP, ZSTD: "zstd"}
-# The most bytes of an unpacked body, whatever the route's limit: a few packed bytes could cost as much time as a body
-# of that limit.
+# The maximum bytes of a decompressed body, whatever the route's limit: decompressing a few bytes could otherwise take
+# as long as a body of that limit.
 UNPACKED_BYTES = 16 * 1024 * 1024
 # Shorter answers are not encoded: they fit into one packet anyway.
 LEAST_BYTES = 1024
@@ -46,14 +46,14 @@ def of(headers: Mapping[bytes, bytes]) -> str | None:
 
 
 async def decoded(name: str, content: bytes, limit: int, hold: Callable[[int], None]) -> bytes:
-    """The unpacked body of a request. Its bytes are counted first; `hold` takes room before they are kept.
+    """The decompressed body of a request. Its size is counted first; `hold` reserves memory before it is kept.
 
     Raises MessageTooLarge for more than `limit` bytes or UNPACKED_BYTES, BadRequest for bytes that are not exactly one
-    complete stream of the coding, and as `hold`.
+    complete stream of the coding, and the errors of `hold`.
     """
     try:
         hold(await _size_of(name, content, min(limit, UNPACKED_BYTES)))
-        # Joining 16 MB at the end would take 8 ms.
+        # Collected in one buffer, because joining 16 MB at the end would take 8 ms.
         whole = io.BytesIO()
         async for piece in pacing.each(compression.pieces(name, content)):
             whole.write(piece)
@@ -74,7 +74,7 @@ async def _size_of(name: str, content: bytes, most: int) -> int:
 
 
 def wanted(headers: Mapping[bytes, bytes], answered: Headers, size: int) -> bytes | None:
-    """The coding for an answer of `size` bytes; None: it is not encoded."""
+    """The coding for an answer of `size` bytes; None for no coding."""
     accepted = headers.get(b"accept-encoding")
     if accepted is None or size < LEAST_BYTES or _type_of(answered) not in CODED_TYPES:
         return None
@@ -108,5 +108,5 @@ def coder(coding: bytes) -> Coder:
 
 
 def named(coding: bytes) -> Headers:
-    """The headers of an answer, with those of this coding."""
+    """The headers of an answer, with the headers of this coding added."""
     return ((b"content-encoding", coding), (b"vary", b"accept-encoding"))

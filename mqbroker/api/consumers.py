@@ -116,20 +116,22 @@ async def redrive(request: DataRequest, group: str) -> Answer:
 
 
 def redriven_of(result: Letter | Refusal) -> dict[str, object]:
-    """The outcome for one dead letter: 200 and the topic that it went to, or its problem."""
+    """The outcome for one dead letter: 200 with the topic to which it was sent, or the problem."""
     if isinstance(result, Refusal):
         return errors.document(result)
     return {"message_id": result.message_id, "status": 200, "topic": result.topic}
 
 
 def require_consume(caller: Caller, group: str) -> None:
-    """Raises NoPermission unless the key may consume in the group, or manage: operators also read and set offsets."""
+    """Raises NoPermission unless the key may consume in the group or manage: operators also read and reset offsets."""
     if not caller.may_manage_names(group):
         caller.require("consume", group)
 
 
 def require_offsets(caller: Caller, topic: str) -> None:
-    """Raises NoPermission unless the key may read the topic, or manage, because offsets and lag show what it holds."""
+    """Raises NoPermission unless the key may read the topic or manage, because offsets and lag show
+    how much it holds.
+    """
     if not caller.may_manage_names(topic):
         caller.require("read", topic)
 

@@ -1,4 +1,4 @@
-"""The handler in front of Django's: answers the data plane without middleware, signals and ORM."""
+"""Serves the data plane in front of Django's handler, without middleware, signals and ORM."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
@@ -26,7 +26,7 @@ from store.process import runtime
 
 
 class Found(NamedTuple):
-    """The route of a request, the view of its method, what counts its answers, and the path's parameters."""
+    """The result of routing: the route, its view, the counter of its answers, and the path's parameters."""
 
     route: Route
     view: View
@@ -35,22 +35,22 @@ class Found(NamedTuple):
 
 
 class Handler(NewWork):
-    """Serves the paths of the data plane, and leaves every other request to Django's own handler.
+    """Serves the paths of the data plane, and passes every other request to Django's own handler.
 
     A request goes this way:
 
     1. `_find`: the path, in its plain form, leads to a route, and the method to a view. Without a view `files` answers,
-       which returns whether it did, or else Django's handler.
+       which returns whether it did; otherwise Django's handler.
     2. The key leads to a caller, which a process looks up once in three seconds; then the body is read, within the
        route's limit, the process's budget and a deadline.
-    3. Almost all operations of the message path are handed to their batch at once, and answered by its end. Else a
-       task runs the view, which decodes the body, calls one function of an app, and returns an Answer. A Refusal
-       becomes one, too.
-    4. `responding.send`: what a consumer that hung up would have received is given back; else the answer leaves with
-       the request's id, in parts where its messages are large, and is counted.
+    3. Almost all operations of the message path are added to their batch at once, and answered when it ends. Otherwise
+       a task runs the view, which decodes the body, calls one function of an app, and returns an Answer. A Refusal also
+       becomes an Answer.
+    4. `responding.send`: if the consumer hung up, its messages are returned to the group; otherwise the answer is sent
+       with the request's id, in parts if its messages are large, and is counted.
 
     New work comes here through `mqbroker.wire.admission`, which asks `begins` and `is_full`: while too much waits it is
-    refused by `refuse`, before its key is looked up and its body decoded. Django's way costs some 0.9 ms of CPU.
+    refused by `refuse`, before its key is looked up and its body decoded. Django's way costs about 0.9 ms of CPU.
     """
 
     def __init__(self, routes: Iterable[Route], files: Callable[[Exchange], bool], otherwise: Application) -> None:
@@ -72,7 +72,7 @@ class Handler(NewWork):
         self._tasks: set[asyncio.Task[None] | None] = set()
 
     def __call__(self, exchange: Exchange) -> Awaitable[None] | None:
-        """Answers a request, unless its caller has gone. None if the answer needs no task."""
+        """Answers a request, unless its caller has gone. Returns None if no task is needed."""
         exchange.request_id = self.id_of(exchange.headers)
         exchange.began = monotonic()
         found = self._fixed.get((exchange.method, exchange.target))
@@ -91,7 +91,7 @@ class Handler(NewWork):
         return self._answer(exchange, found)
 
     def _begin(self, exchange: Exchange, found: Found, call: Call[Any, Any], caller: Caller) -> Awaitable[None] | None:
-        """Hands an operation to its batch, whose end answers it. An operation that has to wait continues in a task."""
+        """Adds an operation to its batch, whose end answers it. If it has to wait, returns the rest for a task."""
         body = Body(exchange, self._budgets.requests)
         try:
             content = body.whole()
@@ -101,7 +101,7 @@ class Handler(NewWork):
             operation = call.operation(request, **named)
             is_ready = operation.ready()
             if not is_ready or operation.ordered:
-                # Ordered operations continue in tasks: if one is left out, the next ones wait for it.
+                # Ordered operations continue in tasks: if one is left out of its batch, the next ones wait for it.
                 return self._go_on(exchange, call, operation, body, rest_of(operation, is_ready=is_ready))
             writer.hand_in(operation, partial(self._settled, exchange, call, operation, body), at_once=True)
         except Exception as problem:  # noqa: BLE001  # the problem is answered, and a failure logged

@@ -1,4 +1,4 @@
-"""Decodes the JSON of a request's body as the shape of a call; for small bodies. A refusal names the error."""
+"""Decodes the JSON body of a request into the shape of a call; for small bodies. Refusals name the error."""
 
 from typing import TypeVar
 
@@ -29,14 +29,14 @@ def decode(shape: type[Shape], body: bytes) -> Shape:
 
 
 def _require_json(body: bytes) -> None:
-    """Raises BadRequest as `decode` does: a field that breaks a rule ends the decoding before the rest is read."""
+    """Raises BadRequest as `decode`: after an error in a field, checks that the rest of the body is JSON."""
     try:
         msgspec.json.decode(body)
         strict_json.require_distinct(body)
     except DuplicateName as problem:
         raise _ambiguous(problem) from problem
     except msgspec.ValidationError:
-        return  # It is JSON, but with a number that no type can hold.
+        return  # The text is JSON, but contains a number that no type can hold.
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise no_json(problem) from problem
 

@@ -1,4 +1,4 @@
-"""Cuts a JSON text into pieces between characters, so that each part of a long text can be decoded by itself."""
+"""Cuts a JSON text into pieces at character boundaries, so that each part of a long text can be decoded separately."""
 
 import re
 from collections.abc import Iterator
@@ -10,9 +10,9 @@ HIGH_SURROGATE = re.compile(rb"\\u[dD][89abAB]")
 
 
 def of(text: bytes) -> Iterator[tuple[int, bytes]]:
-    """The start and the bytes of each piece. Escaped quotes and backslashes are masked.
+    """Yields the start and the bytes of each piece, with escaped quotes and backslashes masked.
 
-    So each quote in a piece begins or ends a text.
+    So every quote in a piece begins or ends a text.
     """
     at = 0
     while at < len(text):
@@ -24,7 +24,7 @@ def of(text: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _whole_characters(masked: bytes, following: int) -> int:
-    """How many bytes of a piece end between two characters. `following` is the byte after the piece."""
+    """How many bytes at the start of a piece are whole characters. `following` is the byte after the piece."""
     size = len(masked)
     for place in range(size - 3, size):
         # In UTF-8 this byte continues a character.

@@ -1,10 +1,10 @@
-"""Large bodies of JSON, read in steps: no part of the work takes the event loop for longer than some milliseconds.
+"""Decodes large JSON bodies in steps, so that no step blocks the event loop for more than some milliseconds.
 
 A decoder in C blocks the event loop until it ends, even in another thread: 16 MB of `1,1,1` took 11 s and 1.9 GB. So
 the body is first scanned, piece by piece. The scan refuses a body with more values than a valid request, and finds
 
 1. the long texts, which are bodies of messages: each is decoded piece by piece;
-2. the objects of the one list of messages or operations that a request may have: so many are decoded at a time.
+2. the objects of the one list of messages or operations that a request may have: some are decoded at a time.
 
 The rest of the body has the other fields, and is small.
 """
@@ -38,7 +38,10 @@ def is_large(body: bytes) -> bool:
 
 
 def reading(shape: type[Shape], body: bytes) -> Work[Shape]:
-    """As `decode`, for a large body. Also raises MessageIllegal for more values or longer texts than are valid."""
+    """As `decode`, for a large body.
+
+    Also raises MessageIllegal for more values or longer texts than a valid request has.
+    """
     # mypy does not accept a class as Hashable.
     known: Any = shape
     name, kind = _list_of(known)
@@ -56,9 +59,9 @@ def reading(shape: type[Shape], body: bytes) -> Work[Shape]:
 
 
 def reading_each(shape: Any, body: bytes, kind: Any) -> Work[list[tuple[Any, int]]]:
-    """The objects of a list as a kind, or the refusal of each that is none; with the bytes of each.
+    """The objects of a list, each decoded as `kind` or replaced by its refusal, with its size in bytes.
 
-    `shape` has the list, whose objects it does not decode. Raises what `reading` raises for what is beside them.
+    `shape` has the list, but does not decode its objects. For the rest of the body raises the errors of `reading`.
     """
     outline = yield from _outline(shape, body)
     decode(shape, outline.beside())
@@ -84,7 +87,7 @@ def _outline(shape: Any, body: bytes) -> Work[Outline]:
     except Excess as excess:
         name, before = outline.before_excess()
         if before:
-            # An error in this field or before it is named first.
+            # If this field or an earlier one has another error, that error is raised first.
             decode(shape, before)
         of_field = f"The field {name!r} of the request" if before else "The request"
         raise MessageIllegal(f"{of_field} has {excess}.") from excess
@@ -116,7 +119,7 @@ def _is_object(kind: Any) -> bool:
 
 
 def _restored(outline: Outline, found: Sequence[Any], within: Span) -> Work[None]:
-    """Puts the long texts in place of their marks."""
+    """Puts the long texts back in place of their marks."""
     left = outline.marks(within)
     messages = list(_messages(found)) if left else []
     for message in messages:

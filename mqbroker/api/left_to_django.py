@@ -23,7 +23,7 @@ FORM_SECONDS = 1.0
 
 
 class LeftToDjango:
-    """Passes requests to Django's handler, after reading the body within the budgets of this process."""
+    """Passes requests to Django's handler, after their bodies were read within this process's budgets."""
 
     def __init__(self, application: Application, keys: KeyRing, budgets: bodies.Budgets) -> None:
         self._application = application

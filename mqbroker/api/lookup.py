@@ -24,7 +24,10 @@ from transactions.reads import internal_topics
 
 
 class FoundMessage(msgspec.Struct):
-    """A message that was looked up. `queue_offset` is null while it is not visible: undecided, delayed, or never."""
+    """A message found by a look-up.
+
+    `queue_offset` is null while the message is not visible: undecided, delayed, or never.
+    """
 
     message: StoredMessage
     queue_id: int
@@ -32,9 +35,9 @@ class FoundMessage(msgspec.Struct):
 
 
 class FoundMessages(msgspec.Struct):
-    """A page of messages, the newest first; `next` is the cursor of the next one, null on the last.
+    """A page of messages, the newest first; `next` is the cursor of the next page, null on the last page.
 
-    It may have fewer than `limit`, even none, although more follow.
+    It may have fewer than `limit` messages, even none, although more follow.
     """
 
     results: list[FoundMessage]
@@ -62,7 +65,7 @@ async def messages_of_topic(request: DataRequest) -> Answer:
     is_internal = name in internal_topics.NAMES
     request.caller.require_manage() if is_internal else request.caller.require("read", name)
     if name in topics.HIDDEN:
-        # Its entries are messages of any topic that no consumer can see.
+        # Its entries are messages of any topic, which no consumer can see.
         request.caller.require_manage()
     since, until = requests.time("from", query.get("from")), requests.time("to", query.get("to"))
     if since is not None and until is not None and since >= until:
@@ -123,7 +126,7 @@ async def trace(request: DataRequest, message_id: str) -> Answer:
 
 
 def _require_any(caller: Caller) -> None:
-    """Raises NoPermission for a key that may not look up any message."""
+    """Raises NoPermission for a key that may look up no message at all."""
     if not caller.may_manage_names():
         caller.require_any("read", "produce")
 

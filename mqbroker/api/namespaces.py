@@ -1,6 +1,7 @@
-"""The namespace of a request: the names of its path and its query are wrapped before anything reads them.
+"""The namespace of a request: names in its path and query get the namespace as a prefix before anything reads them.
 
-Names in the body are wrapped when it is decoded (`DataRequest`, `Resource.body`), and all names are bare in the answer.
+Names in the body get it when the body is decoded (`DataRequest`, `Resource.body`). In the answer all names are without
+the prefix.
 """
 
 from collections.abc import Mapping
@@ -29,9 +30,10 @@ def is_concerned(exchange: Exchange) -> bool:
 
 
 def enter(exchange: Exchange, caller: Caller) -> Namespace:
-    """Enters the caller's namespace, if any: wraps names in path and query, and makes names bare in the answer.
+    """Enters the caller's namespace, if any: adds it to names in path and query, and removes it from names in the
+    answer.
 
-    Raises MessageIllegal for an invalid namespace in the header, NoPermission for another namespace than the key's.
+    Raises MessageIllegal for an invalid namespace in the header, NoPermission if it is not the key's namespace.
     """
     asked = exchange.headers.get(HEADER)
     namespace = _of(caller, None if asked is None else asked.decode("latin-1"))

@@ -21,7 +21,7 @@ class NewWork:
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._beginning = frozenset(b"/" + route.pattern.encode() for route in routes if route.begins)
-        # The id of a request has the process and the request's number there, so it is unique.
+        # A request's id consists of the process's random id and the request's number in it, so it is unique.
         self._process = secrets.token_hex(6).encode()
         self._requests = count()
         # The refusals are encoded once: at twice its capacity a process refuses every other request.
@@ -45,7 +45,7 @@ class NewWork:
         return is_full and runtime.placement.is_known_unread
 
     def refusal(self, target: bytes, date: bytes) -> bytes | None:
-        """The bytes that refuse a POST; None if it is not new work."""
+        """The bytes of the refusal of a POST; None if the request is not new work."""
         if target not in self._beginning:
             return None
         answer = self.busy()

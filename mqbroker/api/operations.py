@@ -26,7 +26,7 @@ Made = TypeVar("Made", bound=Operation[Any])
 
 
 class Source(Protocol):
-    """The source of an operation: its caller, its trace, and the bytes of its request."""
+    """The source of an operation: its caller, its trace context, and the size of its request in bytes."""
 
     @property
     def caller(self) -> Caller: ...
@@ -43,7 +43,7 @@ Answered = tuple[int, object]
 
 
 class Call(Generic[Given, Made]):
-    """A call of the API that is one operation: the shape of its request, the operation of it, and its answer."""
+    """A call of the API that is one operation: the shape of its request, how the operation is made, and its answer."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Call(Generic[Given, Made]):
 
 
 async def rest_of(operation: Operation[Any], *, is_ready: bool) -> None:
-    """The rest of an operation after `ready`: completes it if needed, and has it written."""
+    """Runs the rest of an operation after `ready`: completes it if needed, and writes it."""
     if not is_ready:
         await operation.complete()
     await writer.write(operation)
@@ -114,7 +114,7 @@ def _end(given: EndTransaction, source: Source, transaction_id: str | uuid.UUID)
 
 
 def _ended(end: End) -> Answered:
-    """The status: 200 for a decision, 202 for UNKNOWN."""
+    """The answer to an end, with its status: 200 for a decision, 202 for UNKNOWN."""
     return 202 if end.decision == "UNKNOWN" else 200, end.result
 
 

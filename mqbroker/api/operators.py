@@ -19,17 +19,17 @@ ACTION_OF_STATE = {"COMMIT": "transaction.commit", "ROLLBACK": "transaction.roll
 
 
 class CheckNow(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A check that is wanted now: the path names the transaction."""
+    """The request to check a transaction now; the path names the transaction."""
 
 
 class Resume(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Why a discarded transaction is checked again."""
+    """The request to check a discarded transaction again, with the reason."""
 
     reason: str | None = None
 
 
 class Resolve(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What becomes of a transaction, and why."""
+    """The request to decide a discarded transaction, with the reason."""
 
     state: Literal["COMMIT", "ROLLBACK"]
     reason: str
@@ -58,9 +58,10 @@ async def resolve(request: DataRequest, transaction_id: str) -> Answer:
 
 
 async def _managed(request: DataRequest, transaction_id: str) -> uuid.UUID:
-    """The id of a transaction that the key may manage: for a key in a namespace, all its topics must lie within it.
+    """The transaction id in the path, if the key may manage the transaction; in a namespace, all its topics must be
+    there.
 
-    Raises NoPermission, or TransactionNotFound as for an id that no transaction has.
+    Raises NoPermission, or TransactionNotFound as for an unknown id.
     """
     request.caller.require_manage_names()
     found = requests.transaction_id(transaction_id)

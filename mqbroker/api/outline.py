@@ -1,4 +1,4 @@
-"""The outline of a large JSON text: the places of its long texts and of the objects of its list, found in steps."""
+"""Finds, in steps, the places of long texts and of list objects in a large JSON text."""
 
 import re
 import secrets
@@ -12,11 +12,11 @@ from mqbroker.api.json_bodies import no_json
 from store.errors import MessageIllegal
 
 Result = TypeVar("Result")
-# Work in steps: yields where it may pause.
+# Work in steps: the generator yields where other work may run.
 Work = Generator[None, None, Result]
 Span = tuple[int, int]
 
-# The most that is decoded at once, a body or several objects: bytes, values, objects. It takes at most 2 to 3 ms.
+# The maximum to decode at once, a body or several objects: bytes, values, objects. It takes at most 2 to 3 ms.
 AT_ONCE_BYTES = 512 * 1024
 MANY_VALUES = 20_000
 MANY_OBJECTS = 512
@@ -46,7 +46,7 @@ SPACES = b" \t\r\n"
 
 
 class Excess(Exception):
-    """A field has more values or bytes than a valid field; the text says how many."""
+    """A field has more values or bytes than a valid field; the text is the number."""
 
 
 class Outline:
@@ -68,7 +68,7 @@ class Outline:
         self._open = bytearray()
         self._text = self._list = self._object = -1
         self._last: Span = (0, 0)
-        # The last field with a list, an object or too long a text: its name, and where its value begins.
+        # The last field that has a list, an object or a text that is too long: its name, and where its value begins.
         self._field, self._value = (0, 0), 0
         # The number of values in the open object, in all other objects, and beside the objects.
         self._values = self._values_in_all = self._values_beside = 0
@@ -157,7 +157,7 @@ class Outline:
         self._values, self._object = self._values_beside, -1
 
     def written(self, begin: int, end: int) -> bytes:
-        """A part of the body with marks in place of long texts. Raises MessageIllegal if it is too long."""
+        """A part of the body with marks in place of long texts. Raises MessageIllegal if the part is too long."""
         parts: list[bytes] = []
         for number in self._texts_in(begin, end):
             since, until = self._texts[number]
@@ -176,7 +176,7 @@ class Outline:
         return range(bisect_left(self._texts, (begin,)), bisect_left(self._texts, (end,)))
 
     def marks(self, within: Span) -> dict[str, Span]:
-        """The long texts within a part of the body, each by its mark."""
+        """The long texts within a part of the body, by their marks."""
         return {f"{self._mark}{number}": self._texts[number] for number in self._texts_in(*within)}
 
     def parts(self, text: Span) -> Iterator[bytes]:
@@ -187,11 +187,13 @@ class Outline:
             yield self._body[since:until]
 
     def beside(self) -> bytes:
-        """The body without the objects."""
+        """The body without the objects of the list."""
         return self._beside(len(self._body))
 
     def before_excess(self) -> tuple[str, bytes]:
-        """The name of the field with too much, and the body before it without the objects, as an object; or nothing."""
+        """The name of the field that has too much, and the part of the body before it as an object without list
+        objects; or None.
+        """
         if not self._value:
             return "", b""
         name = self._body[slice(*self._field)][:MOST_NAME_BYTES].decode("utf-8", "replace").strip('"')
@@ -206,7 +208,7 @@ class Outline:
         return self._of_size(b"".join((*parts, self.written(at, until))))
 
     def _between(self, begin: int, end: int, objects: Sequence[Span]) -> bytes:
-        """The parts of a list that are neither objects nor commas between them: empty in a list of only objects."""
+        """The text of a list besides objects and their commas: empty if the list contains only objects."""
         if not objects:
             return self.written(begin, end)
         ends = (begin, objects[0][0]), (objects[-1][1], end)
@@ -217,7 +219,7 @@ class Outline:
         return b",".join(filter(None, found))
 
     def groups(self) -> Iterator[bytes]:
-        """The objects, several at a time as a list."""
+        """Yields the objects of the list, several at a time as a JSON list."""
         parts: list[bytes] = []
         size = values = 0
         for span, count in zip(self.objects, self._values_of, strict=True):

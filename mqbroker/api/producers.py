@@ -21,7 +21,7 @@ from transactions.reads import history, states
 
 
 class RecallMessage(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A delayed message that is wanted back."""
+    """The request to recall a delayed message."""
 
     recall_handle: str
 

@@ -1,4 +1,4 @@
-"""Receipts as HTTP has them: what settles deliveries, and the outcome for each."""
+"""Receipts in the HTTP API: the requests that settle deliveries, and the outcome for each."""
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -11,35 +11,35 @@ from store.messages import Message
 
 
 class Deliveries(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Deliveries of a consumer."""
+    """The receipt handles of deliveries."""
 
     receipt_handles: list[str]
 
 
 class AckDeliveries(Deliveries, kw_only=True, forbid_unknown_fields=True):
-    """Deliveries that a consumer is done with, and the messages that it made of them.
+    """The request to ack deliveries, with messages to send.
 
-    With messages both are committed, or neither is: a receipt that proves no delivery refuses the call.
+    The acks and the messages are written together or not at all: one invalid receipt refuses the call.
     """
 
     messages: list[Message] | None = None
 
 
 class NackDeliveries(Deliveries, kw_only=True, forbid_unknown_fields=True):
-    """Deliveries that a consumer could not finish."""
+    """The request to nack deliveries."""
 
     delay_seconds: float | None = None
     reason: str | None = None
 
 
 class ExtendDeliveries(Deliveries, kw_only=True, forbid_unknown_fields=True):
-    """Deliveries that a consumer needs more time for."""
+    """The request to extend deliveries."""
 
     invisible_seconds: float | None = None
 
 
 class ReceiptResult(msgspec.Struct):
-    """The outcome for one receipt: status 200, or the problem that met it."""
+    """The outcome for one receipt: status 200, or a problem."""
 
     receipt_handle: str
     status: int
@@ -50,7 +50,7 @@ class ReceiptResult(msgspec.Struct):
 
 
 class ReceiptResults(msgspec.Struct):
-    """One result per receipt handle, in order; of an ack with messages also an answer to each message."""
+    """The results for receipt handles, in order; for an ack with messages also the results for the messages."""
 
     results: list[ReceiptResult]
     messages: list[Sent] | UnsetType = UNSET

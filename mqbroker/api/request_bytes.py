@@ -1,4 +1,4 @@
-"""The most bytes of a request, for each call. The rule for messages, MAX_MESSAGE_BYTES, is about decoded bytes."""
+"""The maximum size of a request in bytes, for each call. MAX_MESSAGE_BYTES limits decoded bodies instead."""
 
 from django.conf import settings
 
@@ -17,7 +17,7 @@ FIELDS_BYTES = 9 * MAX_PROPERTIES_BYTES + 16 * 1024
 # The most bytes of a call with 1,000 receipt handles or ids, which take a third of this if each character is written as
 # \u0061.
 CALL_BYTES = 1024 * 1024
-# The most bytes of a call with a few short fields. No limit is lower, so a body of this size that has arrived with its
+# The maximum bytes of a call with a few short fields. No limit is lower, so a body of this size that arrived with its
 # head needs no other check.
 SHORT_CALL_BYTES = 64 * 1024
 # The most bytes for the control plane: configuration is small, and messages go to the data plane.
@@ -27,7 +27,7 @@ FORM_BYTES = 64 * 1024
 
 
 def of_messages(count: int) -> int:
-    """The most bytes of a request with up to `count` messages whose bodies together have MAX_MESSAGE_BYTES.
+    """The maximum bytes of a request with up to `count` messages whose bodies together have MAX_MESSAGE_BYTES.
 
     Limited by the bytes that one request may have in flight, but always enough for one message.
     """
@@ -52,20 +52,20 @@ def transaction() -> int:
 
 
 def ack() -> int:
-    """POST /v1/consumer-groups/{group}/ack: receipt handles, and messages that were made of the deliveries."""
+    """The maximum bytes of POST /v1/consumer-groups/{group}/ack: receipt handles, and messages to send."""
     return max(CALL_BYTES, of_messages(forward.MAX_MESSAGES))
 
 
 def bulk() -> int:
-    """POST /v1/bulk: what one request may have at all, for each of its operations has its own limits."""
+    """The maximum bytes of POST /v1/bulk: the maximum of any request; each operation also has its own limits."""
     return of_messages(batches.MAX_MESSAGES)
 
 
 def call() -> int:
-    """A call with receipt handles or ids."""
+    """The maximum bytes of a call with many receipt handles or ids."""
     return CALL_BYTES
 
 
 def short_call() -> int:
-    """A call of a few fields, as an end is."""
+    """The maximum bytes of a call with a few fields, such as an end."""
     return SHORT_CALL_BYTES

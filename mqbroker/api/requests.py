@@ -55,16 +55,16 @@ class DataRequest:
 
     @property
     def gone(self) -> asyncio.Future[object]:
-        """A future that is done as soon as the caller has hung up."""
+        """A future that is done when the caller has hung up."""
         return self._exchange.gone
 
     @property
     def connection(self) -> tuple[str, int] | None:
-        """The connection's other end."""
+        """The address of the other end of the connection."""
         return self._exchange.client
 
     async def caller_now(self) -> Caller:
-        """The caller with its key looked up again: while a request waits, the key may be changed, revoked or expire.
+        """The caller with its present rights: while a request waits, its key may be changed, revoked or expire.
 
         Raises Unauthenticated.
         """
@@ -82,7 +82,7 @@ class DataRequest:
 
     @property
     def size(self) -> int:
-        """The bytes of the body."""
+        """The size of the body in bytes."""
         return len(self._body)
 
     @property
@@ -125,7 +125,7 @@ class DataRequest:
 
     @property
     def traceparent(self) -> str | None:
-        """The header of W3C's trace context, if there is one that can be one: it has 55 characters today."""
+        """The W3C trace context from its header; None if it is missing or too long: it has 55 characters today."""
         given = self._exchange.headers.get(b"traceparent")
         return None if given is None or len(given) > MAX_TRACEPARENT else given.decode("latin-1")
 
@@ -148,9 +148,9 @@ class DataRequest:
 def entered(
     exchange: Exchange, caller: Caller, body: bytes, keys: KeyRing, named: Mapping[str, Any]
 ) -> tuple[DataRequest, Mapping[str, Any]]:
-    """A request with the parameters of its path; of a caller in a namespace, with whole names.
+    """Makes a request with the parameters of its path; in a namespace, with whole names.
 
-    Raises what `namespaces.enter` raises.
+    Raises the errors of `namespaces.enter`.
     """
     if caller.namespace is not None or HEADER in exchange.headers:
         named = namespaces.wrapped(namespaces.enter(exchange, caller), named)
@@ -202,7 +202,9 @@ def message_id(given: str) -> uuid.UUID:
 
 
 def begin_request() -> None:
-    """Prepares a task for serving a request: in no cell yet, with a request's patience, nothing unpacked."""
+    """Prepares a task for serving a request: outside of any cell, with a request's time limit, no body decompressed
+    yet.
+    """
     runtime.begin()
     patience.begin(patience.REQUEST_SECONDS)
     unpacking.begin()

@@ -1,4 +1,4 @@
-"""Sends answers: whole, or in parts if their messages are large, with the request's id."""
+"""Sends answers: complete, or in parts if their messages are large, with the request's id."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -15,9 +15,9 @@ from store.process import pacing, runtime
 
 
 async def send(exchange: Exchange, answer: Answer, body: Body) -> None:
-    """Sends an answer. If the caller has hung up, gives its deliveries or checks back instead."""
+    """Sends an answer. If the caller has hung up, gives back the deliveries or checks in the answer instead."""
     if answer.give_back is not None:
-        # A hang-up that arrived while the answer was encoded becomes visible within two turns of the event loop.
+        # A hang-up that arrived during encoding becomes visible within two turns of the event loop.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         if await answer.give_back(exchange.gone):
@@ -51,10 +51,10 @@ async def _encode(exchange: Exchange, answer: Answer) -> None:
 
 
 async def _write_page(exchange: Exchange, page: MessagesAnswer) -> None:
-    """Sends a page part by part, each after the part before has left. Small requests run between the parts.
+    """Sends a page in parts, each after the previous part has been sent. Small requests are served between the parts.
 
     If the caller hangs up before the last part, or is cut off because it reads too slowly, it has received no message,
-    because half an object is not JSON. Then its deliveries or checks are given back.
+    because half an object is not JSON. Then the deliveries or checks are given back.
     """
     coding = codings.wanted(exchange.headers, page.headers, WHOLE_BYTES)
     headers = page.headers if coding is None else (*page.headers, *codings.named(coding))

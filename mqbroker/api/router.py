@@ -1,4 +1,6 @@
-"""The router of the data plane: finds the route of a path in two dictionaries; Django's resolver tries all patterns."""
+"""The router of the data plane: finds the route of a path in two dictionaries, while Django's resolver tries all
+patterns.
+"""
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -24,9 +26,9 @@ MAX_DIGITS = 4300
 
 @dataclass(frozen=True)
 class Route:
-    """A path: its pattern without the first slash, the view of each method, and the most bytes of a body.
+    """A path: its pattern without the first slash, the view of each method, and the maximum bytes of a body.
 
-    `begins`: the POST is new work, which waits or is refused while there is too much. The path then has no parameters.
+    `begins`: the POST is new work, which waits or is refused if too much is waiting. The path then has no parameters.
     """
 
     pattern: str
@@ -39,7 +41,7 @@ class Route:
 
     @cached_property
     def most_bytes(self) -> int:
-        """The most bytes of a body, by the settings of this process."""
+        """The maximum bytes of a body, by the settings of this process."""
         return self.limit()
 
     @property

@@ -1,4 +1,6 @@
-"""The paths of the data plane, with the view of each method; any other method is the control plane's."""
+"""The paths of the data plane, with the view of each method; other methods of these paths belong to
+the control plane.
+"""
 
 from mqbroker.api import bulks, consumers, lookup, operations, operators, producers, request_bytes
 from mqbroker.api.router import Limit, Route, View
@@ -11,9 +13,9 @@ def route(
     begins: bool = False,
     **views: View,
 ) -> Route:
-    """A path whose methods have views here. `limit` returns the most bytes of a request.
+    """A path with the views of its methods. `limit` returns the maximum bytes of a request.
 
-    A body is only read for a key that has a scope with one of the verbs.
+    A body is only read if the key has a scope with one of the verbs.
     """
     return Route(pattern, views, limit, begins, verbs)
 

@@ -1,4 +1,4 @@
-"""Limits the bytes of large answers that are in memory until their callers have read them, in each process."""
+"""Limits the bytes of large answers in each process that callers have not read yet."""
 
 import asyncio
 import contextlib
@@ -17,10 +17,10 @@ MOST_BYTES = 16 * 1024 * 1024
 
 
 class Unread:
-    """The large answers of one process that are under way, the oldest first.
+    """The large answers that one process is sending, the oldest first.
 
-    An answer reports work that is done, and its bytes are in memory, so it can neither wait nor be refused. If there is
-    no room for a new answer, the oldest answer is cut, because its caller has had the longest time to read it.
+    An answer reports finished work and is already in memory, so it can neither wait nor be refused. If there is no room
+    for a new answer, the oldest answer is aborted, because its caller has had the longest time to read.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,10 @@ class Unread:
         self._bytes = 0
 
     async def send(self, exchange: Exchange, status: int, headers: Headers, content: bytes) -> bool:
-        """Sends an answer, and waits until all but a few bytes have left. False if the answer was cut instead."""
+        """Sends an answer, and waits until all but a few bytes have left.
+
+        Returns False if the answer was aborted instead.
+        """
         size = len(content)
         length = (b"content-length", b"%d" % size)
         is_cut = asyncio.get_running_loop().create_future()
@@ -51,7 +54,7 @@ class Unread:
             self._bytes -= self._sizes.pop(is_cut, 0)
 
     def _cut(self) -> None:
-        """Cuts the oldest answers while there are too many bytes, but never the newest answer."""
+        """Aborts the oldest answers while there are too many bytes, but never the newest answer."""
         while self._bytes > MOST_BYTES and len(self._sizes) > 1:
             is_cut = next(iter(self._sizes))
             self._bytes -= self._sizes.pop(is_cut)

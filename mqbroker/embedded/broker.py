@@ -51,8 +51,9 @@ class Broker:
         self._listening: socket.socket | None = None
 
     def start(self, api_key: str | None = None, reload: bool = False) -> Access:
-        """Starts the broker; returns when /readyz answers 200. Waits as long as the web process lives and PostgreSQL
-        answers.
+        """Starts the broker; returns when /readyz answers 200.
+
+        Waits as long as the web process lives and PostgreSQL answers.
 
         1. Listen on the port, and on the port for RocketMQ's clients; a port that is taken fails at once.
         2. Start the private servers.
@@ -165,12 +166,14 @@ class Broker:
         return access
 
     def _joined(self) -> Joined | None:
-        """None for an external database."""
+        """The note of the cells that this folder's database has; None for an external database."""
         private = self._servers and self._servers.postgres
         return Joined(private.data, self.folder.port("postgres")) if private else None
 
     def _memory(self) -> Memory | None:
-        """None for an external database, which may be changed from elsewhere."""
+        """The note of the code for which this folder's database was prepared; None for an external database, which
+        others may change.
+        """
         private = self._servers and self._servers.postgres
         return Memory(private.data) if private else None
 
@@ -183,5 +186,5 @@ class Broker:
         if waiting.failure:
             self.say(f"The last lines of the web process:\n{web.last_lines()}")
             if memory := self._memory():
-                memory.forget()  # the next start prepares the database again
+                memory.forget()  # a failed preparation: the next start prepares the database again
             raise ServerFailed("The web process", f"{waiting.failure}, {web.exit_status}", web.log)

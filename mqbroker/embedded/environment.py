@@ -1,4 +1,4 @@
-"""The environment variables of the broker's processes; the user's own win."""
+"""The environment variables of the broker's processes; variables that the user has set take precedence."""
 
 import os
 

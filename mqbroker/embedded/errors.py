@@ -48,7 +48,7 @@ class ServerMissing(CannotStart):
 
 
 class ServerFailed(CannotStart):
-    """A server or a process ended, or was not ready in time, at its start."""
+    """A server or a process ended while it was starting, or was not ready in time."""
 
     code = "server_failed"
 
@@ -57,7 +57,7 @@ class ServerFailed(CannotStart):
 
 
 class CellsNotPrivate(CannotStart):
-    """`./mq` should create databases on a server that is not the private server."""
+    """`./mq` was asked to create databases on a server that is not its private server."""
 
     code = "cells_not_private"
 
@@ -92,7 +92,7 @@ class NoSuchDatabase(CannotStart):
 
 
 class RootRefused(CannotStart):
-    """PostgreSQL does not run as root, and no change of user is possible."""
+    """PostgreSQL refuses to run as root, and this process cannot change to another user."""
 
     code = "root_refused"
 

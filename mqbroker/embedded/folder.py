@@ -19,7 +19,7 @@ PATIENCE_SECONDS = 0.5
 
 
 class DataFolder:
-    """Files of one installation. Secrets are readable by their owner only; ports are kept from start to start.
+    """The files of one installation. Secrets are readable only by their owner; ports stay the same between starts.
 
     lock          held (flock) by the ./mq that uses the folder, so that kill -9 releases it
     processes     the processes that run, for the next start after a kill -9
@@ -36,7 +36,7 @@ class DataFolder:
     def make(self) -> None:
         """Makes the folder, and its subfolders for the owner only."""
         try:
-            # PostgreSQL may run as another user, which has to pass through.
+            # PostgreSQL may run as another user, which must be able to enter the folder.
             self.path.mkdir(mode=0o711, parents=True, exist_ok=True)
             for subfolder in ("secrets", "ports", "logs"):
                 (self.path / subfolder).mkdir(mode=0o700, exist_ok=True)
@@ -50,7 +50,7 @@ class DataFolder:
         Raises FolderInUse when another process holds it, FolderUnusable when it cannot be written.
         """
         self.make()
-        # `is_claimed` of another process holds the lock for a moment, and is no reason to give up.
+        # Another process's `is_claimed` holds the lock for a moment; that is no reason to give up.
         wait_until(lambda: not self.is_claimed(), PATIENCE_SECONDS)
         self._take_lock()
         try:
@@ -108,7 +108,7 @@ class DataFolder:
             return None
 
     def keep_secret(self, name: str, value: str) -> None:
-        """Replaces a secret's file whole, so that a start that is killed leaves the old one or the new one."""
+        """Replaces a secret's file in one step, so that a killed start leaves the old or the new secret."""
         file = self.path / "secrets" / name
         draft = file.with_suffix(".new")
         draft.unlink(missing_ok=True)
@@ -145,7 +145,7 @@ class DataFolder:
 
 
 def why_taken(port: int) -> str | None:
-    """The reason why a port of 127.0.0.1 cannot be listened on, or None."""
+    """The reason why this process cannot listen on a port of 127.0.0.1; None if it can."""
     with socket.socket() as probe:
         # As the servers do: connections that linger from an earlier run do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -157,7 +157,7 @@ def why_taken(port: int) -> str | None:
 
 
 def free_port() -> int:
-    """A port that is free now; random, so that two starts at once hardly ever choose the same."""
+    """A port that is free now; random, so that two starts at the same time rarely choose the same one."""
     while True:
         port = random.choice(PORTS)
         if why_taken(port) is None:

@@ -1,7 +1,8 @@
-"""The command `mqbroker` of the wheel, which keeps the tree of a checkout beside this module: there it is `./mq`.
+"""The command `mqbroker` of the wheel.
 
-The wheel has this file as its only importable module, `mqbroker_command`. So the broker's packages (`store`, `access`,
-…) do not hide packages of the same name in the environment of the installation. This module imports none of them.
+The wheel contains the tree of a checkout beside this module; the command runs it like `./mq`. The wheel has this file
+as its only importable module, `mqbroker_command`. So the broker's packages (`store`, `access`, …) do not hide packages
+of the same name in the environment of the installation. This module imports none of them.
 """
 
 import os

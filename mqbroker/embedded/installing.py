@@ -39,7 +39,7 @@ class Progress:
         if found["work"].startswith("Installing"):
             self._work = "writes them into .venv"
             return
-        # A line of a lock without the version and without the comment on what needs the package.
+        # A line of a lock file without the version, and without the comment that says which package needs it.
         package = re.split(r"[=<>;\[]", found["what"])[0]
         if found["work"] in BEGUN:
             self._begun.add(package)

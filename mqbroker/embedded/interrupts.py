@@ -16,7 +16,7 @@ class Interrupted(BaseException):
 class Interrupts:
     """A context that counts signals. Until `hold` is called, a signal interrupts the running code.
 
-    After `hold` a signal only wakes `wait`, as the end of a child does. For the main thread.
+    After `hold` a signal only wakes `wait`, as the end of a child process does. Only for the main thread.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Interrupts:
         signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
         for number in STOPPING:
             signal.signal(number, self._note)
-        # A handler of Python's own is what makes a signal write into the pipe.
+        # A signal only writes into the pipe if Python has a handler for it.
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
         return self
 
@@ -48,7 +48,7 @@ class Interrupts:
         self._held = True
 
     def wait(self, seconds: float) -> None:
-        """Sleeps until a signal or a child's end, `seconds` at most."""
+        """Sleeps until a signal or the end of a child process, at most `seconds`."""
         select.select([self._woken], [], [], seconds)
         try:
             os.read(self._woken, 4096)

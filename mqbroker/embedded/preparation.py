@@ -17,7 +17,9 @@ from mqbroker.embedded.waiting import Say, silence, wait
 
 @dataclass(frozen=True)
 class Access:
-    """The key and the password that this start made, to be shown once. None: from the user or an earlier start."""
+    """The API key and the console password that this start made, to be shown once; None if the user gave it or an
+    earlier start made it.
+    """
 
     api_key: str | None = None
     console_user: str | None = None
@@ -44,7 +46,7 @@ def run(environment: Mapping[str, str], log: Path, api_key: str | None, cells: i
         ) as preparing,
     ):
         try:
-            # It prints a line, which a pipe holds.
+            # The output is one line, which fits into a pipe.
             wait(lambda: preparing.poll() is not None, "Preparing the database", say)
         except BaseException:
             preparing.kill()
@@ -118,6 +120,6 @@ def fingerprint() -> str:
 
 
 def migrations() -> list[Path]:
-    """The files of the migrations of all Django apps: an app is a room, or lies within a room."""
+    """The files of the migrations of all Django apps."""
     found = (path for depth in ("*", "*/*") for path in ROOT.glob(f"{depth}/migrations/**/*.*"))
     return sorted(path for path in found if path.suffix in (".py", ".sql"))

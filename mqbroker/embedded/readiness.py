@@ -10,7 +10,7 @@ import psycopg
 
 from mqbroker.embedded.waiting import Announcer, Say
 
-# Deaths in a row after which the wait gives up on a process.
+# Consecutive deaths after which the wait gives up on a process.
 DEATHS_AT_START = 3
 PROBE_SECONDS = 2
 # Pause between two direct connections to the database, in addition to /readyz.
@@ -59,7 +59,7 @@ def answers(database_url: str) -> bool:
 
 
 class Readiness:
-    """One wait for /readyz. `failure` is the reason why the wait gave up; else it is empty."""
+    """One wait for /readyz. `failure` is the reason why the wait gave up, else empty."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Readiness:
         self._database_answers = database_answers
         self._now = now
         self._announcer = Announcer(say, now)
-        # Since when it has been so; None: it is not so.
+        # The time since when /readyz has given this reason; None if it gives none.
         self._stated_since: float | None = None
         self._silent_since: float | None = None
         self._asked_at = now()
@@ -93,7 +93,7 @@ class Readiness:
         return self.is_ready or bool(self.failure)
 
     def _look(self, found: Probe) -> None:
-        """Decides whether to go on waiting: yes while the process lives and the database answers."""
+        """Decides whether to continue waiting: yes while the process lives and the database answers."""
         now = self._now()
         states = found.status != 0 and not (found.reasons and found.blames_database)
         self._stated_since = (self._stated_since or now) if states else None

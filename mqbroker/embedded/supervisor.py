@@ -70,7 +70,7 @@ class Supervisor:
         return next(watched.deaths for watched in self._watched if watched.child is child)
 
     def stop(self) -> None:
-        """Ends all children, stage by stage; a signal more than the first one shortens their time."""
+        """Ends all children, stage by stage; a second signal shortens their time."""
         for stage in sorted({watched.stage for watched in self._watched}):
             children = [watched.child for watched in self._watched if watched.stage == stage]
             for child in children:
@@ -104,7 +104,7 @@ class Supervisor:
         watched.restart_at = None
         try:
             watched.child.start()
-        except OSError as problem:  # no memory or no process left: others may free some
+        except OSError as problem:  # no memory or no process slot left: others may free some
             delay = watched.died(now)
             self.say(f"{watched.child.name} cannot be started ({problem}); it is tried again in {delay:g} s.")
         self._record()

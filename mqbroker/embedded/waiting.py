@@ -1,4 +1,4 @@
-"""Waits without a time limit, as long as they can succeed: a machine that is short of CPU is only slow.
+"""Waits without a time limit while success is still possible: a machine that is short of CPU is only slow.
 
 A wait prints every 10 s what it waits for, because a silent start looks like a start that hangs.
 """
@@ -36,7 +36,7 @@ class Announcer:
         self._said = self._began
 
     def still(self, what: str) -> None:
-        """Call it repeatedly during the wait."""
+        """Prints what the wait waits for, if SAY_SECONDS are over. Called repeatedly during the wait."""
         now = self._now()
         if now - self._said >= SAY_SECONDS:
             self._said = now

@@ -1,1 +1,1 @@
-"""HTTP/1.1 on the wire: connections, one request and its answer, and the way to an ASGI application."""
+"""HTTP/1.1: connections, one request and its answer, and the call of an ASGI application."""

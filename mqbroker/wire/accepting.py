@@ -1,4 +1,4 @@
-"""Accepts the connections of a listening socket, many of them in one turn of the event loop.
+"""Accepts connections of a listening socket, many in one turn of the event loop.
 
 uvloop's server accepts one connection in each turn. Under load a turn takes 10 to 30 ms: of 500 callers that connected
 together the last ones waited for 2 to 4 s, with their requests in the socket, while earlier callers were served.
@@ -19,15 +19,15 @@ logger = structlog.stdlib.get_logger(__name__)
 # short turns and leaves connections to its siblings.
 PER_SECOND = 8000
 MOST_PER_TURN = 128
-# The most unsent bytes that the kernel keeps for each connection. Without a limit it keeps up to 4 MB for a caller that
-# reads nothing: 1,000 of them used up the memory for all sockets of the machine, and sends took 8 s.
+# The maximum bytes that the kernel keeps unsent for each connection. Without a limit it keeps up to 4 MB for a caller
+# that does not read: 1,000 such callers used up the memory for all sockets of the machine, and sends took 8 s.
 MOST_UNSENT_BYTES = 128 * 1024
-# The pause without free descriptors or memory, when the listening socket would be ready in each turn.
+# The pause when file descriptors or memory are used up; otherwise the listening socket would be ready in each turn.
 PAUSE_SECONDS = 0.5
 
 
 class Accepting:
-    """Makes a connection of each caller of a listening socket, until `close`."""
+    """Makes a Connection for each caller of a listening socket, until `close`."""
 
     def __init__(self, listening: socket.socket, connections: Connections) -> None:
         self._listening = listening
@@ -42,7 +42,7 @@ class Accepting:
         self._go_on()
 
     async def close(self) -> None:
-        """Accepts no further caller. At the return all accepted callers are connections."""
+        """Stops accepting. When it returns, all accepted callers have a Connection."""
         if self._pause is not None:
             self._pause.cancel()
         self._loop.remove_reader(self._listening.fileno())
@@ -66,7 +66,7 @@ class Accepting:
                 return
 
     def _take_in(self) -> bool:
-        """Accepts one caller. Returns whether there was one."""
+        """Accepts one caller. Returns whether one was waiting."""
         if self._listening.fileno() < 0:
             return False
         try:

@@ -26,7 +26,8 @@ from typing import NamedTuple, Protocol
 from mqbroker.wire.exchange import Exchange
 from mqbroker.wire.whole import Whole
 
-# The most requests that begin in a turn: some 8 ms of work. Requests that are read meanwhile wait for one more turn.
+# The maximum number of requests that begin in a turn: about 8 ms of work. Requests that are read meanwhile wait for one
+# more turn.
 BEGUN_PER_TURN = 128
 # The fewest refusals that a turn may send, in less than 1 ms. While PostgreSQL does not answer and no work begins,
 # turns only refuse.
@@ -36,13 +37,13 @@ MAX_BYTES = 16 * 1024 * 1024
 
 
 class Serve(Protocol):
-    """Serves the exchanges of a process."""
+    """The function that serves the exchanges of a process."""
 
     def __call__(self, exchange: Exchange) -> Awaitable[None] | None:
         """Answers the exchange. A returned coroutine is awaited in a task; None if the answer needs no task."""
 
     def begins(self, exchange: Exchange) -> bool:
-        """Whether the exchange is new work, which may wait, or be refused while there is too much."""
+        """Whether the exchange is new work, which may wait, or be refused if too much is waiting."""
 
     def has_room(self) -> bool:
         """Whether the next batch has room for new work. If not, an answer to an earlier request comes first.

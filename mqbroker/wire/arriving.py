@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 
-# The most bytes of an unread body that are taken from the socket. Further bytes stay in the socket.
+# The maximum bytes of an unread body in memory. Further bytes stay in the socket.
 UNREAD_BYTES = 64 * 1024
 # Waiting chunks that are shorter are joined: a body in chunks of two bytes would take thirty times its size in memory.
 SHORT_BYTES = 1024
@@ -14,7 +14,7 @@ class Gone(Exception):
 
 
 class ProcessEnds(Gone):
-    """The process ends before the body is complete."""
+    """The process is stopping before the body is complete."""
 
 
 class ArrivingBody:
@@ -115,7 +115,9 @@ class ArrivingBody:
 
     @property
     def gone(self) -> asyncio.Future[object]:
-        """A future that is done when the caller has hung up, or when it must be answered because the process ends."""
+        """A future that is done when the caller has hung up, or when the request must be answered now because the
+        process is stopping.
+        """
         if self._gone is None:
             self._gone = asyncio.get_running_loop().create_future()
             if self._is_ending:

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 from mqbroker.wire.exchange import Exchange
 from mqbroker.wire.heads import Headers
 
-# ASGI's dictionaries: what a key holds depends on the type of the event.
+# ASGI's dictionaries, whose keys depend on the type of the event.
 Scope = dict[str, Any]
 Event = dict[str, Any]
 Receive = Callable[[], Awaitable[Event]]
 Application = Callable[[Scope, Receive, Any], Awaitable[None]]
 
-# Written together with the answer's content.
+# The header that is added together with the answer's content.
 LENGTH = b"content-length"
 
 

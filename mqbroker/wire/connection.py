@@ -43,7 +43,7 @@ class Connection(asyncio.Protocol):
         self._serving: Exchange | None = None
         self._task: asyncio.Task[None] | None = None
         self._drained: asyncio.Future[None] | None = None
-        # Done when the request that is served at the end of the process has its answer.
+        # Done when the request that is running at the end of the process has its answer.
         self._answered: asyncio.Future[None] | None = None
         # The refusal of new work without an exchange, until it is sent.
         self._refusal: bytes | None = None
@@ -54,7 +54,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def date(self) -> bytes:
-        """The time now, as a header."""
+        """The current time, as the header `date`."""
         return self._connections.date
 
     @property
@@ -67,10 +67,10 @@ class Connection(asyncio.Protocol):
         """The address of this end."""
         return address_of(self._transport.get_extra_info("sockname"))
 
-    # Called by the event loop.
+    # The methods that the event loop calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transport is no asyncio.Transport by its type.
+        # uvloop's transport has another type than asyncio.Transport.
         self._transport = cast("asyncio.Transport", transport)
         self._taking = Taking(self._transport)
         self._reading = ReadSide(self._transport)
@@ -85,7 +85,7 @@ class Connection(asyncio.Protocol):
         self._reader.close()
 
     def eof_received(self) -> None:
-        """A caller that closes its sending side counts as gone: the connection is closed."""
+        """Closes the connection: a caller that closes its sending side counts as gone."""
         self._hang_up()
 
     def data_received(self, data: bytes) -> None:
@@ -116,7 +116,7 @@ class Connection(asyncio.Protocol):
             except Malformed as problem:
                 self._refuse(problem.status)
             self._serve_next()
-        # Most requests arrive whole, one at a time.
+        # Most requests arrive complete, and one at a time.
         if self._reader.waiting or self._reader.arriving is not None or self._reader.is_behind:
             self._read_or_not()
 
@@ -150,7 +150,7 @@ class Connection(asyncio.Protocol):
             if exchange is not None:
                 exchange.hang_up()
 
-    # Called by an exchange or the reader.
+    # The methods that an exchange or the reader calls.
 
     def hold(self, size: int) -> bool:
         return self._connections.hold(size)
@@ -175,7 +175,7 @@ class Connection(asyncio.Protocol):
         self._read_or_not()
 
     def cut(self) -> None:
-        """Closes the connection, because the answer that was begun is not complete."""
+        """Closes the connection, because an answer in parts is not complete."""
         self._transport.abort()
 
     def answered(self, exchange: Exchange) -> None:
@@ -223,7 +223,7 @@ class Connection(asyncio.Protocol):
         if self._is_malformed and not exchange.is_started:
             self._serve_next()
         else:
-            # The caller must not take a part of the answer for the whole.
+            # Aborted, so that the caller does not take a part of the answer for all of it.
             self._transport.abort()
 
     def _refuse(self, status: int) -> None:
@@ -239,7 +239,7 @@ class Connection(asyncio.Protocol):
             self._connections.read_later(self)
         self._reading.want(not is_full and not self._reader.is_behind)
 
-    # The end of the connection.
+    # The methods that end the connection.
 
     def _drop_rest(self) -> None:
         """Closes the connection when the caller has ended its request, or after the limits of dropping."""
@@ -268,7 +268,7 @@ class Connection(asyncio.Protocol):
         return self._serving is None and self._reader.count == 0
 
     def finish(self) -> None:
-        """Closes the connection when the answer under way has left. A blocked request is answered now."""
+        """Closes the connection when the current answer has been sent. A request that waits is answered now."""
         self._send_refusal()
         if self._serving is None:
             self._transport.close()

@@ -11,14 +11,14 @@ from mqbroker.wire.room import Room
 MAX_DROPPING = 32
 # The most bytes of requests that wait for earlier ones of their connections, and of unparsed bytes.
 MAX_WAITING_BYTES = 16 * 1024 * 1024
-# How long a turn of the event loop reads connections that have sent many frames.
+# How many seconds of a turn of the event loop are spent on connections that have sent many frames.
 LATER_SECONDS = 0.001
 # At the end of the process a new connection has this time to send its first request.
 FIRST_REQUEST_SECONDS = 0.1
 
 
 class Connections:
-    """The connections of one process."""
+    """The open connections of one process, and their limits."""
 
     def __init__(self, serve: Serve, room: Room) -> None:
         self.serve = serve
@@ -91,7 +91,7 @@ class Connections:
         self._schedule()
 
     def begin_dropping(self) -> bool:
-        """Whether one more refused body may be read and dropped."""
+        """Whether another refused body may be read and dropped now."""
         is_allowed = self._dropping < MAX_DROPPING
         self._dropping += is_allowed
         return is_allowed
@@ -107,7 +107,7 @@ class Connections:
             connection.sweep(now)
 
     async def close(self, seconds: float) -> None:
-        """Closes all connections. Requests under way are answered within `seconds`, or given up."""
+        """Closes all connections. Running requests are answered within `seconds`, or aborted."""
         self.is_closing = True
         new = [connection for connection in self._open if connection.is_new]
         for connection in set(self._open).difference(new):

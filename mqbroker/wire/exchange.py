@@ -24,7 +24,7 @@ class Line(Protocol):
 
     @property
     def date(self) -> bytes:
-        """The time now, as a header."""
+        """The current time, as the header `date`."""
 
     @property
     def client(self) -> tuple[str, int] | None:
@@ -47,7 +47,7 @@ class Line(Protocol):
         """Reads further bytes of a body."""
 
     def cut(self) -> None:
-        """Closes the connection, because the answer that was begun is not complete."""
+        """Closes the connection, because an answer in parts is not complete."""
 
     def answered(self, exchange: "Exchange") -> None:
         """Called when the answer is complete: serves the next request, or closes the connection."""
@@ -64,10 +64,10 @@ class Shows(Protocol):
     """Changes names in a request and in the JSON of its answer, for a caller in a namespace."""
 
     def wrap_names(self, given: Given) -> Given:
-        """The decoded body with whole names."""
+        """The decoded body with names that include the namespace."""
 
     def show_document(self, content: bytes) -> bytes:
-        """The document with the names of the caller."""
+        """The JSON document with names as the caller writes them, without the namespace."""
 
     def showing_document(self, content: bytes) -> Generator[None, None, bytes]:
         """As `show_document`, for a large object: pauses after each of its parts."""
@@ -110,7 +110,7 @@ class Exchange(ArrivingBody):
         self.method = method
         self.target, _, self.query_string = target.partition(b"?")
         self.header_list = headers
-        # The last value of a header that comes twice.
+        # If a header occurs twice, the last value counts.
         self.headers = dict(headers)
         self.version = version
         self.keep_alive = keep_alive
@@ -120,7 +120,7 @@ class Exchange(ArrivingBody):
         # Whether this is new work that is refused, because too much waits.
         self.is_refused = False
         self._chunked = False
-        # Counts the answer, with the begin of the request by the monotonic clock; None: it is not counted.
+        # Counts the answer, with the start time of the request in the monotonic clock; None if it is not counted.
         self.tally: Tally | None = None
         self.began = 0.0
         self.status = 0
@@ -145,12 +145,12 @@ class Exchange(ArrivingBody):
         return self._line.server
 
     def cut(self) -> None:
-        """Gives up an answer in parts, so that the caller does not take it for the whole."""
+        """Aborts an answer in parts, so that the caller does not take it for complete."""
         self.hang_up()
         self._line.cut()
 
     def finish(self) -> None:
-        """Called when the process ends: a blocked request is answered now, and the connection is not kept."""
+        """Called when the process is stopping: a request that waits is answered now, and the connection is not kept."""
         self.keep_alive = False
         self._end_waits()
         if not self.is_whole:
@@ -222,5 +222,5 @@ class Exchange(ArrivingBody):
     def _begin(self) -> None:
         self._is_started = True
         if not self.is_whole or self._chunks:
-            # The rest of this body would be taken for the next request.
+            # The unread rest of this body would be taken for the next request.
             self.keep_alive = False

@@ -1,4 +1,4 @@
-"""The plain form of a path, the only spelling that is accepted, so that the rules of a proxy apply to the same path.
+"""The plain form of a path is the only accepted spelling, so that a proxy's rules apply to the same path.
 
 A proxy that refuses `/v1/api-keys` sees other paths in `/v1/%61pi-keys` and `/v1//api-keys`.
 """
@@ -15,7 +15,7 @@ DOTS = (b".", b"..")
 
 
 def is_plain(target: bytes) -> bool:
-    """Whether an undecoded path is plain: without needless escapes, empty parts, and parts of dots."""
+    """Whether an undecoded path is plain: without needless escapes, empty parts, and parts that consist of dots."""
     if b"//" in target or b"\\" in target:
         return False
     if b"%" in target and not all(map(_is_needed, ESCAPE.findall(target))):

@@ -5,8 +5,8 @@ import asyncio
 from mqbroker.wire.basis.meaning import Malformed
 from mqbroker.wire.reader import Reader
 
-# uvloop reads up to 32 times in a turn, while each read fills its buffer of 256,000 bytes: 8 MB of one caller, for
-# which all others wait 25 ms. After a piece of this size the rest stays in the socket until the next turn.
+# uvloop reads up to 32 times in a turn, as long as each read fills its buffer of 256,000 bytes: 8 MB from one caller,
+# for which all others wait 25 ms. After a piece of this size the rest stays in the socket until the next turn.
 TURN_BYTES = 128 * 1024
 # The most bytes that are dropped after bytes that are not a request.
 DROPPED_OF_NONE_BYTES = 1024 * 1024
@@ -18,7 +18,7 @@ class ReadSide:
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self._loop = asyncio.get_running_loop()
-        # Whether more may be read, because enough was served.
+        # Whether the connection wants more bytes, because it has served enough requests.
         self.is_wanted = True
 
     def want(self, is_wanted: bool) -> None:
@@ -31,7 +31,7 @@ class ReadSide:
                 self._transport.pause_reading()
 
     def rest(self) -> None:
-        """Reads no more in this turn of the event loop."""
+        """Stops reading in this turn of the event loop."""
         if self.is_wanted and not self._transport.is_closing():
             self._transport.pause_reading()
             self._loop.call_soon(self._go_on)
@@ -48,7 +48,7 @@ class Dropping:
         self._reader = reader
         self._left = DROPPED_OF_NONE_BYTES if is_malformed else most_bytes
         self._whole = reader.count
-        # Bytes that are not a request have no end.
+        # Malformed bytes have no end that could be found.
         self._is_read = not is_malformed
 
     def take(self, data: bytes, most: int) -> None:

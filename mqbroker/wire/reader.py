@@ -1,4 +1,4 @@
-"""Makes exchanges of the bytes of a caller, by a parser in C."""
+"""Makes exchanges from the bytes of a caller, with a parser in C."""
 
 from collections import deque
 
@@ -92,10 +92,11 @@ class Reader:
         return exchange
 
     def feed(self, data: bytes = b"", most: int = FRAMES) -> None:
-        """Parses bytes that have arrived, up to this number of frames. If bytes are left, it `is_behind`.
+        """Parses arrived bytes, up to this number of frames.
 
-        Raises Malformed if they are not a valid request, if a head is too large (extensions of chunks and trailers
-        count as head), and if there is no room for requests that have to wait.
+        If unparsed bytes are left, `is_behind` is True afterwards. Raises Malformed if they are not a valid request, if
+        a head is too large (extensions of chunks and trailers count as head), and if there is no room for requests that
+        have to wait.
         """
         self._frames = 0
         if len(data) <= SLICE_BYTES and not self.is_behind:
@@ -178,7 +179,7 @@ class Reader:
             self._trailer_bytes += len(name) + len(value) + LINE_BYTES
             self._is_too_large = len(self._headers) > MAX_HEADERS or self._trailer_bytes > HEAD_BYTES
             if self._is_too_large:
-                # The parser replaces the exception by its own.
+                # The parser replaces this exception by its own, which the caller handles.
                 raise Malformed(431)
 
     def on_headers_complete(self) -> None:

@@ -1,4 +1,4 @@
-"""Room for connections: how many a process may have in all, and from one address."""
+"""Limits on connections: the maximum for a process, and for one address."""
 
 import resource
 from collections import Counter
@@ -12,7 +12,7 @@ OTHER_DESCRIPTORS = 128
 
 
 def most_connections() -> int:
-    """The most connections of a process, by the hard limit of file descriptors, which it takes at its start."""
+    """The maximum number of connections of a process, from the hard limit of file descriptors."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     granted = MOST_CONNECTIONS if hard == resource.RLIM_INFINITY else hard - OTHER_DESCRIPTORS
     return max(1, min(MOST_CONNECTIONS, granted))
@@ -21,8 +21,8 @@ def most_connections() -> int:
 class Room:
     """The connections of one process, counted by the address of the other end.
 
-    One address may have a set number, and at most three quarters of all. Addresses of proxies are not limited, because
-    all their callers come from there.
+    One address may have a fixed number, and at most three quarters of all. Addresses of proxies are not limited,
+    because all their callers come from there.
     """
 
     def __init__(self, most: int, most_per_address: int, proxies: Sequence[IPv4Network | IPv6Network] = ()) -> None:

@@ -12,7 +12,7 @@ from mqbroker.wire.connections import Connections
 from mqbroker.wire.room import Room
 
 TICK_SECONDS = 1.0
-# The time for requests that are under way at a signal.
+# Seconds for requests that are running when the signal comes.
 FINISH_SECONDS = 1.0
 
 Lifespan = Callable[[], contextlib.AbstractAsyncContextManager[Serve]]

@@ -1,4 +1,4 @@
-"""How fast a caller takes its answers: the bytes of an unsent answer keep other callers from reading."""
+"""Measures how fast a caller reads its answers: an unread answer takes memory from other callers."""
 
 import asyncio
 import fcntl
@@ -14,13 +14,13 @@ UNREAD_BYTES = 320 * 1024
 
 
 class Taking:
-    """Measures, once a second, how many bytes of its answers the caller of a connection has taken."""
+    """Measures, once a second, how many bytes of its answers the caller of a connection has read."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         # The bytes that the connection has written for its caller.
         self.written = 0
-        # Since when, and after how many bytes, the caller has bytes to take; None if it has taken all.
+        # The time and the number of written bytes since when the caller has unread bytes; None if it has read all.
         self._since: float | None = None
         self._taken = 0
 

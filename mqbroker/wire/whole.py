@@ -1,4 +1,4 @@
-"""Reads a request of new work that is refused: only its target and its framing."""
+"""Reads only the target and the framing of a request, for new work that is refused."""
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
@@ -9,11 +9,11 @@ REQUEST_ID = b"x-request-id"
 
 
 class Whole:
-    """Reads a request that has arrived whole and in one piece, as almost all requests with small bodies do.
+    """Reads a request that arrived complete and in one piece, as almost all requests with small bodies do.
 
     The parser is the same as for all requests, so that a request is never framed in two ways. One parser serves all
-    connections of a process, because it keeps nothing between two whole requests. A refusal costs 11 µs; with an
-    exchange and its headers 20 µs.
+    connections of a process, because it keeps nothing between two complete requests. A refusal takes 11 µs; with an
+    exchange and its headers it would take 20 µs.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Whole:
         self._parser = HttpRequestParser(self)
         self._target, self._count, self._is_plain, self._is_within = b"", 0, True, False
 
-    # What the parser calls.
+    # The methods that the parser calls.
 
     def on_message_begin(self) -> None:
         self._is_within = True

@@ -58,10 +58,9 @@ class Lane:
     1. A thread sends its call at once if no request is running.
     2. Threads that come during a request wait.
     3. The thread of the finished request makes a waiting thread the sender of all waiting calls, up to the limits of a
-    bulk.
+       bulk.
     4. The sender sends them in one request, and wakes the first of the other threads; each woken thread wakes the next.
-    If
-       all were woken at once, they would compete for the interpreter: 6 switches per call instead of 2.
+       If all were woken at once, they would compete for the interpreter: 6 switches per call instead of 2.
     5. The sender waits briefly for the next calls of the woken threads. The thread that brings the last of them sends.
 
     A thread stops waiting when its time is over. Its call may still be done, and is safe to repeat.

@@ -1,1 +1,1 @@
-"""The commands of ./mq, a module for each, and what they share."""
+"""The commands of ./mq, one module each, and code that they share."""

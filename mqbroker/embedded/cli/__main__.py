@@ -1,4 +1,4 @@
-"""Runs the command that `./mq <command>` names, and prints in one sentence why it cannot go on."""
+"""Runs the command that `./mq <command>` names. If it cannot continue, prints the reason in one sentence."""
 
 import importlib
 import importlib.util
@@ -22,7 +22,7 @@ COMMANDS = {
     "manage": "Runs a Django management command on the data folder's database.",
     "dev": "Runs the broker and starts its processes again when code changes.",
 }
-# The modules of the room `tools`, which only a checkout has.
+# The modules of the package `tools`, which only a checkout has.
 TOOLS = {
     "test": "Runs the tests on servers of their own; options are pytest's.",
     "check": "Checks format, lint, types, imports, migrations, deployment and locks.",
@@ -39,12 +39,12 @@ TOOLS = {
 
 
 def main(words: list[str]) -> int:
-    """Runs a command; returns the exit code as a shell would have it."""
+    """Runs a command; returns its exit code."""
     try:
         code = run(words)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of the output has ended. Python must not meet the closed pipe again in its last flush.
+        # The reader of the output has closed the pipe. Python must not fail on it again in its last flush.
         for stream in (sys.stdout, sys.stderr):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         return 128 + signal.SIGPIPE
@@ -73,7 +73,10 @@ def run(words: list[str]) -> int:
 
 
 def available() -> dict[str, str]:
-    """The commands of this installation: the wheel has no room `tools`."""
+    """The commands of this installation by name.
+
+    The wheel has no package `tools`, so it lacks the commands for developers.
+    """
     return COMMANDS | TOOLS if importlib.util.find_spec("tools") else COMMANDS
 
 

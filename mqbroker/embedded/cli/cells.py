@@ -1,4 +1,6 @@
-"""Lists, adds, opens, repairs, splits and removes cells of the data folder's broker, and runs standbys of cells."""
+"""`./mq cells`: lists, adds, opens, repairs, splits and removes cells of the data folder's broker,
+and runs standbys.
+"""
 
 import argparse
 import os
@@ -49,14 +51,17 @@ def standby(words: list[str]) -> int:
 
 
 def _database_of(folder: DataFolder, cell: str) -> str:
-    """The database of a cell at the private server; from now on the broker's role may promote its standbys."""
+    """The database of a cell on the private server.
+
+    Also allows the broker's role to promote standbys of this server.
+    """
     server = Server(folder.path)
     own = server.url.rpartition("/")[2]
     name = own if cell == CONTROL else f"{own}_{cell}"
     try:
         let_promote(server, name)
     except psycopg.errors.InsufficientPrivilege:
-        pass  # it is one itself by now, and takes no writes
+        pass  # the server is itself a standby now, and accepts no writes
     except psycopg.OperationalError as problem:
         if f'database "{name}" does not exist' in str(problem):
             raise NoSuchDatabase(cell) from None

@@ -27,6 +27,8 @@ def main(words: list[str]) -> int:
 
 
 def behind_folder(command: str, words: list[str]) -> list[str]:
-    """The words of `./mq <command>` as those of `./mq manage`: --data-dir, which may come first, before the command."""
+    """Moves --data-dir, which may come first, in front of the command: the arguments of `./mq <command>` for `./mq
+    manage`.
+    """
     folder = words[:2] if words[:1] == ["--data-dir"] else []
     return [*folder, command, *words[len(folder) :]]

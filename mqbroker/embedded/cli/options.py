@@ -62,7 +62,7 @@ def add_rocketmq_port(parser: argparse.ArgumentParser) -> None:
 
 
 def add_spark(parser: argparse.ArgumentParser) -> None:
-    """The Spark of an export and of its reports; `spark_words` passes the options on."""
+    """Adds the options for the Spark of an export or its reports; `spark_words` passes them on."""
     parser.add_argument("--master", metavar="URL", help="where Spark runs, such as spark://HOST:7077 (default: here)")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark's")
     parser.add_argument(

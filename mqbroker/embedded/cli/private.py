@@ -16,7 +16,7 @@ from mqbroker.embedded.servers import plain, postgres, sized
 from mqbroker.embedded.servers.backing import Servers
 
 # Linux mounts a file system in memory here.
-MEMORY = Path("/dev/shm")  # noqa: S108  # what lies there has a name that no other process can foresee
+MEMORY = Path("/dev/shm")  # noqa: S108  # the files there have names that no other process can foresee
 # Several times the memory that the servers of one test process were seen to use.
 MEMORY_BYTES_EACH = 1024 * 1024 * 1024
 PREFIX = "mqbroker-"
@@ -26,9 +26,9 @@ UNCLAIMED_SECONDS = 60
 
 @contextlib.contextmanager
 def folder(place: Path | None = None) -> Iterator[DataFolder]:
-    """A claimed data folder that is removed afterwards; in `place`, or where temporary files lie."""
+    """A claimed data folder that is removed afterwards; in `place`, or in the system's folder for temporary files."""
     with tempfile.TemporaryDirectory(prefix=PREFIX, dir=place, ignore_cleanup_errors=True) as path:
-        # PostgreSQL may run as another user, which has to pass through.
+        # PostgreSQL may run as another user, which must be able to enter the folder.
         Path(path).chmod(0o711)
         made = DataFolder(Path(path))
         with made.claimed():
@@ -70,7 +70,7 @@ def several(
             started[0].prepare()
             for both in started[1:]:
                 both.prepare_as(started[0])
-            # By this thread: a server ends with the thread that has started it.
+            # In this thread, because a server ends with the thread that started it.
             for both in started:
                 both.start()
             yield [environment.of_tests(each, both) for each, both in zip(made, started, strict=True)]

@@ -1,4 +1,4 @@
-"""Relays a topic to the broker of another system, as a file describes; docs/relay.md has what it holds."""
+"""Relays a topic to another system's broker, as a file describes; docs/relay.md explains the file."""
 
 import argparse
 from pathlib import Path

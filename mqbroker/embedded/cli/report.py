@@ -34,5 +34,5 @@ def main(given_words: list[str]) -> int:
     if given.console:
         with database.of(given.folder) as environ:
             return foreground.run(commands.manage("report", *words, "--console"), environ)
-    # The files are all that is read: no database is started.
+    # The report only reads files: no database is started.
     return foreground.run(commands.manage("report", *words), environment.common())

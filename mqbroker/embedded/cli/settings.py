@@ -1,4 +1,6 @@
-"""Prints every setting with its meaning, its default and its value as `./mq up` would run with it: an env file."""
+"""Prints each setting with its meaning, its default, and the value that `./mq up` would use, in the form of an env
+file.
+"""
 
 import argparse
 import importlib
@@ -24,7 +26,7 @@ def main(words: list[str]) -> int:
 
 
 def shown(setting: env.Setting) -> str:
-    """Lines of a shell or an env file, which accept the output as input."""
+    """A setting as lines that a shell or an env file accepts."""
     about = [*textwrap.wrap(setting.meaning, 110), f"Default: {shlex.quote(setting.default)}"]
     assignment = f"{setting.name}={shlex.quote(setting.value)}"
     # Neither a secret nor a placeholder is printed, because an env file would set the placeholder.
@@ -40,7 +42,7 @@ def refuse_bad_settings() -> None:
     """
     for name in ("DATABASE_URL", "REDIS_URL"):
         if not os.environ.get(name):
-            os.environ.pop(name, None)  # set to nothing means not set
+            os.environ.pop(name, None)  # a variable that is set to nothing counts as not set
     for name, value in environment.EMBEDDED_DEFAULTS.items():
         os.environ.setdefault(name, value)
     try:

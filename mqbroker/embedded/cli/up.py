@@ -28,7 +28,7 @@ def main(words: list[str]) -> int:
 
 
 def processes(text: str) -> str:
-    """A count of web processes, which these read themselves; refused here if it is none."""
+    """A number of web processes, as text that the web process parses. Raises ArgumentTypeError for an invalid text."""
     counts.parse(text)
     return text
 

@@ -1,5 +1,5 @@
-"""The settings without a database: models are compared with migrations, which needs none."""
+"""The settings without a database: comparing models with migrations needs none."""
 
-from mqbroker.settings import *  # noqa: F403  # all of them but one
+from mqbroker.settings import *  # noqa: F403  # all settings but one
 
 DATABASES = {}

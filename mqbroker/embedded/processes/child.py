@@ -15,7 +15,7 @@ POLL_SECONDS = 0.02
 
 
 class Child:
-    """A process that ends with this one, also when this one is killed.
+    """A process that ends together with this process, also if this process is killed.
 
     It has its own session, so that Ctrl-C in a terminal reaches only the supervisor, which ends its children in order.
     It inherits the open `files`.
@@ -47,7 +47,7 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """The id of the latest process, 0 before the first start."""
+        """The process id of the latest run, 0 before the first start."""
         return self._process.pid if self._process else 0
 
     @property
@@ -81,7 +81,7 @@ class Child:
         if hasattr(os, "waitid"):
             if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
                 return True
-            # Before the wait for the process, its id cannot belong to another group.
+            # Until this process has waited for the child, the child's id cannot belong to another group.
             self.send_to_group(signal.SIGKILL)
         return self._process.poll() is None
 
@@ -100,7 +100,7 @@ class Child:
         self.send(self.stop_signal)
 
     def wait(self, seconds: float) -> bool:
-        """Waits for the end; False when it still runs after `seconds`."""
+        """Waits for the end. Returns False if the process still runs after `seconds`."""
         return wait_until(lambda: not self.is_running(), seconds)
 
     def kill(self) -> None:
@@ -123,7 +123,7 @@ class Child:
         with contextlib.suppress(FileNotFoundError):
             size = self.log.stat().st_size
             if size > LOG_MAX_BYTES:
-                with contextlib.suppress(OSError):  # a full disk is the more reason to go on
+                with contextlib.suppress(OSError):  # a full disk is one more reason to continue
                     self.log.with_suffix(".log.1").write_bytes(self._bytes_of_log(size - LOG_MAX_BYTES, LOG_MAX_BYTES))
                 os.truncate(self.log, 0)
 
@@ -140,7 +140,7 @@ class Child:
 
 
 def wait_until(is_so: Callable[[], bool], seconds: float) -> bool:
-    """Polls until the condition holds; False when it does not within `seconds`."""
+    """Polls until the condition holds. Returns False if it does not hold within `seconds`."""
     deadline = time.monotonic() + seconds
     while not is_so():
         if time.monotonic() > deadline:

@@ -1,7 +1,7 @@
-"""Becomes a command that ends with its parent, under another user where root is refused (Linux).
+"""Runs a command that ends with its parent, under another user if root is refused (Linux).
 
-A script in front of the command, so that no code runs between fork and exec of a larger process:
-`python -I -S launch.py <parent pid> <signal> <way> command …`. Needs the standard library only.
+A script in front of the command, so that no code of a larger process runs between fork and exec: `python -I -S
+launch.py <parent pid> <signal> <way> command …`. Needs only the standard library.
 """
 
 import contextlib
@@ -53,7 +53,7 @@ def drop_privileges() -> None:
 
 
 def keep_capability(capability: int) -> None:
-    """Keeps one capability through exec, and gives up the others."""
+    """Keeps one capability through exec and drops all others."""
     mask = 1 << capability
     header = (ctypes.c_uint32 * 2)(LINUX_CAPABILITY_VERSION_3, 0)
     effective_permitted_inheritable = (ctypes.c_uint32 * 6)(mask, mask, mask, 0, 0, 0)
@@ -65,9 +65,10 @@ WAYS: dict[str, Callable[[], None]] = {"stay": stay, "namespace": enter_namespac
 
 
 def command(way: str, end_signal: int, *words: str) -> list[str]:
-    """`words` as a direct child of this process, sent `end_signal` when this process is gone.
+    """The command line that runs `words` as a direct child of this process; the child gets `end_signal` when this
+    process ends.
 
-    For the kernel the parent is the *thread* that starts the child: start children from a thread that stays.
+    For the kernel, the parent is the *thread* that starts the child: start children from a thread that stays alive.
     """
     if sys.platform != "linux":
         return list(words)

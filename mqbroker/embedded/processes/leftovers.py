@@ -16,7 +16,7 @@ STOP_SECONDS = 5
 
 @dataclass(frozen=True)
 class Recorded:
-    """A process as the record has it."""
+    """A process in the record."""
 
     name: str
     pid: int
@@ -41,7 +41,7 @@ def end(file: Path, data_folder: Path) -> None:
     try:
         recorded = [Recorded(**entry) for entry in json.loads(file.read_text())]
     except (FileNotFoundError, ValueError, TypeError):
-        return  # a record is replaced whole, so a broken one is none of ./mq
+        return  # a record is written in one step, so an unreadable one is not a record of ./mq
     for each in recorded:
         for pid in alive(each, data_folder):
             send(pid, each.stop_signal)
@@ -54,7 +54,7 @@ def end(file: Path, data_folder: Path) -> None:
 
 
 def alive(process: Recorded, data_folder: Path) -> list[int]:
-    """The recorded process, or, when it was killed alone, its descendants in its session."""
+    """The recorded process; if only this process was killed, its descendants in its session."""
     now = identity.of(process.pid)
     if now is not None:
         return [process.pid] if now == process.identity else []

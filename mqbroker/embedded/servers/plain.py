@@ -8,7 +8,7 @@ from mqbroker.embedded.servers import postgres
 
 # The folder of the binaries; `1` takes those of `./mq up`.
 VARIABLE = "MQ_PLAIN_POSTGRES"
-# Debian and the images have UTF-8; initdb itself takes what the caller's language says.
+# Debian and the images use UTF-8; initdb itself would use the caller's language settings.
 LOCALE = "C.UTF-8"
 
 
@@ -24,5 +24,5 @@ class Plain(postgres.Server):
 
 
 def is_wished() -> bool:
-    """Whether tests and benchmarks shall run on a server with the defaults of `initdb`."""
+    """Whether tests and benchmarks use a server with the defaults of `initdb`."""
     return bool(os.environ.get(VARIABLE))

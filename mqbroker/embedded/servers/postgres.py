@@ -27,7 +27,7 @@ PASSING = ("shared memory block", "could not bind", "lock file")
 
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
-    # TCP only: a socket's path must fit into 107 bytes, and brought 10 % on single round trips, nothing on batches.
+    # TCP only: a socket's path must fit into 107 bytes, and was only faster for single round trips, by 10 %.
     "unix_socket_directories": "",
     # A web or worker process may hold 16 (docs/deployment.md, Sessions); an idle slot costs next to nothing.
     "max_connections": "200",
@@ -37,7 +37,7 @@ SETTINGS = {
     "fsync": "on",
     "synchronous_commit": "on",
     "wal_compression": "on",
-    # Rare checkpoints write a page once per burst; a crash replays up to this much.
+    # Checkpoints are rare, so that a page is written once per burst; recovery after a crash replays up to this much.
     "checkpoint_timeout": "15min",
     "max_wal_size": "2GB",
     # Files of WAL are written again rather than removed: commits wait for 10 to 40 ms for a new one, every 16 MB.
@@ -46,7 +46,7 @@ SETTINGS = {
     **({"recovery_init_sync_method": "syncfs"} if sys.platform == "linux" else {}),
     "log_checkpoints": "off",
     "log_min_messages": "warning",
-    # An idle broker should be an idle machine.
+    # Otherwise an idle broker would keep the machine busy.
     "autovacuum_naptime": "60s",
     "bgwriter_delay": "10s",
     "wal_writer_delay": "10s",
@@ -55,7 +55,7 @@ SETTINGS = {
     "log_timezone": "UTC",
 }
 
-# What a database of `manage.py prepare` needs, and what finds a torn page.
+# Options that `manage.py prepare` requires, and page checksums.
 CLUSTER = ("-E", "UTF8", "--locale=C", "-k")
 
 ROLE = """\
@@ -111,7 +111,7 @@ class Server:
         return self._child
 
     def start(self, say: Say = silence) -> None:
-        """Makes the database at the first start; returns when the server accepts connections, without a time limit.
+        """Creates the database at the first start. Returns when the server accepts connections, however late.
 
         Raises ServerFailed with PostgreSQL's own reason.
         """
@@ -143,7 +143,7 @@ class Server:
         self.prepare()
 
     def stop(self) -> None:
-        """Fast shutdown; kill when that takes too long, which costs the next start a recovery."""
+        """Stops the server by a fast shutdown, or kills it if that takes long; then the next start needs a recovery."""
         self.child.stop()
 
     def kill(self) -> None:
@@ -151,7 +151,7 @@ class Server:
         self.child.kill()
 
     def is_ready(self) -> bool:
-        """Whether the process file says `ready`, the word that pg_ctl waits for, too."""
+        """Whether the process file says `ready`, for which pg_ctl also waits."""
         with contextlib.suppress(FileNotFoundError):
             lines = (self.data / "postmaster.pid").read_text().splitlines()
             return len(lines) > 7 and lines[0] == str(self.pid) and lines[7].strip() == "ready"
@@ -211,7 +211,7 @@ class Server:
             raise ServerFailed("PostgreSQL", f"{program} ended with exit code {done.returncode}", log)
 
     def _own(self, path: Path) -> None:
-        """Makes the files the property of PostgreSQL's user, which may differ from the user of an earlier start."""
+        """Makes PostgreSQL's user the owner of the files; an earlier start may have used another user."""
         owner = launch.UNPRIVILEGED_USER if self.way == "unprivileged" else os.geteuid()
         if os.geteuid() != 0 or path.stat().st_uid == owner:
             return
@@ -221,7 +221,7 @@ class Server:
         os.chown(path, owner, owner)
 
     def _clear_process_file(self) -> None:
-        """Removes a process file whose id belongs to another process, as in a restarted container; it stops a start."""
+        """Removes a process file whose id belongs to another process, as in a restarted container."""
         file = self.data / "postmaster.pid"
         try:
             pid = int(file.read_text().split("\n", 1)[0])
@@ -231,7 +231,7 @@ class Server:
         if working_folder != self.data:
             file.unlink(missing_ok=True)
             return
-        # Of this folder, and started just before its supervisor was killed, unrecorded.
+        # A server of this folder that was started just before its supervisor was killed, unrecorded.
         os.kill(pid, signal.SIGINT)
         if not wait_until(lambda: identity.of(pid) is None, STOP_SECONDS):
             os.kill(pid, signal.SIGKILL)

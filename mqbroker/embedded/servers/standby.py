@@ -1,4 +1,4 @@
-"""A standby of a private PostgreSQL: a base back-up that follows it, and can take its place or become a cell."""
+"""A standby of a private PostgreSQL: a base back-up that follows the server, and can replace it or become a cell."""
 
 import subprocess
 from pathlib import Path
@@ -63,12 +63,14 @@ class Standby(postgres.Server):
 
     def promote(self) -> None:
         """Promotes the standby; returns when it accepts writes. Raises ServerFailed."""
-        # It ends by itself where the server does.
+        # The standby ends by itself if the server ends.
         self._run("pg_ctl", "promote", "--timeout", PROMOTED_SECONDS, "-D", str(self.data))
 
 
 def let_promote(server: postgres.Server, database: str) -> None:
-    """Lets the broker's role promote a standby of a server; as databases are, it is said in each of them."""
+    """Allows the broker's role to promote a standby of the server; granted in this database, because functions belong
+    to a database.
+    """
     with psycopg.connect(superuser_url(server, database)) as session:
         session.execute(GRANT)
 

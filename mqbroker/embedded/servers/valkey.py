@@ -1,4 +1,4 @@
-"""A private Valkey: carries Celery's ticks, which may be lost at any time without loss of a message."""
+"""A private Valkey, which carries Celery's tasks. They may be lost at any time without the loss of a message."""
 
 import contextlib
 import importlib.util

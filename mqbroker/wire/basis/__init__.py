@@ -1,1 +1,1 @@
-"""The basis of connections and readers: bytes that are not parsed yet, heads of requests, what a process shares."""
+"""The base of connections and readers: unparsed bytes, heads of requests, and data that a process shares."""

@@ -1,4 +1,4 @@
-"""The meaning of a request's head: whether every server on the way reads the same request, and its size."""
+"""Checks a request's head: every server on the way must read the same request from it, of the same size."""
 
 from httptools import HttpRequestParser
 

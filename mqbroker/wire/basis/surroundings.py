@@ -1,4 +1,4 @@
-"""What a connection shares with the other connections of its process, and the addresses of a socket."""
+"""Data that a connection shares with other connections of its process, and the addresses of a socket."""
 
 from typing import Protocol, TypeVar
 
@@ -9,7 +9,7 @@ Of = TypeVar("Of", contravariant=True)
 
 
 class Surroundings(Protocol[Of]):
-    """What a connection shares with the others of its process."""
+    """The interface through which a connection uses what its process shares."""
 
     serve: Serve
     admission: Admission
@@ -23,7 +23,7 @@ class Surroundings(Protocol[Of]):
         """Removes a connection that has ended."""
 
     def begin_dropping(self) -> bool:
-        """Whether one more refused body may be read and dropped."""
+        """Whether another refused body may be read and dropped now."""
 
     def end_dropping(self) -> None: ...
 
