@@ -28,7 +28,7 @@ class BadRequest(Refusal):
 
 
 class MessageIllegal(Refusal):
-    """A field of the message, or of the request about it, breaks a rule."""
+    """A field of the message or of the request breaks a rule."""
 
     code = "message_illegal"
 
@@ -140,7 +140,7 @@ class OffsetOutOfRange(Refusal):
 
 
 class RateLimited(Refusal):
-    """The caller, or its producer group, has used its limit up; nothing was stored."""
+    """The caller, or its producer group, has used up its limit; nothing was stored."""
 
     code = "rate_limited"
     is_for_now = True
@@ -182,7 +182,7 @@ class TopicMoved(SystemBusy):
 
 
 class OutcomeUnknown(Refusal):
-    """The connection broke during the commit, so the broker does not know whether it has stored. Repeating is safe."""
+    """The connection broke during the commit, so it is unknown whether the write was stored. Repeating is safe."""
 
     code = "outcome_unknown"
     is_for_now = True

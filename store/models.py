@@ -42,7 +42,7 @@ class Topic(models.Model):
 
 
 class Namespace(models.Model):
-    """The part that a team's topics and groups have before their names. The control has these rows.
+    """The prefix of the names of a team's topics and groups. The rows are at the control.
 
     Limits: messages and bytes per second of all its API keys in each web process; topics; undecided transactions in
     each cell. Null means no limit.
@@ -78,11 +78,12 @@ class QueueFloor(models.Model):
 
 
 class Segment(models.Model):
-    """A stretch of the append-only tables: the unit of retention and of export.
+    """A part of the append-only tables: the unit of retention and of export.
 
-    ready ──roll──▶ open ──roll──▶ closed ──retention──▶ dropped Exactly one segment is open, and writers hold a shared
-    lock on the log while they append to it. `unexported_at`: when retention began to drop the segment, for lack of
-    room, although no export held it.
+    ready ──roll──▶ open ──roll──▶ closed ──retention──▶ dropped
+
+    Exactly one segment is open, and writers hold a shared lock on the log while they append to it. `unexported_at`:
+    when retention began to drop the segment, for lack of room, although no export held it.
     """
 
     id = models.IntegerField(primary_key=True)
@@ -193,11 +194,11 @@ class ConsumeQueue(models.Model):
 
 
 class Progress(models.Model):
-    """The next offset of a reader in a queue; the row with the highest move counts. Append-only, by segment.
+    """A reader's next offset in a queue; the row with the highest move counts. Append-only; partitioned by segment.
 
-    A ledger and not an updated counter: with a pinned snapshot each batch would leave a dead version of a counter.
-    Reader 0 is the scheduler, any other is a consumer group. Moves are dense, so of two transactions that race only one
-    can insert a move.
+    A ledger instead of an updated counter: with a pinned snapshot each batch would leave a dead version of a counter.
+    Reader 0 is the scheduler, any other is a consumer group. Moves have no gaps, so of two concurrent transactions only
+    one can insert a move.
     """
 
     pk = models.CompositePrimaryKey("reader_id", "topic_id", "queue_id", "move", "segment_id")

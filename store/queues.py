@@ -1,4 +1,4 @@
-"""Consume queues: the entries that make stored messages visible, at dense offsets."""
+"""Consume queues: the entries that make stored messages visible, at offsets without gaps."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

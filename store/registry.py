@@ -76,7 +76,7 @@ def page_of_users(after: str, count: int, matching: str = "", namespace: str | N
 
 
 def of_users() -> QuerySet[Topic]:
-    """The topics without the broker's own."""
+    """All topics except the broker's own."""
     rows = Topic.objects.exclude(name__in=topics.SYSTEM)
     for prefix in (topics.RETRY_PREFIX, topics.DEAD_LETTER_PREFIX):
         rows = rows.exclude(name__startswith=prefix)

@@ -59,8 +59,9 @@ def messages(windows: Sequence[int]) -> Stored:
 
 
 def entries(windows: Sequence[int], namespace: str | None = None) -> Visible:
-    """Entries of all queues but the delay levels', of MAX_QUEUES queues at most; of a namespace's topics, where one is
-    given: the topic of discarded transactions is not among them.
+    """The entries of all queues except delay levels', of at most MAX_QUEUES queues.
+
+    For a namespace only its own topics, without the topic of discarded transactions.
     """
     rows = sync.read(
         ENTRIES_SINCE,
@@ -141,6 +142,6 @@ def _held(topic: Topic, read: Sequence[QueueBounds], max_queues: int) -> Held:
 
 
 def closed_topics(count: int, namespace: str | None = None) -> list[Topic]:
-    """The first `count` topics that take no messages before a time that is to come, the first to open first."""
+    """The first `count` topics that take no messages before a time in the future; those that open first come first."""
     closed = Topic.objects.filter(namespaces.within(namespace), sends_from__gt=Now())
     return list(closed.order_by("sends_from")[:count])

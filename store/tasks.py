@@ -16,5 +16,5 @@ def segments() -> None:
 
 @shared_task(name="store.heartbeat")
 def heartbeat() -> None:
-    """Notes that a tick of beat has reached this worker."""
+    """Writes a heartbeat, because a task of beat has reached this worker."""
     event_loop.run(heartbeats.beat("worker"), limit_seconds=10)

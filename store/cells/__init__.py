@@ -1,1 +1,1 @@
-"""Cells, the databases of one installation: their list, copies of configuration, repairs, the two sides of a move."""
+"""Cells, the databases of one installation: their list, copies of the configuration, repairs, and moves of topics."""

@@ -1,4 +1,4 @@
-"""The threads in which synchronous functions ask the cells."""
+"""The threads in which synchronous functions query the cells."""
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,7 +9,7 @@ from store.process import runtime
 
 Result = TypeVar("Result")
 
-# The most functions that ask one cell at once; more of them wait.
+# The maximum number of functions that query one cell at the same time; others wait.
 MAX_ASKED_AT_ONCE = 8
 
 
@@ -20,7 +20,7 @@ class Asking:
         self._threads = ThreadPoolExecutor(MAX_ASKED_AT_ONCE, thread_name_prefix=f"ask {runtime.here().name}")
 
     def begin(self, work: Callable[[], Result]) -> Future[Result]:
-        """Has a thread call a function in the context of the caller."""
+        """Runs a function in a thread, in the context of the caller."""
         return self._threads.submit(copy_context().run, work)
 
     async def close(self) -> None:

@@ -33,7 +33,7 @@ _in_one: ContextVar[bool] = ContextVar("in_one", default=False)
 # The list, like all configuration, is read from the control.
 LIST_CELLS = Statement(__file__, "list_cells", CellFacts)
 
-# Shorter than the rest of a cached value's time when it is looked up again.
+# So short that a look-up ends before the cached value expires.
 CONTROL_SECONDS = 0.4
 # How long `ask` waits for the answer of a cell, the wait for a free thread included.
 ASKED_SECONDS = 5.0
@@ -45,7 +45,7 @@ ANEW_SECONDS, AMONG_SEVERAL_SECONDS = 10.0, 1.0
 
 
 class Learnt:
-    """When this process last read the list of cells, by the monotonic clock, and the cells that it found."""
+    """The time of the last read of the list of cells, by the monotonic clock, and the cells in the list."""
 
     def __init__(self) -> None:
         self.at = -ANEW_SECONDS
@@ -92,11 +92,11 @@ def _serve(found: Sequence[CellFacts]) -> None:
 async def or_last(
     cache: TtlCache[Key, Value], key: Key, look_up: Callable[[], Awaitable[Value | None]]
 ) -> Value | None:
-    """Looks a value of the configuration up. While the control is away, returns the value that was found last.
+    """Looks a value of the configuration up. While the control is away, returns the value of the last look-up.
 
     If the control is away for all processes, the configuration cannot have changed, and the other cells keep working.
-    But this process alone may be cut off, while another one revokes a key. So a value found more than BELIEVED_SECONDS
-    ago is not used, and the refusal of the look-up is raised.
+    But this process alone may be cut off while another one revokes a key. So a value that was found more than
+    BELIEVED_SECONDS ago is not used, and the refusal of the look-up is raised.
     """
     last = cache.last(key, BELIEVED_SECONDS)
     if last is None or not runtime.placement.several:
@@ -109,9 +109,9 @@ async def or_last(
 
 
 async def in_each(work: Callable[[], Awaitable[object]]) -> None:
-    """Calls `work` in all cells at once. A cell that is away does not stop the others.
+    """Runs `work` in all cells at the same time. A cell that is away does not stop the others.
 
-    After it has ended in all cells, raises an exception that it raised in one of them.
+    After all have ended, raises an exception that `work` raised in one of the cells.
     """
     with contextlib.suppress(SystemBusy):
         # The cells known so far are served.
@@ -168,7 +168,10 @@ def together(
     add: Callable[[Result, Result], Result],
     size: Callable[[Result], int],
 ) -> Sequence[Result]:
-    """The rows of several cells, rows of one key added up, the largest first. Rows of a single cell are unchanged."""
+    """The rows of several cells; rows with the same key are added up. The largest row is first.
+
+    Rows of a single cell are unchanged.
+    """
     if len(found) == 1:
         return next(iter(found))
     sums: dict[object, Result] = {}
@@ -227,5 +230,5 @@ def _apart(cell: int, work: Callable[[], Result]) -> Result:
 
 
 def _answering(cell: Runtime) -> contextlib.AbstractContextManager[object]:
-    """The database of a cell; nothing for the control, whose connection may be in a transaction of the request."""
+    """The database of a cell; does nothing for the control, whose connection may be in the request's transaction."""
     return databases.answering(databases.here(), cell.name) if cell.url else contextlib.nullcontext()

@@ -81,7 +81,10 @@ def _hold(cell: CellFacts) -> str:
 
 
 def _end(behind: ExitStack) -> None:
-    """Commits the deletes in the cells after the control's commit. A cell that is away keeps rows until `repair`."""
+    """Commits the deletes in other cells after the control's commit.
+
+    A cell that is away keeps the rows until `repair`.
+    """
     try:
         behind.close()
     except (OperationalError, InterfaceError) as problem:
@@ -197,7 +200,7 @@ def _put(alias: str, rows: Sequence[Model], fields: Collection[str]) -> None:
 
 
 def _rivals(alias: str, row: Model) -> Any:
-    """Rows of the cell with another primary key and a unique value of this row."""
+    """Rows of the cell that conflict with this row: they have the same unique value but another primary key."""
     unique = [[field.name] for field in row._meta.concrete_fields if field.unique and not field.primary_key]
     unique += [list(each.fields) for each in row._meta.constraints if isinstance(each, UniqueConstraint)]
     alike = Q()

@@ -1,7 +1,7 @@
-"""The two databases of a move of topics. The run that moves them has one session in each.
+"""The two databases of a move of topics, old and new. The process that moves them has one session in each.
 
-The code is synchronous, keeps its session from begin to end and never opens a second one. So a run stops changing
-anything as soon as another run takes the move over and ends the sessions of the first.
+The code is synchronous, keeps its session from beginning to end and never opens a second one. So this process can
+change nothing more as soon as another process takes the move over and ends the sessions of the first.
 """
 
 import time
@@ -92,7 +92,10 @@ class Side:
         return self.one(LOOK_AT_SIDE)
 
     def depart(self, topics: Sequence[int], queues: Sequence[int]) -> None:
-        """Notes topics and queues that have left, and has messages of the topics refused. Call it in a transaction."""
+        """Notes topics and queues that have left, and makes the database refuse messages of these topics.
+
+        Call it in a transaction.
+        """
         self.change(fences.DROP_GUARD)
         if topics:
             self.change(fences.guard(topics))
@@ -104,9 +107,9 @@ class Side:
         return [one.pid for one in self.ask(fences.OUST_SESSIONS, **parameters)]
 
     def oust_readers(self) -> None:
-        """Ends sessions that began while new sessions of the database were read only, because they stay read only.
+        """Ends sessions that began while the database was read-only for new sessions, because they stay read-only.
 
-        Called after the transaction that let new sessions write again. A session that was just about to begin then
+        Called after the transaction that makes new sessions writable again. A session that was just beginning then
         appears in the list of sessions soon.
         """
         now, until = self.one(READ_CLOCK), time.monotonic() + OUST_SECONDS

@@ -22,7 +22,7 @@ MAX_ATTEMPTS_ALONE = 16
 
 
 def answer(pending: Pending, problem: Exception) -> Exception:
-    """The exception for the caller of one operation that this problem kept from being written."""
+    """The exception to raise for the caller of an operation, if this problem prevented its write."""
     if isinstance(problem, pg.LockNotAvailable):
         return connections.locked(pending.holders)
     if isinstance(problem, ENDED):

@@ -28,7 +28,7 @@ class Batch:
         self.connection = connection
         self.segment_id = segment_id
         self.now = now
-        # On a second attempt an id is not known to be new: the first one may have been committed.
+        # In a second attempt an id may already be stored, because the first attempt may have been committed.
         self.again = again
         self.records: list[Record] = []
         self.entries: list[queues.Entry] = []
@@ -48,7 +48,10 @@ class Batch:
         self._rows.setdefault(statement, []).append(row)
 
     def after_commit(self, call: Callable[[], None]) -> None:
-        """Adds a function that this process calls after the commit. The call may be lost, and must not raise."""
+        """Adds a function that this process calls after the commit.
+
+        The call may be lost, so it must not be essential; it must not raise.
+        """
         self.afterwards.append(call)
 
     async def read(self, statement: Statement[RowType], parameters: dict[str, Any]) -> Sequence[RowType]:
@@ -56,7 +59,10 @@ class Batch:
         return await connections.execute(self.connection, statement, parameters)
 
     async def stored_before(self, accepted: Sequence[Accepted]) -> dict[uuid.UUID, StoredBefore]:
-        """The messages that are stored already, by id. After a failed attempt it also looks up the broker's own ids."""
+        """The messages that are stored already, by id.
+
+        After a failed attempt ids made by the broker are looked up too.
+        """
         ids = [one.message_id for one in accepted if one.may_repeat or self.again]
         rows = await self.read(FIND_MESSAGES, {"message_ids": ids}) if ids else ()
         return {row.message_id: row for row in rows}

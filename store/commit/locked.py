@@ -27,12 +27,12 @@ FIND_HOLDERS = Statement(__file__, "find_holders", Holder)
 
 
 def is_late(pending: Pending) -> bool:
-    """Whether the time is over for an operation that met a lock, so that it is not tried again."""
+    """Whether an operation that met a lock has no time left for another attempt."""
     return asyncio.get_running_loop().time() > pending.submitted_at + LOCKED_SECONDS
 
 
 def refuse_late(pending: Sequence[Pending]) -> list[Pending]:
-    """Refuses the operations whose time is over, with the reason. Returns the others."""
+    """Refuses the operations that have no time left, with the reason. Returns the others."""
     for one in (late := [one for one in pending if is_late(one)]):
         one.resolve(connections.locked(one.holders))
     if late:

@@ -24,7 +24,7 @@ _TOPIC = re.compile(r"\d+")
 
 
 class Outdated(Exception):
-    """Operations of a batch were sent to this cell by an older map than the one at the opening of its connection."""
+    """The cell of some operations in a batch was found with an older map than the connection's."""
 
     def __init__(self, version: int) -> None:
         super().__init__(f"the map has the version {version}")
@@ -65,7 +65,7 @@ class Departed(Exception):
 
 
 def open_to(pending: Sequence[Pending], connection: Connection) -> Connection:
-    """The connection, if no operation has an older map than it. Raises Outdated."""
+    """Returns the connection, unless an operation's cell was found with an older map. Raises Outdated."""
     version = connection.map_version
     if version and outdated([one.operation for one in pending], version):
         raise Outdated(version)
@@ -73,9 +73,9 @@ def open_to(pending: Sequence[Pending], connection: Connection) -> Connection:
 
 
 async def problem_of(violation: pg.CheckViolation, connection: Connection | None) -> Exception:
-    """Departed if the guard refused the batch; SystemBusy if the connection broke before the guard could be read.
+    """The error to raise: Departed if the guard refused the batch, SystemBusy if the guard could not be read.
 
-    Otherwise `violation`.
+    In all other cases `violation`.
     """
     if violation.diag.constraint_name != GUARD:
         return violation

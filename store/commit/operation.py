@@ -27,7 +27,7 @@ Steps = Coroutine[Any, Any, None] | AsyncGenerator[None, None]
 
 
 class Operation(Generic[Result]):
-    """What a caller wants written, and the result or the refusal.
+    """A write that a caller asks for, with its result or refusal.
 
     `result` is None until the operation is written, and stays None if a pipelined batch left it out; `refusal` gives
     the reason. A batch has at most one operation of a `key`, and operations with the same key keep their order; an
@@ -42,7 +42,7 @@ class Operation(Generic[Result]):
     ORDER: ClassVar[int] = 0
     # Urgent operations are written before the others, so that under load the backlog drains.
     URGENT: ClassVar[bool] = False
-    # Whether the caller only reads: then a refusal after the commit says nothing about stored messages.
+    # Whether the caller only reads; then a refusal after the commit need not say whether messages were stored.
     IS_READ: ClassVar[bool] = False
 
     def __init__(self, key: bytes = b"") -> None:
@@ -60,7 +60,7 @@ class Operation(Generic[Result]):
         # For the audit: what it changed, as it was before.
         self.before: object = None
 
-    # Before it is written.
+    # Methods that are called before it is written.
 
     def ready(self) -> bool:
         """Whether this process knows all that a pipelined batch needs to write it. Raises its refusal."""
@@ -73,11 +73,11 @@ class Operation(Generic[Result]):
         """
 
     async def renew(self, refusal: Refusal) -> bool:
-        """Looks up again what this process had cached and `refusal` may come from. Returns whether that changed."""
+        """Refreshes cached data that may have caused `refusal`. Returns whether it has changed."""
         return False
 
     def detour(self) -> AbstractContextManager[None]:
-        """Entered, before any await, while it is written stepwise: later operations may have to wait for it."""
+        """A block in which it is written stepwise; entered before any await: later operations may have to wait."""
         return nullcontext()
 
     def written_topics(self) -> Mapping[int, str]:
@@ -142,7 +142,7 @@ class Pipelined(Operation[Result]):
         return False
 
     def may_be_elsewhere(self, problem: Exception) -> bool:
-        """Whether `problem` means that this cell did not find something which another cell may have."""
+        """Whether `problem` means that this cell lacks a row which another cell may have."""
         return False
 
     @classmethod
@@ -157,7 +157,7 @@ class Pipelined(Operation[Result]):
 
     @classmethod
     def further_locks(cls, operations: Sequence[Self], only_free: bytes) -> Iterable[Call]:
-        """Statements that lock more than log and queues; with `only_free` they skip what another session has locked."""
+        """Statements that lock more than log and queues; with `only_free` they skip rows locked by other sessions."""
         return ()
 
     @classmethod
@@ -167,16 +167,16 @@ class Pipelined(Operation[Result]):
 
     @classmethod
     def behind_commit(cls, operations: Sequence[Self]) -> Iterable[Call]:
-        """Statements that read what was written, after all locks are released; `settle` may get no rows of them."""
+        """Statements that run after all locks are released, to read what was written; they may return no rows."""
         return ()
 
     @classmethod
     def settle(cls, operations: Sequence[Self], results: Results) -> None:
-        """Sets the results after the commit, and does what follows in this process."""
+        """Sets the results after the commit, and updates this process's own state."""
         raise NotImplementedError
 
     def stored(self, segment_id: int) -> Iterable[MessageRow]:
-        """The messages that it has stored, if this process has their content; called after `settle`."""
+        """The messages that the operation has stored, if this process has their content; called after `settle`."""
         return ()
 
     def resolve(self, problem: Exception | None = None) -> None:

@@ -67,7 +67,7 @@ class PendingQueue:
         return pending
 
     def add_again(self, pending: Pending) -> None:
-        """Adds an urgent operation again whose attempt was postponed."""
+        """Adds an urgent operation again after its attempt was postponed."""
         self._bytes += pending.operation.size
         self._urgent.append(pending)
 

@@ -1,20 +1,20 @@
 """A pipelined batch: the operations of one transaction, sent to PostgreSQL in one message together with the commit.
 
-The statements of a batch in their order; a batch leaves out those that it does not need, except the second:
+A batch has these statements in this order; it leaves out those that it does not need, except the second:
 
 1. Find the queues to be locked for half messages that are to be committed, and put them into the register `mq.ending`.
 2. Join the writers of the log and lock the queues of all sends and ends, in sorted order, so that no two batches
    deadlock. Every later statement has a newer snapshot than these locks.
-3. Half messages: leave out the known ones, append the others, insert their rows.
+3. Half messages: leave out known ones, append the others, insert their rows.
 4. Sends: append the messages and enter them in their queues.
 5. Ends: delete the row of the half message (the decision), insert the operation, enter the message.
 6. Commit.
-7. In a second transaction: reads of what was written, whose answers may be larger than the buffers of the sockets.
+7. In a second transaction: read what was written; the answers may be larger than the buffers of the sockets.
 
 Some operations lock more rows between 2 and 3: a receive locks the progress of its group.
 
-A statement leaves out what it cannot write and gives no reason: such an operation has no result, and is written
-stepwise. This process reads no answer before the commit, so a process that is stopped holds no lock.
+A statement leaves out what it cannot write, without a reason: such an operation has no result, and is written stepwise.
+This process reads no answer before the commit, so if the process is stopped it holds no lock.
 """
 
 import struct
@@ -73,9 +73,9 @@ class PipelinedBatch:
         return len(self.operations) - len(self._reads)
 
     def under(self, version: int) -> "PipelinedBatch":
-        """The batch without operations of an older map than `version`, that of the connection; with one cell it is 0.
+        """The batch without operations whose cell was found by an older map than `version`; with one cell it is 0.
 
-        Those operations are left out of the batch, and get their cell again.
+        The connection has this version. The operations are left out of the batch, and their cell is found again.
         """
         return self._without(outdated(self.operations, version) if version else ())
 

@@ -36,7 +36,7 @@ from store.process import runtime
 
 logger = structlog.stdlib.get_logger(__name__)
 
-DEPTH = 2  # while PostgreSQL executes one batch, the next is packed and sent
+DEPTH = 2  # while PostgreSQL executes one batch, the next one is packed and sent
 MAX_ATTEMPTS = 3
 
 
@@ -59,8 +59,9 @@ class PipelinedWriter:
     def hand_in(self, operation: Pipelined[Any], settled: Settled | None = None, *, at_once: bool = False) -> None:
         """Has an operation written. After the commit its future is done, or `settled` is called instead.
 
-        It has a result then, none if the batch left it out, or SystemBusy (nothing was stored) or OutcomeUnknown. With
-        `at_once` the batch may leave before this turn ends. Raises SystemBusy, without `settled`, if too much waits.
+        Then the operation has a result; no result if the batch left it out; or the error is SystemBusy (nothing was
+        stored) or OutcomeUnknown. With `at_once` the batch may be sent before this turn ends. Raises SystemBusy,
+        without calling `settled`, if too much waits.
         """
         self.waiting.add(operation)
         operation.settled = settled
@@ -71,7 +72,7 @@ class PipelinedWriter:
             self._schedule()
 
     async def close(self) -> None:
-        """Writes what waits and closes the connection."""
+        """Writes the waiting operations and closes the connection."""
         while unanswered := [one.future for one in self.unanswered() if not one.is_done]:
             self._schedule()
             await asyncio.wait(unanswered)
@@ -177,7 +178,7 @@ class PipelinedWriter:
         answer(batch.operations, not_sent if isinstance(problem, NotSent) else OutcomeUnknown(COMMIT_LOST))
 
     def _give_up(self, pipeline: Pipeline) -> None:
-        """Gives up a server that hangs: batches under way are Lost, and waiting operations are refused."""
+        """Gives up a server that does not answer: sent batches are Lost, and waiting operations are refused."""
         problem = Unanswered(REQUEST_SECONDS)
         pipeline.close(problem)
         self._refuse_waiting(connections.away(problem, self._home))
@@ -202,7 +203,9 @@ class PipelinedWriter:
             answer(batch.operations)
 
     def _rest(self) -> None:
-        """Sends no batch before the callers of left-out operations continue: later messages must follow theirs."""
+        """Sends no batch until the callers of left-out operations have continued, because later messages must follow
+        theirs.
+        """
         self._resting = True
         asyncio.get_running_loop().call_soon(self._go_on)
 
@@ -211,7 +214,7 @@ class PipelinedWriter:
         self._turn()
 
     def _failed(self, batch: PipelinedBatch, pipeline: Pipeline, problem: Failed) -> None:
-        """Sends a batch again that was rolled back, or answers its operations; nothing was stored."""
+        """Sends a rolled-back batch again, or answers its operations; nothing was stored."""
         again = batch.attempts + 1
         if problem.is_locked:
             stalled.watch()
@@ -232,7 +235,8 @@ class PipelinedWriter:
             answer(batch.operations)
 
     async def _reconnect(self) -> None:
-        # All of it together: callers wait for it, also where a server takes connections and then says nothing.
+        # One limit for all waits together, because callers wait for them, also if a server accepts connections and does
+        # not answer.
         patience.begin(REQUEST_SECONDS, in_all=True)
         try:
             async with asyncio.timeout(WRITE_SECONDS):

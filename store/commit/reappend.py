@@ -30,9 +30,10 @@ async def append_again(
 
 
 async def near(batch: Batch, positions: Collection[LogPosition]) -> dict[LogPosition, LogPosition]:
-    """Returns for each log position one of the same message to which entries of the open segment may point.
+    """Returns for each log position another position of the same message to which entries of the open segment may
+    point.
 
-    That position is in the open segment or in the segment before; messages of older segments are appended again. Raises
+    This position is in the open segment or in the segment before; messages in older segments are appended again. Raises
     LookupError when a body is gone.
     """
     found = {position: position for position in positions if position[0] >= batch.segment_id - 1}

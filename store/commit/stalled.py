@@ -36,7 +36,8 @@ class Ended(Exception):
 
 
 def is_ended(problem: Exception, connection: Connection | None) -> bool:
-    """Whether the server has ended this open session, as when the process was stopped or had no processor for long.
+    """Whether the server has ended this open session, as it does if the process was stopped or had no processor for
+    long.
 
     The server's message with the reason is lost if the process was sending at that time.
     """
@@ -44,9 +45,10 @@ def is_ended(problem: Exception, connection: Connection | None) -> bool:
 
 
 def require_silent(connection: Connection) -> None:
-    """Raises Ended if the server has sent something since its last answer: usually that it ends the session.
+    """Raises Ended if the server has sent something since its last answer: usually the news that it ends the session.
 
-    Called before the commit is sent. After that the message may be lost, and with it whether the server has committed.
+    Called before the commit is sent. Afterwards the message may be lost, and it would be unknown whether the server has
+    committed.
     """
     look = select.poll()
     look.register(connection.pgconn.socket, select.POLLIN)
@@ -99,5 +101,5 @@ class Watch:
 
 
 def watch() -> None:
-    """Called after a wait for a lock in vain: has the session that holds it ended if its process is stopped."""
+    """Called after a vain wait for a lock: starts looking for a stopped process that holds it, to end its session."""
     runtime.part(Watch).begin()

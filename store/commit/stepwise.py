@@ -47,10 +47,7 @@ class StepwiseWriter:
         self._looks: set[asyncio.Task[None]] = set()
 
     async def write(self, operation: Operation[Result], note: Note | None = None) -> Result:
-        """Has an operation written, and the row of `note` with the operation or its refusal. Returns the result.
-
-        Raises the refusal; SystemBusy: nothing was stored; OutcomeUnknown: the connection broke during the commit.
-        """
+        """A bounded queue of operations, and the connection over which they are written in stepwise batches."""
         pending = self._waiting.add(operation, note)
         self._wake.set()
         if self._task is None or self._task.done():
@@ -60,7 +57,10 @@ class StepwiseWriter:
         return result
 
     async def close(self) -> None:
-        """Writes the waiting operations, then closes the connection."""
+        """Writes an operation, and the audit row of `note` with the operation or its refusal. Returns the result.
+
+        Raises the refusal; SystemBusy: nothing was stored; OutcomeUnknown: the connection broke during the commit.
+        """
         self._closing = True
         for pending in list(self._put_off):
             self._come_again(pending)
@@ -143,7 +143,8 @@ class StepwiseWriter:
         Raises SystemBusy (nothing was stored), OutcomeUnknown (the commit was lost), Departed, or the error of a step.
         """
         if patience.current().is_over:
-            # The server hangs: a further attempt, or one of half the batch, would wait for a connection as long again.
+            # The server does not answer: another attempt, or half of the batch, would wait as long again for a
+            # connection.
             raise connections.away(Unanswered(patience.REQUEST_SECONDS))
         for one in pending:
             one.operation.result = one.operation.refusal = one.operation.before = None
@@ -208,7 +209,9 @@ class StepwiseWriter:
             raise OutcomeUnknown(COMMIT_LOST) from problem
 
     def _refuse_waiting(self, refusal: SystemBusy) -> None:
-        """Refuses all waiting operations when the server hangs: a new connection would only make them wait longer."""
+        """Refuses all waiting operations when the server does not answer: a new connection would only make them wait
+        longer.
+        """
         while waiting := self._waiting.take():
             resolve(waiting, refusal)
 

@@ -37,10 +37,10 @@ def limit() -> int:
 
 
 def most_wait_seconds() -> float:
-    """The seconds that new work may wait to be begun; while some waits longer, other new work is refused.
+    """Seconds that new work may wait before it begins. If some has waited longer, other new work is refused.
 
     With the default, 3,000 requests wait then in a process that serves 10,000 sends a second. Clients repeat refused
-    ones.
+    requests.
     """
     return int(settings.GROUP_COMMIT_MAX_WAIT_MILLISECONDS) / 1000
 
@@ -78,7 +78,7 @@ class Waiting:
         self._ordinary: deque[Pipelined[Any]] = deque()
         # Operations of each key. A plain dictionary, because a Counter looks up a new key in Python code.
         self._ordinary_keys: dict[bytes, int] = {}
-        # Operations in both deques: asking each deque for its length took 1 µs per operation.
+        # The number of operations in both deques: asking each deque for its length took 1 µs per operation.
         self.count = 0
         self._bytes = 0
         # Recent concurrency: the number of requests waiting or under way.
@@ -108,23 +108,23 @@ class Waiting:
 
     @property
     def is_enough(self) -> bool:
-        """Whether enough operations or bytes wait to be worth the fixed cost of a batch."""
+        """Whether the waiting operations or bytes are worth the fixed cost of a batch."""
         return self.count >= self._enough or self._bytes >= EARLY_BYTES
 
     @property
     def are_all(self) -> bool:
-        """Whether all recent callers wait: as many requests as the recent concurrency, which is 1 for a lone caller."""
+        """Whether as many requests wait as there were callers recently, which is 1 for a lone caller."""
         return self.count >= self._callers
 
     def note(self, under_way: int) -> None:
-        """Notes that a batch has been sent: `under_way` requests are in flight beside the waiting ones."""
+        """Notes that a batch has been sent: `under_way` requests are now in sent batches, besides the waiting ones."""
         self._callers = max(self.count + under_way, self._callers * 7 // 8)
         self._enough = min(max(WORTH, self._callers // 2), MOST_WAITED)
         self._ask()
 
     @property
     def _is_silent(self) -> bool:
-        """Whether the cell does not answer, and another operation tries it already."""
+        """Whether the cell does not answer and another operation already tests it."""
         return time.monotonic() >= self._silent_from or (self._is_away and self.count > 0)
 
     def _ask(self) -> None:
@@ -132,7 +132,10 @@ class Waiting:
             self._silent_from = time.monotonic() + (0.0 if self._is_away else SILENT_SECONDS)
 
     def heard(self, outcome: object, *, is_asked: bool) -> None:
-        """Notes the outcome of a batch: an answer of the cell, or none. `is_asked`: another batch is under way."""
+        """Notes whether the cell has answered a batch.
+
+        `is_asked`: another batch has been sent and is not answered yet.
+        """
         if not isinstance(outcome, Exception) or isinstance(outcome, Failed):
             self._is_away, self._silent_from = False, math.inf
             if is_asked:
@@ -141,7 +144,7 @@ class Waiting:
             self.given_up()
 
     def given_up(self) -> None:
-        """Notes that no answer is awaited any more: the next operation tries the cell."""
+        """Notes that no answer is expected any more: the next operation tests the cell."""
         self._is_away, self._silent_from = True, math.inf
 
     def add(self, operation: Pipelined[Any]) -> None:

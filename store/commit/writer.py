@@ -23,7 +23,9 @@ class Writers:
         self.following: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def close(self) -> None:
-        """Writes what waits and closes the connections; stepwise writers last, as they get what batches leave out."""
+        """Writes waiting operations and closes the connections; stepwise writers last, because they write what batches
+        leave out.
+        """
         for pipelined in list(self.pipelined.values()):
             await pipelined.close()
         for stepwise in list(self.stepwise.values()):
@@ -31,11 +33,11 @@ class Writers:
 
 
 async def run(operation: Operation[Result], note: Note | None = None) -> Result:
-    """Completes an operation and has it written. Returns its result after the commit.
+    """Completes an operation and writes it. Returns its result after the commit.
 
-    The row of a `note` is committed with the operation, or with its refusal. Raises the operation's refusal; SystemBusy
-    when too much waits or the database is away (nothing was stored); OutcomeUnknown when the connection broke during
-    the commit.
+    The audit row of a `note` is committed with the operation, or with its refusal. Raises the operation's refusal;
+    SystemBusy when too much waits or the database is away (nothing was stored); OutcomeUnknown when the connection
+    broke during the commit.
     """
     if not operation.ready():
         await operation.complete()
@@ -45,7 +47,7 @@ async def run(operation: Operation[Result], note: Note | None = None) -> Result:
 async def write(operation: Operation[Result], note: Note | None = None) -> Result:
     """As `run`, for an operation that is complete."""
     if operation.result is not None:
-        return operation.result  # there was nothing to write
+        return operation.result  # the operation had nothing to write
     # Since `ready` an earlier operation may be written stepwise, and this one must follow it.
     if note is None and isinstance(operation, Pipelined) and operation.is_plain and not operation.overtakes:
         hand_in(operation)

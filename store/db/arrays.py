@@ -77,7 +77,7 @@ def texts(values: Sequence[str | None]) -> bytes:
     """An array of text."""
     count = len(values)
     if count and values[0] is not None and values.count(values[0]) == count:
-        # Almost always so for the form of the bodies.
+        # Almost always so for the column of body forms.
         value = values[0].encode()
         return _head(1, 0, TEXT, count, 1) + (_length(len(value)) + value) * count
     if count and values.count(None) == count:
@@ -177,7 +177,7 @@ def _pairs(code: str, count: int) -> struct.Struct:
 
 
 def _nulls(type_: int, count: int) -> bytes:
-    """An array of NULLs, as most optional columns of most batches are."""
+    """An array of NULLs, the value of most optional columns in most batches."""
     return _cached_nulls(type_, count) if count <= CACHED_ROWS else _made_nulls(type_, count)
 
 

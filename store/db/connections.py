@@ -28,7 +28,7 @@ from store.process.runtime import Runtime
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# A row of a statement that declares no type of row, as a `Statement` does.
+# The type of rows of a statement that is not a `Statement` and declares no row type.
 Row = Any
 Connection = PatientAsyncConnection
 
@@ -40,13 +40,13 @@ LARGE = ("body", "properties")
 
 
 class AnotherCell(psycopg.OperationalError):
-    """The database of a URL is another cell than expected: nothing is read or written there."""
+    """The URL leads to the database of another cell than expected: nothing is read or written there."""
 
 
 async def connect(application: str, *, direct: bool = False) -> Connection:
     """A new connection to the cell of this task, in autocommit; the caller closes it.
 
-    A `direct` connection goes past a pooler: it is for listening, or for settings and locks of its session.
+    A `direct` connection does not use a pooler: it is for listening, or for settings and locks of its session.
     """
     opens = runtime.current().connects or PatientAsyncConnection.connect
     connection: Connection = await opens(
@@ -61,7 +61,7 @@ async def connect(application: str, *, direct: bool = False) -> Connection:
 
 
 async def _prepare(connection: Connection, cell: Runtime, *, direct: bool = False) -> None:
-    """Makes a new connection ready. Raises AnotherCell."""
+    """Prepares a new connection for use. Raises AnotherCell."""
     connection.is_shared = settings.DATABASE_POOLER == pooling.TRANSACTION and is_pooled(cell.url, direct=direct)
     # Every int is sent as int8, so that a statement is prepared once, and not once for each width of its numbers.
     connection.adapters.register_dumper(int, Int8BinaryDumper)

@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 
 
 class EventLoop:
-    """A loop in a thread of its own. All work of a process shares the loop, its connections and its group commit."""
+    """An event loop in its own thread. All work of a process shares the loop, its connections and its group commit."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()

@@ -1,8 +1,8 @@
 """Fences: a fenced cell takes no writes while topics leave it; afterwards its sessions know which topics have left.
 
-A fence raises the epoch of the cell, makes sessions that begin from then on read only, and ends all earlier sessions. A
+A fence raises the epoch of the cell, makes sessions that begin from then on read-only, and ends all earlier sessions. A
 fence has a time limit: after that a process that connects ends the fence, unless the run that made it has begun a step
-during which nothing may be written (`HOLD_FENCE`). Both update the one row of `cell_identity`, so one of them is first.
+during which nothing may be written (`HOLD_FENCE`). Both update the one row of `cell_identity`, so that one comes first.
 """
 
 from collections.abc import Iterable
@@ -55,7 +55,7 @@ def guard(topic_ids: Iterable[int]) -> Composed:
 
 
 async def heed(session: PatientAsyncConnection, identity: CellIdentity, cell: Runtime) -> None:
-    """Reads, by a new session, what has left a cell and why it is fenced. Ends a fence whose time is over."""
+    """Reads, in a new session, which topics have left a cell and why it is fenced. Ends a fence whose time is over."""
     ended = await _end(session, cell) if identity.is_over else None
     session.epoch = ended or identity.epoch
     cell.fence = await _reason(session, cell) if identity.is_fenced and ended is None else ""

@@ -1,4 +1,4 @@
-"""What the database must guarantee so that an acknowledged message is safe; checked at the start and by /readyz."""
+"""The properties a database must have so that acknowledged messages are safe; checked at the start and by /readyz."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -62,14 +62,14 @@ class Unfit(Exception):
 
 
 class Look(NamedTuple):
-    """The reasons why the broker must not serve with this database, and warnings, with which it can serve."""
+    """The reasons why the broker must not run on this database, and warnings that do not prevent it."""
 
     reasons: Sequence[str]
     warnings: Sequence[str]
 
 
 def look(application: str, url: str = "", *, direct: bool = False) -> Look:
-    """Checks the database of the settings, or of a URL, over new connections; `direct` past a pooler.
+    """Examines the database of the settings, or of a URL, over new connections; `direct` without a pooler.
 
     Raises psycopg's OperationalError when the database is away, or does not answer in time (`patience`).
     """
@@ -112,7 +112,7 @@ def require_own_sessions(cells: int) -> None:
 
 
 def _reasons_of_sharing(application: str, session: psycopg.Connection) -> list[str]:
-    """The reasons why this pooler's way of pooling by transaction cannot be used."""
+    """The reasons why a pooler with transaction pooling cannot be used; empty if it can."""
     reasons = []
     with PatientConnection.connect(conninfo(application, direct=True)) as direct:
         own = _state_of(direct)

@@ -1,4 +1,4 @@
-"""What a connection of libpq says and does by itself: its notices, and the bytes that it sends at its end."""
+"""What libpq does by itself on a connection: it reports notices, and sends buffered bytes when it closes."""
 
 import contextlib
 import os
@@ -11,14 +11,14 @@ logger = structlog.stdlib.get_logger(__name__)
 
 
 def shut(number: int) -> None:
-    """Lets nothing more leave by a socket: libpq sends what its buffer holds before it closes a connection.
+    """Shuts the socket down, so that nothing more is sent: libpq would send its buffer before it closes a connection.
 
-    The server would commit a transaction whose caller is answered that the transaction was not sent.
+    The server would then commit a transaction although its caller is told that it was not sent.
     """
     with contextlib.suppress(OSError), socket.socket(fileno=os.dup(number)) as line:
         line.shutdown(socket.SHUT_RDWR)
 
 
 def log_notice(notice: PGresult) -> None:
-    """Logs what the server says beside its answers."""
+    """Logs a notice, a message of the server besides its answers."""
     logger.info("the database says", notice=notice.error_message.decode("utf-8", "replace").strip())

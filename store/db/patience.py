@@ -1,10 +1,9 @@
-"""How long a request waits for the database. A server that hangs sends no answer and breaks no connection.
+"""How long a request waits for the database. A server that hangs sends no answer and does not close the connection.
 
-The server's time-outs end slow statements. They do not end the wait for a machine that is frozen, or behind a network
-that drops packets.
-
-A request that has waited in vain does not wait for its next statements until the database answers again. Its `Patience`
-also knows whether it has sent a commit: after that a failure does not prove that nothing was stored.
+The server's own time-outs end slow statements. They do not end the wait for a machine that is frozen, or behind a
+network that drops packets. After a request has waited in vain it does not wait for its next statements, until the
+database answers again. Its `Patience` also knows whether it has sent a commit: after that, a failure does not prove
+that nothing was stored.
 """
 
 import asyncio
@@ -28,10 +27,10 @@ WORK_SECONDS = 20.0
 # A pool connects again after 1, 2, 4, … seconds until this time is over; then requests make it try. With psycopg's
 # default of 300 s it would notice a database that returns after a minute only a minute later.
 RECONNECT_SECONDS = 1.0
-# psycopg's interval between two checks for a signal.
+# psycopg checks for signals at this interval.
 INTERVAL_SECONDS = 0.1
-# The time for the server to end a statement that its caller has cancelled. psycopg's default of 10 s would be added to
-# the time of the request.
+# The time for the server to end a statement that its caller has cancelled. psycopg's default of 10 s would come on top
+# of the request's time.
 CANCEL_SECONDS = 0.5
 
 # The first version of PostgreSQL with `transaction_timeout`.
@@ -66,7 +65,7 @@ class Patience:
 
     @property
     def is_over(self) -> bool:
-        """Whether a wait has just ended in vain."""
+        """Whether a wait has been in vain and the database has not answered since."""
         # A task may inherit this object from a request and live longer than the silence.
         return self._silent_at is not None and time.monotonic() - self._silent_at <= self.limit_seconds
 
@@ -80,19 +79,19 @@ class Patience:
         return max(self._until - time.monotonic(), SLOW_SECONDS)
 
     def renew(self) -> None:
-        """Restarts the limit, after something long that needs no database."""
+        """Restarts the limit, after long work without the database."""
         if self._until is not None:
             self._until = time.monotonic() + self.limit_seconds
 
     @contextlib.contextmanager
     def waiting(self, pgconn: PGconn) -> Iterator[float]:
-        """A block that waits for an answer; it gets the seconds that this may take. Raises Unanswered."""
+        """A block that waits for an answer; yields the seconds that it may take. Raises Unanswered."""
         left = self.left_seconds
         try:
             yield left
         except _WaitTimeout:
             self.unanswered(left)
-            # Its answer may still come.
+            # Closed, because its answer may still arrive.
             pgconn.finish()
             raise Unanswered(round(left, 1) or self.limit_seconds) from None
         self._silent_at = None
@@ -108,13 +107,13 @@ _current: ContextVar[Patience | None] = ContextVar("database_patience", default=
 
 
 def begin(limit_seconds: float, *, in_all: bool = False) -> None:
-    """Sets the patience of a request that begins."""
+    """Sets the time limit for waits of a request that begins."""
     _current.set(Patience(limit_seconds, in_all=in_all))
 
 
 @contextlib.contextmanager
 def of(limit_seconds: float) -> Iterator[None]:
-    """Sets another patience within the block, or within the function that it decorates."""
+    """Sets another time limit within the block, or within the function that it decorates."""
     token = _current.set(Patience(limit_seconds))
     try:
         yield
@@ -123,7 +122,7 @@ def of(limit_seconds: float) -> Iterator[None]:
 
 
 def current() -> Patience:
-    """The patience of this request or task; by default a new one of WORK_SECONDS."""
+    """The patience of this request or task; by default a new one with WORK_SECONDS."""
     return _current.get() or Patience(WORK_SECONDS)
 
 
@@ -173,7 +172,7 @@ class PatientAsyncConnection(psycopg.AsyncConnection[Any]):
             await self.cancel_safe(timeout=CANCEL_SECONDS)
             await waiting.wait_async(gen, self.pgconn.socket, interval=INTERVAL_SECONDS, timeout=CANCEL_SECONDS)
         except QueryCanceled:
-            pass  # as it was asked to
+            pass  # the statement was cancelled, as requested
         except BaseException as problem:
             self.pgconn.finish()
             if not isinstance(problem, Exception):
@@ -181,7 +180,7 @@ class PatientAsyncConnection(psycopg.AsyncConnection[Any]):
 
 
 class PatientConnection(psycopg.Connection[Any]):
-    """The same for Django. Without a patience set, waits have no limit, as in migrations."""
+    """As PatientAsyncConnection, for Django. If no patience is set, waits have no limit, as in migrations."""
 
     def wait(self, gen: PQGen[Any], interval: float = INTERVAL_SECONDS, timeout: float | None = None) -> Any:
         """As psycopg's; raises Unanswered."""

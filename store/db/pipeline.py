@@ -67,7 +67,7 @@ class Exchange:
         self.done = done
 
     def fail(self, problem: Exception) -> None:
-        """Ends the transaction with `problem`, or with its own failure from before the connection broke."""
+        """Ends the transaction with `problem`, or with its own failure if it had one before."""
         self.done(self.failure or problem)
 
 
@@ -160,7 +160,7 @@ class Pipeline:
     def _readable(self) -> None:
         try:
             self._receive()
-            # uvloop reports a reset connection once and stops watching it, so it is read until a read fails.
+            # uvloop reports a reset connection once and stops watching, so the socket is read until a read fails.
             while self.is_open and self._hang_up.poll(0):
                 self._receive()
         except psycopg.Error as problem:
@@ -191,7 +191,7 @@ class Pipeline:
                 if exchange.prepares:
                     logger.error("a statement could not be prepared", problem=str(exchange.failure))
                     if self._under_way:
-                        # The transaction behind it uses a statement that was not prepared, so it is rolled back.
+                        # The next transaction uses a statement that was not prepared, so it is rolled back.
                         self._under_way.popleft().fail(exchange.failure)
                     self.close()
             elif exchange.statements and not exchange.prepares:
@@ -201,14 +201,14 @@ class Pipeline:
                 exchange.done(exchange.results)
         elif status == pq.ExecStatus.FATAL_ERROR:
             self._failed(exchange, result)
-        # The only other status is PIPELINE_ABORTED, of statements behind a failed one.
+        # The only other status is PIPELINE_ABORTED, for statements after a failed one.
 
     def _failed(self, exchange: Exchange, result: PGresult) -> None:
         failure = failure_of(result)
         if failure is not None and failure.ends_session:
             self._end = failure
             if not exchange.statements:
-                # It may have been committed: the server ended the session after its last statement.
+                # The transaction may have been committed: the server ended the session after its last statement.
                 return
         exchange.failure = exchange.failure or failure
 
@@ -236,7 +236,7 @@ class Pipeline:
                 exchange.fail(Lost(type(problem).__name__))
 
     def _take_the_last(self) -> None:
-        """Handles answers that libpq read before the connection broke, such as why the server ended the session."""
+        """Handles answers that libpq read before the connection broke, such as the server's reason."""
         nones = 0
         # libpq returns None once between the answers of two statements, and twice at the end.
         while self._under_way and nones < 2 and not self._pgconn.is_busy():
@@ -258,7 +258,7 @@ def _resolve(future: asyncio.Future[Results], outcome: Results | Exception) -> N
 
 
 def _pass_over(outcome: Results | Exception) -> None:
-    """Ignores the outcome of a preparation: if it fails, the transaction behind it fails with it."""
+    """Ignores the outcome of a preparation: if it failed, the transaction after it fails too."""
 
 
 def rows(results: Results, statement: Statement[RowType]) -> Sequence[RowType]:

@@ -19,7 +19,7 @@ CONTROL_SECONDS = 1.0
 
 
 class Known:
-    """The newest version of the map that this process has read, and the epoch that each cell had at that time."""
+    """The newest version of the map that this process has read, and the epoch of each cell at that time."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -57,7 +57,7 @@ async def _version(cell: int, epoch: int) -> int:
         async with asyncio.timeout(CONTROL_SECONDS):
             [found] = await connections.read_control(READ_MAP)
     except (SystemBusy, TimeoutError):
-        # A cell that this process has not met counts as never fenced: all it knows of it may be older than a fence.
+        # A cell that is new to this process counts as never fenced: cached data about it may be older than a fence.
         if known.epochs.get(cell, 0) != epoch:
             raise
         return known.version

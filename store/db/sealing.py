@@ -86,7 +86,7 @@ class SealedField(TextField):  # type: ignore[type-arg]  # Django's own class ta
 
 
 def unreadable(rows: QuerySet[Any]) -> list[int]:
-    """The ids of rows with a secret that no key of this process opens."""
+    """The ids of rows with a secret that no key of this process can decrypt."""
     return [id_ for id_, columns in _stored(rows) if any(not _can_open(stored) for _, stored in columns)]
 
 

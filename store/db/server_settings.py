@@ -1,4 +1,4 @@
-"""Settings that the broker needs and only the server has: finds wrong values, and gives the line that corrects each."""
+"""Settings that the broker needs and that only the server has: finds wrong values, and the line that corrects each."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -70,7 +70,7 @@ def database(url: str, called: str = "DATABASE_URL") -> dict[str, Any]:
 
 
 def databases(url: str, pooler: str, direct_url: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Django's databases: the default one, and the server past the pooler, which without a pooler is the same.
+    """Django's databases: the default one, and the same server without the pooler (equal if there is no pooler).
 
     Raises ImproperlyConfigured as `database`, and if connections that need their own session would go through the
     pooler.

@@ -12,7 +12,7 @@ from psycopg.sql import SQL
 RowType = TypeVar("RowType")
 Value = TypeVar("Value")
 PARAMETER = re.compile(r"%\(([a-z_]+)\)[sbt]")
-# The star of a statement's own SELECT, not of one within.
+# The star of the statement's own SELECT, not of a subquery.
 STAR = re.compile(r"^SELECT (\w+)\.\*$", re.MULTILINE)
 
 
@@ -46,7 +46,7 @@ class Statement(Generic[RowType]):
         self._make, self.columns = _made(row, self.one)
         text = "\n".join(line for line in lines if not line.lstrip().startswith("--")).strip()
         self.text = _named(text, self.columns)
-        # As libpq takes it: parameters by number, in the order in which they first come.
+        # In libpq's form: parameters are numbered in the order of their first occurrence.
         self.handle = f"{app.name}.{name}".encode()
         self.parameters = tuple(dict.fromkeys(PARAMETER.findall(self.text)))
         self.numbered = PARAMETER.sub(self._number, self.text).replace("%%", "%").encode()

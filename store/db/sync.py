@@ -43,8 +43,8 @@ def write(statement: Statement[NoRow], parameters: Mapping[str, Any]) -> None:
 def give_connection_back() -> None:
     """Returns this thread's connection to the pool, unless a transaction is open on it.
 
-    A thread keeps its connection until its request is answered. The pool has 4 connections, so a request that works
-    long without a statement would keep other requests waiting.
+    Otherwise a thread would keep its connection until its request is answered. The pool has 4 connections, so a request
+    that works for long without a statement would keep others waiting.
     """
     if not connection.in_atomic_block:
         connection.close()

@@ -16,7 +16,9 @@ CONFIGURATION_SECONDS = 2.0
 
 
 class Cached(NamedTuple, Generic[Value]):
-    """A value, the times of its renewal, of its end and of its look-up, and the function that looks it up."""
+    """A cached value, the times when it is to be renewed, expires and was looked up, and the
+    function that looks it up.
+    """
 
     renewed_from: float
     until: float
@@ -29,8 +31,8 @@ class TtlCache(Generic[Key, Value]):
     """Values by key, each valid for `seconds`, a number or a function of the value.
 
     Concurrent requests for one key share one look-up. The time counts from the start of the look-up, so a value is
-    never older than `seconds`. With `since_answer` it counts from the end: the values change all the time, and a slow
-    look-up is still useful. A key that is not found (None) is not cached, because it may be created at any moment.
+    never older than `seconds`. With `since_answer` it counts from the end, for values that change all the time, where a
+    slow look-up is still useful. A key that is not found (None) is not cached, because it may be created at any moment.
     """
 
     def __init__(
@@ -47,9 +49,10 @@ class TtlCache(Generic[Key, Value]):
         self._look_ups: dict[Key, asyncio.Future[Value | Exception | None]] = {}
 
     def known(self, key: Key) -> Value | None:
-        """The cached value; None if it has to be looked up. For use in the event loop.
+        """The cached value; None if it must be looked up. For use in the event loop.
 
-        Near its end a new look-up is started meanwhile: a request that finds no value takes a slower path, with a task.
+        Shortly before a value expires, a look-up is started in the background, because a request that finds no value
+        needs a task.
         """
         cached = self._values.get(key)
         if cached is None:
@@ -77,7 +80,7 @@ class TtlCache(Generic[Key, Value]):
         return found
 
     async def _look_up(self, key: Key, look_up: Callable[[], Awaitable[Value | None]]) -> Value | Exception | None:
-        """The value, or the exception of the look-up, returned since there may be no caller left to raise it to."""
+        """The value or the exception of the look-up; returned, because there may be no caller left to raise it to."""
         running = asyncio.current_task()
         began = self._clock()
         try:

@@ -22,8 +22,8 @@ from store.rows import StoredBefore
 
 FIND_MESSAGES = Statement(__file__, "find_messages", StoredBefore)
 
-# Bytes that count for a row of a batch besides body and properties, for the some 30 µs of process and PostgreSQL that
-# each row costs.
+# Bytes that count for each row of a batch besides body and properties, for the 30 µs of work that a row costs process
+# and PostgreSQL.
 ROW_BYTES = 256
 
 
@@ -77,7 +77,7 @@ class Parcel(msgspec.Struct, gc=False):
 def columns(
     records: Sequence[Record], repeatable: Iterable[uuid.UUID], pack: Pack = arrays.together
 ) -> dict[str, bytes | None]:
-    """The columns of messages, in binary form, by the names of the parameters of pipelined statements."""
+    """The columns of messages in binary form, by the names of parameters of pipelined statements."""
     return {
         **contents(records, pack),
         "topic_id": pack(arrays.INT4S, [record.topic_id for record in records]),
@@ -87,7 +87,7 @@ def columns(
 
 
 def contents(records: Sequence[Record], pack: Pack = arrays.together) -> dict[str, bytes | None]:
-    """As `columns`, without topic, queue and the ids that may be stored already."""
+    """As `columns`, without topic, queue and the ids that may already be stored."""
     codes = [None if record.tags is None else tags_code_of(record.tags) for record in records]
     return {**messages.packed(records, pack), "tags_code": pack(arrays.SPARSE_INT8S, codes)}
 

@@ -1,6 +1,7 @@
-"""Compressed bodies: producers compress; the broker keeps the bytes, and unpacks them to validate, show or push them.
+"""Compressed bodies: producers compress; the broker stores the bytes, and decompresses them to validate, show or push
+them.
 
-RocketMQ's client compresses bodies from 4 KiB on and sets a flag of the message. Here this flag is the field
+RocketMQ's client compresses bodies of 4 KiB and more and sets a flag of the message. Here this flag is the field
 `compression`.
 """
 

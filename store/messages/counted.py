@@ -1,4 +1,4 @@
-"""The meaning of an entry's count: retries of a consumer group, or for a discarded half message the checks."""
+"""The meaning of an entry's count: the retries of a consumer group, or the checks of a discarded half message."""
 
 from typing import NamedTuple
 

@@ -23,7 +23,7 @@ TEXT = "text"
 
 
 class Message(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
-    """A message as its producer sends it, before `checked` has validated it."""
+    """A message as its producer sends it; `checked` validates it."""
 
     topic: str = ""
     body: str | None = None

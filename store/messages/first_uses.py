@@ -1,4 +1,4 @@
-"""First uses of topics and groups: only a few requests at a time check what a first use requires."""
+"""First uses of topics and groups: checks only a few requests at a time, because a first use reads every cell."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,9 +9,10 @@ AT_ONCE = 4
 
 
 class FirstUses:
-    """The first uses that a process checks at a time. Of thousands at once, the first few create what the others use.
+    """Limits how many first uses a process checks at a time.
 
-    Without the limit the look-ups of all of them in every cell would occupy the pools of connections.
+    Of thousands at once, the first few create the topic for the others. Without the limit, their look-ups in every cell
+    would use up the connection pools.
     """
 
     def __init__(self) -> None:
@@ -19,7 +20,7 @@ class FirstUses:
 
 
 async def at_first_use(is_first_use: Callable[[], Awaitable[bool]], require: Callable[[], Awaitable[None]]) -> None:
-    """Calls `require` before the first use of a topic or a group, in turn, if it is still the first use."""
+    """In turn, calls `require` before the first use of a topic or group, if by then it still is the first use."""
     if not await is_first_use():
         return
     async with runtime.control(FirstUses).turns:

@@ -56,7 +56,7 @@ def is_plain(body: bytes, found: object) -> bool:
     """
     written = _encode(found) if len(body) <= WRITTEN_BYTES else None
     if written == body:
-        # So writes a client that uses no blanks and the field order of the shape.
+        # True for a client that writes no blanks and the fields in the order of the shape.
         return True
     has_escapes = b"\\" in body
     if has_escapes and b"\\u0022" in body:

@@ -1,6 +1,8 @@
-"""Limits how much of its compressed bodies one request has unpacked, and unpacks in steps, between which others run.
+"""Limits how much of its compressed bodies one request has decompressed, and decompresses in steps between other
+requests.
 
-A batch of 700 bodies of 6 kB may unpack to 2.8 GB. Only a piece of it is in memory, but without limit it took 20 s.
+A batch of 700 bodies of 6 kB may decompress to 2.8 GB. Only a piece of it is in memory, but without a limit it took 20
+s.
 """
 
 import asyncio
@@ -22,7 +24,7 @@ SOON_BYTES = 64 * 1024
 
 
 class Unpacked:
-    """The bytes that one request has had unpacked in all, and since it last let other requests run."""
+    """The decompressed bytes of one request: in total, and since it last let other requests run."""
 
     __slots__ = ("_may_come_again", "_size", "_turn", "_work")
 
@@ -30,16 +32,16 @@ class Unpacked:
         self._may_come_again = may_come_again
         self._size = 0
         self._work = 0
-        # Bodies are unpacked one after another: when the limit is met, the earlier bodies are complete.
+        # Bodies are decompressed one after another, so when the limit is reached, earlier bodies are complete.
         self._turn = asyncio.Lock()
 
     @property
     def is_calm(self) -> bool:
-        """Whether the request may continue in this turn of the event loop."""
+        """Whether the request may continue to decompress in this turn of the event loop."""
         return self._work < pacing.STEP_BYTES
 
     def count(self, packed: int, unpacked: int) -> None:
-        """Counts bytes. Beyond the limit raises MessageTooLarge, or SystemBusy for one call of many."""
+        """Counts bytes. Beyond the limit raises MessageTooLarge, or SystemBusy for one call of several."""
         self._size += unpacked
         self._work += unpacked + OF_PACKED * packed
         if self._size <= (limit := MAX_MESSAGES * setting("MAX_MESSAGE_BYTES")):
@@ -50,7 +52,10 @@ class Unpacked:
         raise MessageTooLarge(f"{what}: send less in one request.")
 
     async def each(self, compression: str, packed: bytes, take: Callable[[bytes], None]) -> None:
-        """Passes the pieces of a body to `take`; others run in between. Raises as `pieces`, `count` and `take`."""
+        """Passes the pieces of a body to `take`; other requests run in between.
+
+        Raises the errors of `pieces`, `count` and `take`.
+        """
         found, size = pieces(compression, packed), min(len(packed), INPUT_BYTES)
         async with self._turn:
             self.count(0, 0)
@@ -68,22 +73,24 @@ class Unpacked:
             return next(found, None)
 
 
-# True for a request that has had nothing unpacked yet, as almost all; None outside of a request.
+# True for a request that has decompressed nothing yet, as almost all; None outside of a request.
 _of_request: ContextVar[Unpacked | Literal[True] | None] = ContextVar("unpacked", default=None)
 
 
 def begin() -> None:
-    """Notes that a request begins."""
+    """Starts the count for a request."""
     _of_request.set(True)
 
 
 def begin_many() -> None:
-    """Notes that a request of many calls begins; each call is answered by itself, and a client repeats refused ones."""
+    """Starts the count for a request with many calls, each of which is answered separately, and may be repeated by a
+    client.
+    """
     _of_request.set(Unpacked(may_come_again=True))
 
 
 def current() -> Unpacked:
-    """What this request has had unpacked. Outside of a request each body has a new count."""
+    """The count of this request. Outside of a request each body has a new count."""
     found = _of_request.get()
     if isinstance(found, Unpacked):
         return found

@@ -1,4 +1,4 @@
-"""Changes names of topics and groups: in the decoded body of a request, and in the JSON of an answer."""
+"""Replaces names of topics and groups: in the decoded body of a request, and in the JSON of an answer."""
 
 from collections.abc import Callable, Generator, Sequence
 from functools import cache

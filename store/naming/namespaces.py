@@ -1,4 +1,4 @@
-"""Namespaces: the part that a team's topics and groups have before their names, as RocketMQ's NamespaceUtil writes it.
+"""Namespaces: the prefix of the names of a team's topics and groups, in the form of RocketMQ's NamespaceUtil.
 
 `orders` in the namespace `team` is `team%orders`; the retries and dead letters of its group `coupons` are
 `%RETRY%team%coupons` and `%DLQ%team%coupons`. The broker uses whole names everywhere; a caller in a namespace writes
@@ -62,12 +62,15 @@ def is_namespace(text: str) -> bool:
 
 
 def starts(namespace: str | None) -> list[str]:
-    """The texts of which each name in a namespace begins with one. None means all names: they begin with nothing."""
+    """Prefixes such that each name in the namespace begins with one of them.
+
+    For None a prefix that all names have: the empty text.
+    """
     return [""] if namespace is None else [f"{prefix}{namespace}{SEPARATOR}" for prefix in ("", *PREFIXES)]
 
 
 def within(namespace: str | None, column: str = "name") -> Q:
-    """The condition of Django's for rows whose names lie within a namespace; None: for all."""
+    """Django's condition for rows whose names lie within a namespace; None means all rows."""
     if namespace is None:
         return Q()
     return Q(*((f"{column}__startswith", start) for start in starts(namespace)), _connector=Q.OR)

@@ -1,4 +1,4 @@
-"""What may be done with a topic, by its permission and by the time before which it takes no messages."""
+"""What a topic's permission allows, and the time before which it takes no messages."""
 
 from datetime import UTC, datetime
 from math import ceil

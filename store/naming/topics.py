@@ -123,7 +123,7 @@ async def look_up(name: str) -> None:
 
 
 def known_for_sending(name: str) -> TopicFacts | None:
-    """The topic of a message, if this process has it in its cache; else None: call `for_sending`."""
+    """The topic of a message if it is in this process's cache; else None: then call `for_sending`."""
     topic = runtime.control(Topics).by_name.known(name)
     if topic is None or "w" not in topic.permission or is_system(name):
         return None

@@ -32,7 +32,7 @@ LONGEST_CACHED_SECONDS = 3.0
 
 
 class Unconfirmed:
-    """The processes that have not yet dropped their caches after one change."""
+    """The processes that have not yet confirmed one change."""
 
     def __init__(self, processes: set[str]) -> None:
         self._processes = processes
@@ -80,7 +80,7 @@ class Changes:
         """Handles a notice of CHANNEL: `changed:process:number`, or `dropped:process:number:by`."""
         found = PAYLOAD.fullmatch(payload)
         if found is None:
-            return  # Any role may notify the channel.
+            return  # The notice is invalid: any role may notify the channel.
         word, process, number, by = found["word"], found["process"], found["number"], found["by"]
         peers = runtime.control(Peers)
         if word == "dropped" and process == peers.name and number in self._unconfirmed:
@@ -88,7 +88,7 @@ class Changes:
         elif word == "changed" and process != peers.name:
             runtime.current().forget()
             if len(self._confirming) >= MAX_CONFIRMING:
-                return  # The other process then waits the longest time.
+                return  # Not confirmed: the other process then waits for the longest time.
             confirming = self._confirm(f"dropped:{process}:{number}:{peers.name}")
             self._confirming.add(asyncio.create_task(confirming, name="confirm"))
 

@@ -1,4 +1,4 @@
-"""Topics that are known to be empty for a reader, because a request of this process has found no more messages."""
+"""Topics that are known to be empty for a reader, because its last request in this process found no more messages."""
 
 import time
 from collections.abc import Collection, Hashable

@@ -32,7 +32,7 @@ class Alive(NamedTuple):
 
 
 class Heart:
-    """When this process last wrote its heartbeat."""
+    """The time of this process's last heartbeat."""
 
     def __init__(self) -> None:
         self.beaten_at = -NOTED_SECONDS
@@ -48,7 +48,7 @@ async def beat(kind: Kind) -> None:
 
 
 def own_name(kind: Kind) -> str:
-    """The name of this process in notices."""
+    """The name of this process in its heartbeat."""
     return f"{kind} {os.getpid()} at {socket.gethostname()}"
 
 

@@ -25,19 +25,19 @@ class Read(Protocol):
 
     @property
     def most(self) -> int:
-        """The most messages that it takes."""
+        """The maximum number of messages that the read takes."""
 
     @property
     def may_join(self) -> bool:
-        """Whether it can be written by a batch now."""
+        """Whether the read can be written by a batch now."""
 
     @property
     def taken(self) -> int:
-        """The number of messages that it has taken; 0 if the batch left it out."""
+        """The number of messages that the read has taken; 0 if the batch left it out."""
 
     @property
     def is_all(self) -> bool:
-        """Whether it has taken all messages that were visible."""
+        """Whether the read has taken all visible messages."""
 
     def see(self, stored: Iterable[MessageRow]) -> None:
         """Gets the messages that the batch has stored, so that they are not read from the database."""
@@ -96,7 +96,10 @@ class Listeners:
         self.missed = min(self.missed + messages, self.reading)
 
     def take_missed(self) -> bool:
-        """Whether a message was published while the request was reading. It then counts for no other request."""
+        """Whether a message was published while the request was reading.
+
+        The message then counts for no other request.
+        """
         self.missed -= (missed := self.missed > 0)
         return missed
 
@@ -122,7 +125,7 @@ class Joined:
         read.joined = read.settled = self
 
     def expect(self, messages: int, writer: object) -> int:
-        """The number of these new messages that the read takes. It sees all that its writer sent before it."""
+        """How many of these new messages the read takes. It sees all messages that its writer sent before it."""
         self._is_late |= writer is not self._writer
         taken = min(messages, self._read.most - self._expected)
         self._expected += taken
@@ -133,7 +136,7 @@ class Joined:
         for each in waiter.topics.values():
             each.joined.remove(self)
         self._blocked.wake()
-        if taken and self._expected > taken:  # a read that took nothing is repeated anyway
+        if taken and self._expected > taken:  # a read that took nothing is repeated in any case
             self._listeners.wake_blocked(self._expected - taken)
         elif self._read.is_all and not self._is_late:
             waiter.look()
@@ -171,7 +174,7 @@ class Waiter:
 
     @property
     def empty_seconds(self) -> float | None:
-        """Seconds since its reader found no message, if none was published since; None if it has to read."""
+        """Seconds since its reader found no message, if none was published since; None if the request must read."""
         return self._emptied.seconds(self.topics, self._reader)
 
     async def wait(self, seconds: float, gone: asyncio.Future[Any] | None = None, read: Read | None = None) -> None:

@@ -57,7 +57,7 @@ class Wakeups:
 
     @contextlib.contextmanager
     def listening(self, topic_ids: Collection[int], reader: Hashable) -> Iterator[Waiter]:
-        """A waiter that notices every message that becomes visible in the topics within the block."""
+        """Yields a waiter that notices every message that becomes visible in the topics within the block."""
         topics = {topic: self._topics.setdefault(topic, {}).setdefault(reader, Listeners()) for topic in topic_ids}
         for topic in topics.values():
             topic.reading += 1
@@ -87,7 +87,10 @@ class Wakeups:
             self._writer = None
 
     def forget_all(self) -> None:
-        """Lets no request that is blocked now join a batch, as the configuration may have changed. From any thread."""
+        """Prevents requests that are blocked now from joining a batch, because the configuration may have changed.
+
+        Thread-safe.
+        """
         self._changes += 1
 
     def joining(self, topic_ids: Collection[int], writer: object, most: int) -> list[Read]:
@@ -129,14 +132,16 @@ class Wakeups:
             await connections.read(NOTIFY, {"channel": CHANNEL, "payload": payload})
 
     def start(self) -> None:
-        """Starts to receive the notices of other processes, and announces this process to them."""
+        """Starts receiving notices from other processes, and announces this process to them."""
         if self._receiver is None:
             self._peers.begin()
             self._receiver = self._home.task(self._receive_notices(), "listen")
             self._presence = self._home.task(self._be_present(), "present")
 
     async def _be_present(self) -> None:
-        """Announces this process again and again, also while it does not listen: a change must wait for its caches."""
+        """Announces this process repeatedly, also while it does not listen, because a change must
+        wait for its caches.
+        """
         while True:
             await self._say("")
             await asyncio.sleep(PRESENCE_SECONDS)
@@ -175,7 +180,7 @@ class Wakeups:
             runtime.control(Changes).heard(notice.payload)
             return
         if not PAYLOAD.fullmatch(notice.payload):
-            return  # Any role may notify the channel.
+            return  # The notice is invalid: any role may notify the channel.
         name, _, topics = notice.payload.partition(";")
         if name == self._peers.name:
             self._peers.hear_itself(time.monotonic())

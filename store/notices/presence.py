@@ -1,4 +1,4 @@
-"""Presence: which producer groups poll for checks and which consumer groups receive, noted by each web process.
+"""Presence: which producer groups poll and which consumer groups receive, as each web process notes it.
 
 No other code depends on it: it shows operators whether a group is connected. A process keeps the presence in memory and
 writes it to the control every NOTED_SECONDS.

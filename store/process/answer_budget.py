@@ -1,4 +1,7 @@
-"""The budget of answers: the message bodies that a process has read and not sent yet; reads take turns as it fills."""
+"""The budget of answers: message bodies that a process has read but not sent yet.
+
+Reads take turns when it is nearly full.
+"""
 
 import asyncio
 from collections import deque
@@ -33,7 +36,8 @@ class Answers:
         self._most_of_message = int(settings.MAX_MESSAGE_BYTES)
         self._reserve = limit // RESERVED_PART
         self._most_of_key = limit * 5 // 8
-        # Up to this number of held bytes no read waits, whatever its key: almost always one comparison decides.
+        # While no more bytes than this are held, no read waits, whatever its key: almost always this one comparison is
+        # enough.
         self._calm = max(0, min(limit - self._reserve, self._most_of_key) - LEAST_PAGE_BYTES)
         self.held = 0
         self._small = 0
@@ -115,7 +119,7 @@ class Answers:
         while given:
             given = False
             for key in [key for key in self._turns if not self.is_short(key)]:
-                # The turn of another key may have taken the room.
+                # Checked again, because another key's turn may have taken the room.
                 given |= not self.is_short(key) and self._give_turn(key)
 
     def _give_turn(self, key: str) -> bool:
@@ -173,12 +177,12 @@ class Hold:
 
     @property
     def page_bytes(self) -> int:
-        """The bytes of bodies that it may fetch now."""
+        """The bytes of bodies that the answer may fetch now."""
         return self._small or answers().page_bytes(self.key)
 
     @property
     def is_short(self) -> bool:
-        """Whether it has to wait for room again, because other answers have taken the room since."""
+        """Whether the answer has to wait for room again, because other answers have taken it."""
         return not self._small and self.size == 0 and answers().is_short(self.key)
 
     async def room(self, *, may_be_small: bool = False) -> None:

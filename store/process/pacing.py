@@ -19,7 +19,7 @@ MAX_PAUSE_SECONDS = 0.02
 
 
 class Pace:
-    """The lock by which large work of a process takes turns."""
+    """The lock that makes large work of a process take turns."""
 
     def __init__(self) -> None:
         self.turn = asyncio.Lock()
@@ -27,11 +27,11 @@ class Pace:
 
 @contextlib.asynccontextmanager
 async def step() -> AsyncIterator[None]:
-    """A block that is one step. It begins after the step before it; the next step waits as long as this one took.
+    """A block that is one step of work.
 
-    A small send passes through the event loop some ten times. Without pauses every large reader works in each of these
-    passes, and the send waits for all of them ten times; with pauses it meets none in most passes. The block must not
-    await.
+    It begins after the previous step; the next step waits as long as this one took. A small send passes through the
+    event loop about ten times. Without pauses every large reader works in each of these passes, and the send waits for
+    all of them ten times; with pauses it meets no reader in most passes. The block must not await.
     """
     async with runtime.control(Pace).turn:
         began = time.perf_counter()

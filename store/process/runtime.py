@@ -44,7 +44,7 @@ class Runtime:
         self.is_closing = False
         # All cells by id, this one included. The runtime of another cell than the control has only itself.
         self.cells: dict[int, Runtime] = {cell: self}
-        # Only set for the control: starts, ends and explains a cell, and opens its sessions.
+        # Only set for the control: functions that start, end and explain a cell, and open its sessions.
         self.begins: Callable[[Runtime], None] | None = None
         self.ends: Callable[[Runtime], None] | None = None
         self.explain: Callable[[Any, Runtime], Awaitable[str]] | None = None
@@ -117,10 +117,9 @@ class Runtime:
             getattr(part, "forget_all", lambda: None)()
 
     async def close(self, first: tuple[Callable[[], Any], ...] = ()) -> None:
-        """Closes the parts that have a `close`: the kinds of `first` in their order, then the others, newest first.
+        """Closes the parts that have a `close`: first the kinds in `first`, in their order, then the newest first.
 
-        Closes other cells at once, before the control. Parts without a `close` stay for work that still runs in a
-        thread.
+        Other cells are closed before the control. Parts without a `close` stay for work that still runs in a thread.
         """
         self.is_closing = True
         await asyncio.gather(*(cell.close(first) for cell in self.cells.values() if cell is not self))
@@ -169,8 +168,9 @@ def current() -> Runtime:
 
 
 def here() -> Runtime:
-    """The runtime of the cell that this task works for. Raises RuntimeError in a process of several cells where the
-    work has chosen none: any of them would be a guess.
+    """The runtime of the cell that this task works for.
+
+    Raises RuntimeError in a process with several cells if the task has not chosen one: any choice would be a guess.
     """
     chosen = _here.get() or _only
     if chosen is None:

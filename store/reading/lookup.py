@@ -65,7 +65,7 @@ async def by_id(message_id: uuid.UUID, hold: Hold) -> Found:
         messages = await messages_at([(newest.segment_id, newest.log_offset)])
         if not messages:
             raise not_found(message_id)
-        # Messages are not sent to topics of the broker's own, so an entry there counts retries.
+        # Messages are never sent to the broker's own topics, so an entry there has a count of retries.
         return (await with_first_entries(messages, newest.topic_id, ""))[0]
 
 

@@ -1,4 +1,4 @@
-"""Lists over all cells: one page of each cell is read, and these are merged into one page in the order of the list.
+"""Lists over all cells: reads one page of each cell and merges them into one page, in the order of the list.
 
 A list has a cursor in each cell. Rows of a cell that is away appear on a later page, if the cell is back by then. A
 list is complete if its last page names no missing cell.

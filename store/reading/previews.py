@@ -79,7 +79,7 @@ def of_key(key: str, topic_id: int | None, count: int) -> OfKey:
 
 
 def _named(row: Named) -> Named:
-    """The row, with a text for the name of its topic if the topic was deleted."""
+    """The row, with a substitute text for the name of a deleted topic."""
     if row.topic is None and row.topic_id is not None:
         return row._replace(topic=topic_names.deleted(row.topic_id))
     return row

@@ -68,7 +68,7 @@ async def must_wait(segment: ExpiringSegment) -> bool:
 
 
 async def give_up(connection: Connection, segment_id: int) -> None:
-    """Notes in the segment's row, and logs, that the segment is dropped before an export holds it."""
+    """Notes in the segment's row, and logs, that retention drops the segment before an export holds it."""
     await connections.execute(connection, MARK_UNEXPORTED, {"segment_id": segment_id})
     logger.warning(
         "a segment is dropped before its export",

@@ -67,7 +67,7 @@ async def _is_due(hours_late: float) -> bool:
 
 
 async def _attempt(name: str, step: Awaitable[object]) -> object:
-    """The result of a step. A step that waits for a lock in vain is left to the next tick; the other steps run."""
+    """Runs a step. If it waits in vain for a lock, the next tick repeats it, and the other steps still run."""
     try:
         return await step
     except psycopg.OperationalError as problem:

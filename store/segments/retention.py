@@ -85,7 +85,9 @@ async def _drop_queues(connection: Connection, segment_id: int) -> bool:
 
 
 async def _carry_positions(connection: Connection, segment_id: int) -> None:
-    """Adds rows to the open segment, which must stay open meanwhile, so it joins the writers of the log."""
+    """Carries the readers' positions from a segment that is dropped to the open segment, which must stay open
+    meanwhile.
+    """
     open_id, _ = await log.join(connection)
     try:
         await connections.execute(connection, CARRY_POSITIONS, {"segment_id": open_id, "from_segment_id": segment_id})

@@ -1,5 +1,6 @@
--- Record the next offsets of readers. Each move follows the move that was read under the reader's lock. If it exists
--- already, another process has moved without the lock, and the statement fails instead of losing or repeating messages.
+-- Record the next offsets of readers. Each move follows the move that was read under the reader's lock. If the move
+-- exists already, another process has moved without the lock; then the statement fails instead of losing or repeating
+-- messages.
 INSERT INTO progress (segment_id, reader_id, topic_id, queue_id, move, next_offset, moved_at)
 SELECT %(segment_id)s, p.reader_id, p.topic_id, p.queue_id, p.move, p.next_offset, now()
 FROM unnest(

@@ -1,6 +1,6 @@
--- Raise the floor of every queue above its entries in a segment that is dropped. Committed before the entries are
--- dropped, so that a queue that loses all entries continues from its floor and never starts from 0 again. A floor is
--- never lowered.
+-- Raise the floor of every queue above its entries in a segment that is about to be dropped. Committed before the
+-- entries are dropped, so that a queue that loses all entries continues from its floor and never starts from 0 again. A
+-- floor is never lowered.
 INSERT INTO queue_floor (topic_id, queue_id, min_offset)
 SELECT t.id, q.queue_id, newest.queue_offset + 1
 FROM topic AS t

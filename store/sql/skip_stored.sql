@@ -1,7 +1,6 @@
--- Find the requests of which one of the `repeatable` ids is stored, for the register `mq.skipped`: for such a request
--- -1, for other requests the number of messages that are left out before it in its queue. Safe with the locks of the
--- queues alone: if another process stores an id after this snapshot, the statement that appends fails, and the batch is
--- sent again.
+-- Find the requests with a `repeatable` id that is already stored, for the register `mq.skipped`: 1 for such a request;
+-- for other requests the number of left-out messages before it in its queue. The locks of the queues are enough: if
+-- another process stores an id after this snapshot, the statement that appends fails, and the batch is sent again.
 SELECT
     set_config(
         'mq.skipped',

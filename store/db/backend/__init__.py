@@ -1,1 +1,4 @@
-"""The database engine of the settings: Django's PostgreSQL with the patience of a request. Django imports `base`."""
+"""The database engine of the settings: Django's PostgreSQL engine with the time limits of a request.
+
+Django imports `base`.
+"""

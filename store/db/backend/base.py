@@ -10,7 +10,7 @@ from store.db.patience import Unanswered
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Django's wrapper. A request that has waited in vain gets no new connection, for which it would wait too."""
+    """Django's wrapper. After a request has waited in vain once, it does not wait again for a new connection."""
 
     def get_new_connection(self, conn_params: Any) -> Any:
         """As Django's; raises Unanswered."""
