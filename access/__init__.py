@@ -1,1 +1,1 @@
-"""Who may do what, and who did it: API keys, the roles of console users, and the audit."""
+"""Access: what each caller may do, and what each has done: API keys, the roles of console users, and the audit."""

@@ -28,7 +28,7 @@ from store.messages.times import written
 INSERT_ENTRIES = Statement(__file__, "insert_entries")
 
 DONE, UNCHANGED = "done", "unchanged"
-# Columns that no entry shows.
+# Columns that an audit entry never shows.
 SECRETS = frozenset(("secret", "previous_secret", "digest", "password", "source_url", "body"))
 MAX_REASON = 1000
 # Longer than any valid name. A refused name may have any length, and an index of PostgreSQL takes 2,700 bytes.
@@ -46,7 +46,7 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Who changes something, in which request, why, and in which console action. `kind`: user, key or command."""
+    """The author of a change, the request, the reason and the console action. `kind`: user, key or command."""
 
     kind: str
     author: str
@@ -84,7 +84,7 @@ class Signature:
 
 
 def of_one(target: object, operation: Operation[Any]) -> Outcome:
-    """The outcome of an operation on one target. Without `before` the operation changed nothing."""
+    """The outcome of an operation on one target. Without `before`, the operation changed nothing."""
     before = operation.before
     return Outcome(target, operation.refusal or operation.result, before, UNCHANGED if before is None else DONE)
 
@@ -100,7 +100,10 @@ class Change:
 
 @contextlib.contextmanager
 def change(signature: Signature, action: str, target: object) -> Iterator[Change]:
-    """A block whose changes and entry are one database transaction. A refusal undoes them, and has its own entry."""
+    """A block whose changes and audit entry are one database transaction.
+
+    A refusal undoes both, and is recorded in its own entry.
+    """
     made = Change(target)
     try:
         with copies.change():
@@ -145,7 +148,7 @@ def page(wanted: Wanted, below_id: int | None, count: int) -> Sequence[AuditEntr
 
 
 def recorded(action_id: uuid.UUID, targets: Sequence[str]) -> set[str]:
-    """The targets for which this console action has an audit entry."""
+    """Those of the targets for which this console action already has an audit entry."""
     found = AuditEntry.objects.filter(action_id=action_id, target__in=targets)
     return set(found.values_list("target", flat=True))
 

@@ -16,7 +16,7 @@ METRICS = "metrics"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The holder of a key: its name and what it may do.
+    """The holder of an API key: the key's name, scopes and limits.
 
     A key with a namespace may use only names of the namespace, and its scopes contain bare names.
     """
@@ -85,7 +85,7 @@ class Caller:
     def require_metrics(self, *, is_narrowed: bool) -> None:
         """Raises NoPermission unless the key may read metrics, or manage.
 
-        A key of a namespace may read what is narrowed to the names of its namespace.
+        With `is_narrowed` a key of a namespace may read them, because they are limited to the namespace's names.
         """
         if not is_narrowed:
             self._require_whole(METRICS)
@@ -93,11 +93,11 @@ class Caller:
             raise NoPermission(f"The key {self.name!r} lacks the scope metrics: add it at /v1/api-keys.")
 
     def has_any(self, *verbs: str) -> bool:
-        """Whether the key has some scope of one of these verbs."""
+        """Whether the key has a scope with one of these verbs, for any name."""
         return any(scope.partition(":")[0] in verbs for scope in self.scopes)
 
     def require_any(self, *verbs: str) -> None:
-        """Raises NoPermission unless the key has some scope of one of these verbs."""
+        """Raises NoPermission unless the key has a scope with one of these verbs, for any name."""
         if not self.has_any(*verbs):
             raise NoPermission(f"The key {self.name!r} has no {' or '.join(verbs)} scope: add one at /v1/api-keys.")
 

@@ -29,7 +29,7 @@ MAX_KEPT = 10_000
 
 
 class Bucket:
-    """A token bucket of messages or bytes, filled at `per_second`. A balance below zero is a debt."""
+    """A token bucket of messages or bytes, filled at `per_second`. A negative balance must be filled up first."""
 
     __slots__ = ("_at", "_balance", "per_second")
 
@@ -78,7 +78,9 @@ class Allowance:
                     bucket.take(cost)
 
     def require(self, at: float) -> None:
-        """Raises RateLimited when a limit of this allowance is used up, without the shared one."""
+        """Raises RateLimited when a limit of this allowance is used up; the shared one of the
+        namespace is not checked.
+        """
         for bucket, unit in ((self.messages, "messages"), (self.bytes, "bytes")):
             wait_seconds = bucket.wait_seconds(at) if bucket is not None else 0.0
             if bucket is not None and wait_seconds > 0:
@@ -166,7 +168,7 @@ class Allowances:
 
 
 def of(row: KeyRow) -> Allowance | None:
-    """`Allowances.of` of this process."""
+    """The allowance of a key in this process; None if the key and its namespace have no limits."""
     return runtime.control(Allowances).of(row)
 
 
@@ -177,5 +179,5 @@ async def of_topic(name: str) -> Allowance | None:
 
 
 async def keep() -> None:
-    """`Allowances.keep` of this process."""
+    """Writes the counted refusals of this process; as `Allowances.keep`."""
     await runtime.control(Allowances).keep()

@@ -70,7 +70,7 @@ FIND_KEY = Statement(__file__, "find_key", KeyRow)
 
 
 class KeyNotExist(Refusal):
-    """No API key has this name or id."""
+    """There is no API key with this name or id."""
 
     code = "not_found"
 
@@ -97,7 +97,7 @@ def holder(key: str) -> ApiKey | None:
 
 
 def page(after: str, count: int) -> Sequence[ApiKey]:
-    """Keys by name, the first `count` behind the name `after`."""
+    """API keys by name: the first `count` after the name `after`."""
     return list(ApiKey.objects.filter(name__gt=after).order_by("name")[:count])
 
 

@@ -44,7 +44,7 @@ LIMIT_NAMES = tuple(limit.name for limit in FIELDS)
 
 
 class NamespaceNotExist(Refusal):
-    """No namespace has this name."""
+    """There is no namespace with this name."""
 
     code = "not_found"
 
@@ -72,7 +72,7 @@ def find(name: str) -> Namespace:
 
 
 def absent(name: str) -> NamespaceNotExist:
-    """The refusal of a name that no namespace has."""
+    """The refusal for a namespace name that does not exist."""
     return NamespaceNotExist(f"There is no namespace {name}: PUT /v1/namespaces/{name} makes it.")
 
 

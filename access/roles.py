@@ -4,7 +4,7 @@ A role is a group of Django. Each role may also do what the roles before it may 
 
 - viewer: reads everything but message bodies, which the group `bodies` adds.
 - operator: decides, checks, redrives, resets, recalls, pauses and configures, and reads bodies.
-- admin: has keys, secrets, users and deletes.
+- admin: manages keys, secrets and users, and deletes.
 """
 
 from collections.abc import Iterable
@@ -99,7 +99,7 @@ def least(action: str) -> str:
 
 
 def lost(name: str, action: str) -> str | None:
-    """Why the console user of this name may not do this action now; None when the user may."""
+    """The reason why the console user with this name may not do this action now; None when the user may."""
     user = User.objects.filter(username=name).first()
     if user is None:
         return f"the console user {name!r} does not exist any more"

@@ -4,7 +4,9 @@ from store.errors import Refusal
 
 
 class ReceiptExpired(Refusal):
-    """The handle proves no delivery: the invisible time is over, or the message was acked or handed out again."""
+    """The receipt handle is no longer valid: the invisible time is over, or the message was acked
+    or delivered again.
+    """
 
     code = "receipt_expired"
 

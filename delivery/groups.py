@@ -1,4 +1,4 @@
-"""Consumer groups by name, cached for seconds, and how far each has come in the queues that it reads."""
+"""Consumer groups by name, cached for seconds, and their progress in the queues that they read."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from store.rows import PositionRow
 
 
 class HeldGroup(NamedTuple):
-    """A consumer group as it is now and stays until the transaction ends."""
+    """A consumer group that is locked: it stays as it is until the transaction ends."""
 
     id: int
     paused: bool
@@ -47,7 +47,7 @@ MAX_ENTRIES_READ = 256
 
 
 class ConsumerGroups(Groups[GroupFacts]):
-    """What one process caches of consumer groups."""
+    """The consumer groups that one process has cached."""
 
     def __init__(self) -> None:
         super().__init__("consumer", MAX_NAME, FIND_CONSUMER_GROUP, CREATE_CONSUMER_GROUP, ConsumerGroup)
@@ -82,7 +82,7 @@ async def existing(name: str) -> GroupFacts:
 
 
 async def for_consuming(name: str) -> GroupFacts:
-    """The group that receives; created at its first use where AUTO_CREATE_TOPICS is on.
+    """The group for a receive; with AUTO_CREATE_TOPICS a missing group is created.
 
     Raises MessageIllegal or GroupNotExist.
     """
@@ -91,7 +91,7 @@ async def for_consuming(name: str) -> GroupFacts:
 
 
 def absent(name: str) -> GroupNotExist:
-    """The refusal of a name that no group has."""
+    """The refusal for a group name that does not exist."""
     return _groups().absent(name)
 
 
@@ -116,7 +116,9 @@ async def dead_letter_topic(group_name: str) -> TopicFacts:
 
 
 async def retry_queue_of(group_id: int, group_name: str, topic_id: int) -> int:
-    """The queue of the group's retry topic that holds one topic's messages: a receive of the topic reads this one."""
+    """The number of the retry topic's queue that holds the retries of one topic: a receive of the
+    topic also reads it.
+    """
 
     async def create() -> int:
         queue_id = await _create_retry_queue(group_id, topic_id)
@@ -150,7 +152,7 @@ def locks_of(group: GroupFacts, topic: TopicFacts, queues: Sequence[Queue]) -> s
 
 @dataclass(slots=True)
 class QueueProgress:
-    """How far a group has come in a queue, while a batch is written. `move` is the number of its last move there."""
+    """A group's progress in a queue, while a batch is written. `move` is the number of its last move there."""
 
     next_offset: int
     max_offset: int
@@ -159,8 +161,10 @@ class QueueProgress:
 
     @classmethod
     def of(cls, row: PositionRow, group: GroupFacts) -> Self:
-        """The progress in the ledger. A group that begins to read a topic starts where `start_at` says, and a start at
-        the latest entry is recorded as a move. A queue that the topic gets later is read from its first entry.
+        """The progress from the ledger.
+
+        If the group begins to read the topic, `start_at` decides where; a start at the latest entry is recorded as a
+        move. A queue that is added to the topic later is read from its first entry.
         """
         if row.next_offset is None or row.move is None:
             latest = group.start_at == "latest" and not row.begun
@@ -173,6 +177,6 @@ class QueueProgress:
         return self.max_offset - self.next_offset
 
     def pass_over(self, offset: int) -> None:
-        """Moves the group beyond an entry."""
+        """Moves the group's progress past an entry."""
         self.next_offset = offset + 1
         self.moved = True

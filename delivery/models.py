@@ -16,7 +16,7 @@ class ConsumerGroup(models.Model):
     start_at = models.TextField(default="earliest")
     ordered = models.BooleanField(default=False)
     queue_order = models.TextField(default="turns", db_default="turns")
-    # What gives a message its key in a fair group, `sharding_key` or a property; null: the group is not fair.
+    # The source of a message's key in a fair group: `sharding_key` or a property; null if the group is not fair.
     fair_by = models.TextField(null=True)
     max_reconsume_times = models.IntegerField(null=True)
     retry_policy = models.JSONField(default=dict)
@@ -89,16 +89,17 @@ class Receipt(models.Model):
                 condition=models.Q(state__in=("flight", "held", "parked")), name="receipt_state_known"
             ),
         )
-        # For `take_expired`: deliveries by the end of their invisible time. A held or parked receipt does not expire.
+        # Index for `take_expired`: deliveries by the end of their invisible time. A held or parked receipt does not
+        # expire.
         indexes = (
             models.Index(fields=("expires_at",), condition=models.Q(state="flight"), name="receipt_expiry"),
-            # For `read_ordered_receipts`: deliveries in flight of an ordered group, without reading receipts that wait.
+            # Index for `read_ordered_receipts`: deliveries in flight of an ordered group, without receipts that wait.
             models.Index(
                 fields=("group_id", "topic_id", "queue_id", "queue_offset"),
                 condition=models.Q(state="flight", sharding_key__isnull=False),
                 name="receipt_ordered_flight",
             ),
-            # For `read_ordered_receipts`: from key to key of the held and parked receipts.
+            # Index for `read_ordered_receipts`: held and parked receipts, from key to key.
             models.Index(
                 fields=("group_id", "topic_id", "queue_id", "sharding_key", "queue_offset"),
                 condition=models.Q(state__in=("held", "parked")),

@@ -13,7 +13,7 @@ from store.segments import retention
 
 
 class ReceiptOfLog(NamedTuple):
-    """A receipt whose message lies in a segment that is dropped next."""
+    """A receipt whose message lies in the segment that is dropped next."""
 
     group_id: int
     topic_id: int
@@ -31,7 +31,10 @@ MAX_PER_BATCH = 500
 
 
 async def run() -> int:
-    """Moves receipts off the segment dropped next; returns their number. The segment stays until none is left."""
+    """Appends the messages of receipts in the segment dropped next.
+
+    Returns their number; until it is 0 the segment stays.
+    """
     leaving_id = await retention.leaving()
     if leaving_id is None:
         return 0

@@ -184,12 +184,11 @@ def named(name: str) -> ConsumerGroup | None:
 
 
 async def clean_up() -> set[int]:
-    """Deletes the receipts and then the progress of deleted groups, within limits; returns the groups' ids.
+    """Deletes receipts and then progress of deleted groups, within limits. Returns the groups' ids.
 
-    It also deletes the entries that fair groups have read ahead of deleted topics.
-
-    A process that gets no notices may cache a deleted group for seconds, and hand out messages to it. Each of these
-    receives also writes a move to the ledger, so the next run finds the group by its progress.
+    Also deletes entries of deleted topics that fair groups have read ahead. A process that gets no notices may cache a
+    deleted group for seconds and hand out messages to it. Each of these receives also writes a move to the ledger, so
+    the next run finds the group by its progress.
     """
     # Progress is read first, so a group that is created after this read does not look like a deleted group.
     readers = await progress.readers()

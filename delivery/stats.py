@@ -191,7 +191,7 @@ class GroupStats:
 
     @property
     def retrying(self) -> Retrying:
-        """The retrying messages of all topics of the group."""
+        """The retrying messages of the group, of all topics together."""
         return retrying.in_all(self.retrying_by_topic)
 
     @property

@@ -98,7 +98,7 @@ class Step(NamedTuple):
 
 @dataclass(slots=True)
 class Standing:
-    """The history of one message in one group: steps by time, and delays that are not over."""
+    """The history of one message in one group: its steps by time, and delays that are not over."""
 
     group: str
     steps: list[Step] = field(default_factory=list)
@@ -174,7 +174,7 @@ async def _redrives(standings: Iterable[Standing]) -> Sequence[RedrivenLetter]:
 
 
 def shown(standing: Standing) -> TraceGroup:
-    """The answer for a standing: a delay or a receipt decides the state, else the last step."""
+    """The state to show for a message in a group: from a delay or a receipt, or else from its last step."""
     if standing.waits:
         wait = standing.waits[0]
         return TraceGroup(standing.group, "RETRYING", wait.reconsume_times + 1, next_attempt_at=wait.deliver_at)
@@ -250,7 +250,7 @@ def _event(
 ) -> dict[str, object]:
     return {
         "event": name,
-        # The group's transaction may have begun a moment before the entry became visible.
+        # The group's transaction may have begun shortly before the entry became visible.
         "at": max(at, step.at),
         "group": standing.group,
         "queue_id": step.entry.queue_id,

@@ -32,7 +32,7 @@ class Alarms:
         self._buckets: set[int] = set()
         self._task: asyncio.Task[None] | None = None
         self._again = False
-        # How far the next release looks ahead.
+        # How many seconds the next release looks ahead.
         self._ahead_seconds = 0.0
 
     def start(self, release: Callable[[float], Awaitable[object]]) -> None:
@@ -99,10 +99,10 @@ class Alarms:
 
 
 def set_after(batch: Batch, seconds: float) -> None:
-    """`Alarms.set` of this process."""
+    """Sets an alarm of this process after a batch's commit; as `Alarms.set`."""
     runtime.part(Alarms).set(batch, seconds)
 
 
 def set_now(seconds: float) -> None:
-    """`Alarms.set_now` of this process."""
+    """Sets an alarm of this process now; as `Alarms.set_now`."""
     runtime.part(Alarms).set_now(seconds)

@@ -1,4 +1,4 @@
-"""The app, for Django."""
+"""The Django app of scheduling."""
 
 from django.apps import AppConfig
 

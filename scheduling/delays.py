@@ -71,7 +71,7 @@ async def require_possible(message: Message) -> None:
 
 
 def are_possible(seconds: float) -> bool:
-    """Whether a timer may wait for this time: at least a microsecond, and at most the maximum."""
+    """Whether a timer may wait for this many seconds: at least a microsecond, at most the maximum."""
     return SHORTEST_SECONDS <= seconds <= settings.MAX_TIMER_DELAY_SECONDS
 
 

@@ -54,12 +54,12 @@ class Counts:
 
 
 def note(queue_id: int, late_ms: Iterable[float]) -> None:
-    """`Counts.note` of this process."""
+    """Counts releases in this process; as `Counts.note`."""
     runtime.part(Counts).note(queue_id, late_ms)
 
 
 async def keep() -> None:
-    """`Counts.keep` of this process."""
+    """Writes the counts of this process; as `Counts.keep`."""
     await runtime.part(Counts).keep()
 
 

@@ -27,11 +27,12 @@ class Timer(models.Model):
     class Meta:
         db_table = "timer"
         indexes = (
-            # The release takes due timers in this order.
+            # The index for the release, which takes due timers in this order.
             models.Index(fields=("due_at", "id"), name="timer_due"),
-            # For the trace: from a message to its timers.
+            # The index for the trace, which finds the timers of a message.
             models.Index(fields=("log_offset",), name="timer_message"),
-            # `count_retrying`: the retries of a consumer group, past any number of messages that producers delayed.
+            # The index for `count_retrying`: only the retries of a consumer group, among any number of delayed
+            # messages.
             models.Index(fields=("topic_id",), condition=models.Q(reconsume_times__gt=0), name="timer_retries"),
         )
 

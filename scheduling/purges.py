@@ -1,4 +1,4 @@
-"""Timers of topics that have left a database."""
+"""Counts and deletes timers of topics that have left a database."""
 
 from scheduling.rows import PurgedTimers
 from store.db.statements import Statement

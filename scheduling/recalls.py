@@ -39,7 +39,9 @@ class Handle(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields
 
     @property
     def names_one_wait(self) -> bool:
-        """Whether it names either a timer or an offset of a level's queue, as a handle of the broker always does."""
+        """Whether the handle names either a timer or an offset of a level's queue, as a handle of the broker always
+        does.
+        """
         at_level = (self.level_queue is not None, self.level_offset is not None)
         return at_level == ((False, False) if self.timer_id is not None else (True, True))
 
@@ -70,7 +72,7 @@ def handle(message_id: uuid.UUID, timer_id: uuid.UUID | None, level_queue: int |
 
 
 class Waits(Protocol):
-    """An answer about a message that was delayed."""
+    """The fields of an answer about a message that was delayed."""
 
     queue_id: int
     queue_offset: int | None
@@ -88,7 +90,7 @@ async def standings(batch: Batch, message_ids: Sequence[uuid.UUID]) -> dict[uuid
 
 
 def stand(answer: Waits, row: Standing) -> None:
-    """Sets the message's standing in the answer to a repeated request: visible, waiting or recalled."""
+    """Sets the message's present standing in the answer to a repeated request: visible, waiting or recalled."""
     if row.visible and row.queue_id is not None:
         answer.queue_id, answer.queue_offset = row.queue_id, row.queue_offset
     elif row.due_at is not None:
@@ -200,7 +202,7 @@ async def _recall_entry(batch: Batch, handle: Handle) -> bool:
 
 
 async def _refusal(batch: Batch, message_id: uuid.UUID) -> Refusal | None:
-    """The refusal when the message was delivered; None when the message was recalled before."""
+    """The refusal if the message was delivered; None if it was recalled before."""
     rows = await batch.read(FIND_FATE, {"message_id": message_id})
     if rows and rows[0].visible:
         return AlreadyDelivered(f"Message {message_id} was delivered before the recall: its consumers have it.")

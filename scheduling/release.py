@@ -87,7 +87,8 @@ async def run(ahead_seconds: float = 0) -> int:
 
 
 async def stalled(late_seconds: float, last_seen: datetime | None) -> tuple[bool, datetime | None]:
-    """Whether no process releases: the next message is overdue by `late_seconds`, and `last_seen` is its due time.
+    """Whether no process releases: the next message is overdue by `late_seconds`, and its due time is still
+    `last_seen`.
 
     Also returns the due time of the next message, which the caller passes as `last_seen` the next time. The due time
     changes while another process releases a backlog.

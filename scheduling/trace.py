@@ -1,4 +1,4 @@
-"""A message's entries and delays: scheduling's part of its trace."""
+"""The part of a message's trace that scheduling keeps: its entries and delays."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A delay that is not over: at a level, or in a timer (`level` is None)."""
+    """An unfinished delay: at a level, or in a timer (`level` is None)."""
 
     topic_id: int
     level: int | None
@@ -48,7 +48,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The last MAX_ENTRIES entries of a message in the order of time, and its delays that are not over, by due time."""
+    """The last MAX_ENTRIES entries of a message in the order of time, and its unfinished delays by due time."""
 
     entries: list[Entry]
     waits: list[Wait]

@@ -1,1 +1,1 @@
-"""Outgoing HTTP: calls to producers' endpoints, for checks, and to subscriptions' servers, for push."""
+"""Outgoing HTTP calls: to producers' endpoints for checks, and to subscriptions' servers for pushes."""

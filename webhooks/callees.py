@@ -117,7 +117,7 @@ class Health:
     update_circuit: Statement[str]
 
     async def may_call(self, callee: Callee) -> bool:
-        """Whether this process may call now. After a callee's open time one process makes one probe."""
+        """Whether this process may call now. After the callee's open time, one process may make one probe."""
         if not callee.circuit.may_call(callee.now()):
             return False
         if callee.circuit.state == "healthy":

@@ -1,4 +1,4 @@
-"""Connections to foreign servers: opened only to allowed addresses, kept for the next call, closed without a wait."""
+"""Connections to outside servers: opened only to allowed addresses, kept for the next call, closed without waiting."""
 
 import asyncio
 import functools
@@ -114,7 +114,7 @@ class Line(ResponseHandler):
         self._left_bytes -= len(data)
         if self._left_bytes < 0 and self._exchange is not None:
             self._exchange.flooded = True
-            # Not self.abort(): the reader of the answer would then wait until the deadline.
+            # Not self.abort(), after which the reader of the answer would wait until the deadline.
             if self.transport is not None:
                 self.transport.abort()
             return

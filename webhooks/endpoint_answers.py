@@ -17,7 +17,8 @@ WAYS_OUT = {
     405: "this path takes no POST; register the URL at which checks are answered",
     413: "its server takes no request this large, not even without bodies; raise its limit",
 }
-# By Standard Webhooks a server accepts a signature for five minutes, by its own clock. These statuses refuse one.
+# By Standard Webhooks a server accepts a signature for five minutes by its own clock. A server answers these statuses
+# when it refuses a signature.
 CLOCK_SECONDS = 240.0
 REFUSES_SIGNATURES = (400, 401, 403)
 # The longest `Retry-After` that counts: a day is longer than any maintenance, and a year would stop all checks.
@@ -40,7 +41,8 @@ class Answer:
     #: One sentence for the history, printable, at most 200 characters.
     reason: str
     latency_ms: float
-    #: Known when the headers were received, so also with `too_large`, or with a `timeout` within the body.
+    #: The status is known when the headers were received, so also with `too_large`, or with a `timeout` within the
+    #: body.
     status: int | None = None
     #: The whole body, not decoded; empty unless `answered`.
     body: bytes = b""
@@ -70,7 +72,9 @@ class Answer:
 
 
 def way_out(answer: Answer) -> str | None:
-    """What the operator should change when the answer (3xx, 401, 403, 404, 405, 413) came from no check function."""
+    """What the operator should change when the answer (3xx, 401, 403, 404, 405, 413) did not come from a check
+    function.
+    """
     status = answer.status or 0
     if status in REFUSES_SIGNATURES and abs(ahead := answer.ahead_seconds or 0.0) > CLOCK_SECONDS:
         off = f"{abs(ahead):,.0f} s {'ahead of' if ahead > 0 else 'behind'} the database's"
@@ -82,7 +86,7 @@ def way_out(answer: Answer) -> str | None:
 
 
 def sentence(text: str) -> str:
-    """A foreign server's text as one line that is safe in a log, on a page and in a PostgreSQL text column."""
+    """The text of an outside server as one line that is safe in a log, on a page and in a PostgreSQL text column."""
     line = "".join(character if character.isprintable() else " " for character in text[: 4 * MAX_REASON_CHARACTERS])
     line = " ".join(line.split())
     return line if len(line) <= MAX_REASON_CHARACTERS else line[: MAX_REASON_CHARACTERS - 1] + "…"

@@ -35,7 +35,10 @@ class Circuit:
     open_until: datetime | None = None
 
     def may_call(self, now: datetime) -> bool:
-        """Whether a call may begin. Unless healthy, the caller first stores `probing` by compare-and-set: one wins."""
+        """Whether a call may begin.
+
+        Unless healthy, the caller must first store `probing` by compare-and-set, which only one process wins.
+        """
         return self.state != "disabled" and (self.open_until is None or now >= self.open_until)
 
     def probing(self, now: datetime, claim_seconds: float) -> "Circuit":

@@ -55,7 +55,8 @@ class Slots:
                 self._endpoints.pop(endpoint_id, None)
 
     async def _take(self, slots: _EndpointSlots) -> None:
-        if slots.held < slots.limit:  # No call waits then, because a free slot goes to a waiting call at once.
+        # If a slot is free, no call is waiting, because a free slot goes to a waiting call at once.
+        if slots.held < slots.limit:
             slots.held += 1
             return
         waiter = asyncio.get_running_loop().create_future()

@@ -41,7 +41,7 @@ OFFSETS_OF_CELL = 2**42
 
 
 class DeadLetter(msgspec.Struct):
-    """A message that a group gave up; `reason` is the reason of the last nack that had a reason."""
+    """A message that a group gave up; `reason` is the reason of the last nack that stated one."""
 
     message: StoredMessage
     queue_offset: int
@@ -50,7 +50,7 @@ class DeadLetter(msgspec.Struct):
 
 
 class DeadLetters(msgspec.Struct):
-    """A page of dead letters; `next` is the cursor of the next one."""
+    """A page of dead letters; `next` is the cursor of the next page."""
 
     results: list[DeadLetter]
     next: int | None

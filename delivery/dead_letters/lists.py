@@ -35,7 +35,7 @@ class DescribedDeadLetter(NamedTuple):
 
 
 class NarrowedDeadLetter(NamedTuple):
-    """A dead letter that matches a filter. Without a match there is one row, in which only `go_on_at` is not None."""
+    """A dead letter that matches a filter. Without a match there is one row, in which only `go_on_at` is set."""
 
     go_on_at: int | None
     queue_offset: int | None
@@ -44,7 +44,10 @@ class NarrowedDeadLetter(NamedTuple):
 
 
 class ListedDeadLetter(NamedTuple):
-    """A dead letter of a list, without its body. Without a match there is one row, with `go_on_before` alone."""
+    """A dead letter of a list, without its body.
+
+    Without a match there is one row, in which only `go_on_before` is set.
+    """
 
     go_on_before: int | None
     queue_offset: int | None
@@ -143,7 +146,7 @@ def page(
 
 
 def ends(group: ConsumerGroup) -> dict[int, int]:
-    """The offset behind a group's last dead letter in each cell. Raises CellAway."""
+    """The offset after a group's last dead letter in each cell. Raises CellAway."""
     topic = registry.dead_letter_topic(group.name)
     return cells.ask(lambda: stats.bounds([(topic.id, 0)])[0].max_offset if topic else 0)
 

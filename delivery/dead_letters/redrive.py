@@ -20,7 +20,7 @@ from store.process import runtime
 
 
 class RedriveDeadLetters(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Which dead letters to send again, and where: to the group's own readers of the origin, or to another topic."""
+    """The request of a redrive: which dead letters, and where to: the group's own readers, or another topic."""
 
     message_ids: list[uuid.UUID] | None = None
     all: bool = False
@@ -98,7 +98,7 @@ async def _redrive_named(wanted: Redrive, ids: list[uuid.UUID], note: Note | Non
 
 
 def _is_elsewhere(wanted: Redrive) -> bool:
-    """Whether `to_topic` lies in another cell than the letters of this cell, which cannot be sent to it then."""
+    """Whether `to_topic` lies in another cell than these letters, so that they cannot be sent to it."""
     return wanted.to_topic is not None and wanted.to_topic.cell_id != runtime.here().cell
 
 

@@ -25,7 +25,7 @@ MAX_REDRIVEN = 1000
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A dead letter that was sent again, and the topic that it went to."""
+    """A dead letter that was sent again, and the topic to which it was sent."""
 
     message_id: uuid.UUID
     topic: str
@@ -33,7 +33,9 @@ class Letter:
 
 @dataclass(frozen=True, slots=True)
 class Redriven:
-    """The result of a redrive: a Letter or a Refusal for each dead letter, and the offset where the next one begins."""
+    """The result of a redrive: a Letter or a Refusal for each dead letter, and the offset where the next redrive
+    begins.
+    """
 
     results: Sequence[Letter | Refusal]
     next_offset: int
@@ -62,7 +64,7 @@ class Redrive(Operation[Redriven]):
         self.from_offset = self.until_offset = 0
 
     def within(self, from_offset: int, until_offset: int) -> "Redrive":
-        """The same redrive, of the letters between two offsets."""
+        """The same redrive, for the letters between two offsets."""
         redrive = Redrive(self.group, self.dead_letters, self.message_ids, self.to_topic)
         redrive.from_offset, redrive.until_offset = from_offset, until_offset
         return redrive
@@ -103,7 +105,7 @@ async def _send_all(
 
 
 def own(letters: Sequence[DeadLetterHead]) -> list[DeadLetterHead]:
-    """The letters whose topics lie in this cell. A split left copies of other letters here; their cell has them."""
+    """The letters whose topics lie in this cell. After a split, copies of letters of other topics may be left here."""
     return runtime.here().departed.left_out(letters, lambda letter: (letter.topic_id,))
 
 
@@ -138,7 +140,7 @@ async def _destination(wanted: Redrive, letter: DeadLetterHead) -> tuple[TopicFa
 
 
 def unknown(wanted: Redrive, message_id: uuid.UUID) -> MessageNotFound:
-    """The refusal of a message that is no dead letter of the group."""
+    """The refusal for a message that is not a dead letter of the group."""
     return MessageNotFound(
         f"Message {message_id} is not among the dead letters of {wanted.group.name}: it never was, or it was "
         "already redriven.",

@@ -24,7 +24,7 @@ class Filtered(Protocol):
 
 Filter = Callable[[Filtered], bool]
 
-# The name of a message's tags in an SQL filter, as in RocketMQ; a send refuses a property of this name.
+# The name by which an SQL filter reads a message's tags, as in RocketMQ; a send refuses a property with this name.
 TAGS = "TAGS"
 TAG = re.compile(r"[^|\x00-\x1f\x7f-\x9f]+")
 MAX_CHARACTERS = 4096

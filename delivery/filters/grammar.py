@@ -82,9 +82,9 @@ REFUSED = {
 
 
 def read(sql: str) -> Tree[Token]:
-    """The structure of a filter.
+    """The structure of a filter, as a tree.
 
-    Raises FilterIllegal with the position of the first word that cannot stand where it stands.
+    Raises FilterIllegal with the position of the first word that is not allowed there.
     """
     try:
         return _parser().parse(sql)
@@ -93,7 +93,7 @@ def read(sql: str) -> Tree[Token]:
 
 
 def refuse(written: str, position: int, reason: str) -> NoReturn:
-    """Raises FilterIllegal about a word of the filter, with its position counted from 1."""
+    """Raises FilterIllegal for a word of the filter, with its position counted from 1."""
     raise FilterIllegal(
         f"The filter cannot be used: {written[:40]} at position {position}: {reason}. {ALLOWED}.", position=position
     )
@@ -102,7 +102,7 @@ def refuse(written: str, position: int, reason: str) -> NoReturn:
 class Limits:
     """Passes a filter's words on to the parser; refuses too many words, conditions or open parentheses."""
 
-    # Words that no rule has: without this lark would drop them from its lexer.
+    # Words that the grammar does not allow; listed, because lark would otherwise drop them from its lexer.
     always_accept = tuple(REFUSED)
 
     def process(self, words: Iterator[Token]) -> Iterator[Token]:
@@ -130,7 +130,7 @@ def _parser() -> Lark:
 
 
 def _explain(sql: str, problem: UnexpectedToken) -> NoReturn:
-    """Raises FilterIllegal, with the reason, for the first word that cannot stand where it stands."""
+    """Raises FilterIllegal, with the reason, for the first word that is not allowed at its position."""
     word = problem.token
     if word.type == "$END":
         _explain_end(sql)

@@ -1,4 +1,4 @@
-"""The health of subscriptions for operators, read in the cell of the topic, from which the server is called."""
+"""The health of subscriptions for operators, read in the cell of the topic, because that cell calls the server."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

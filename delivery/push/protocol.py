@@ -45,14 +45,17 @@ class Pushed:
 
     @classmethod
     def of(cls, delivery: Delivery) -> Self:
-        """From a delivery of `receives.receive`; a compressed body is unpacked."""
+        """Made from a delivery of `receives.receive`; a compressed body is decompressed."""
         message = _plain(delivery.message)
         entry = PushedEntry(message, delivery.queue_id, delivery.queue_offset, delivery.delivery_attempt)
         return cls(delivery.message.message_id, delivery.receipt_handle, msgspec.Raw(encode(entry)))
 
 
 def _plain(message: StoredMessage) -> StoredMessage:
-    """The message with its body unpacked, as text where it is UTF-8. The send has checked that it can be unpacked."""
+    """The message with its body decompressed, as text if it is UTF-8.
+
+    The send has checked that it can be decompressed.
+    """
     if message.compression is UNSET:
         return message
     body = b"".join(compression.pieces(message.compression, b64decode(message.body_base64 or b"")))

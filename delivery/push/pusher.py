@@ -91,7 +91,7 @@ class Push:
             elif not self._calls and loop.time() - received_at >= IDLE_SECONDS:
                 return
             elif not settings.MAX_WAIT_SECONDS:
-                # Long polls are turned off: the receive returned at once.
+                # If long polls are turned off, the receive has returned at once; so wait here.
                 await asyncio.sleep(WAIT_SECONDS)
 
     async def _still_pushed(self, believed_seconds: float) -> bool:
@@ -105,7 +105,7 @@ class Push:
         return True
 
     async def _receive(self, calls: asyncio.TaskGroup, free: int) -> bool:
-        """Receives what the free calls can take and begins these calls; returns whether there were messages."""
+        """Receives as many messages as free calls can take, and starts these calls; returns whether there were any."""
         subscriber = self._subscriber
         probes = subscriber.circuit.state != "healthy"
         # Deliveries of an ordered group keep their order only within a call.
@@ -195,8 +195,10 @@ class Push:
             await returns.give_back(subscriber.group, settlement.returned, RETURN_SECONDS)
 
     async def _note(self, answer: Answer) -> None:
-        """Records a call in the subscription's health. When the record fails, the messages are still settled: else they
-        would be redelivered, or count a retry, although the server has handled them.
+        """Records a call in the subscription's health.
+
+        If that fails, the messages are still settled: else they would be delivered again, although the server has
+        handled them.
         """
         try:
             # `_subscriber` is read here again: another call may have opened or closed the circuit meanwhile.
@@ -218,10 +220,10 @@ class Pusher:
         self._caller: Caller | None = None
 
     async def run(self, late_seconds: float = 0) -> None:
-        """Begins to push every subscription that has something to push, and is not being pushed here already.
+        """Starts to push each subscription that has messages to push and is not already pushed by this process.
 
-        With `late_seconds` only subscriptions that no process has pushed for this time: beat starts the others, and the
-        fallback leaves them alone.
+        With `late_seconds` only subscriptions that no process has pushed for this time: the fallback leaves others to
+        beat.
         """
         parameters = {"late_seconds": late_seconds, "max_subscriptions": MAX_SUBSCRIPTIONS}
         found = await connections.read(FIND_WAITING_SUBSCRIPTIONS, parameters)

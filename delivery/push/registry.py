@@ -79,7 +79,7 @@ def find(name: str) -> Subscription:
 
 
 def absent(name: str) -> SubscriptionNotExist:
-    """The refusal of a name that no subscription has."""
+    """The refusal for a subscription name that does not exist."""
     return SubscriptionNotExist(f"There is no subscription {name}: PUT /v1/subscriptions/{quote(name)} makes it.")
 
 
@@ -144,7 +144,7 @@ def _lag_here(topic: Topic, group: ConsumerGroup) -> int:
 
 
 def states() -> dict[str, int]:
-    """The number of subscriptions in each state, by the health that this cell has of the subscriptions."""
+    """The number of subscriptions in each state, by this cell's health of the subscriptions."""
     rows = Subscription.objects.using(databases.here()).order_by().values_list("state")
     return dict(rows.annotate(subscriptions=Count("*")))
 
@@ -206,7 +206,7 @@ def _validate_topic(name: str) -> None:
 
 
 def _validate_group(name: str) -> None:
-    """Creates the group where AUTO_CREATE_TOPICS is on, as a receive does. Raises GroupNotExist."""
+    """Creates the group if AUTO_CREATE_TOPICS is on, as a receive does. Raises GroupNotExist."""
     groups.validate_name(name)
     if settings.AUTO_CREATE_TOPICS and not ConsumerGroup.objects.filter(name=name).exists():
         registry.put(name, {})

@@ -92,7 +92,7 @@ async def find(ids: Sequence[int]) -> list[Subscriber]:
 
 @dataclass(slots=True)
 class PauseGuard:
-    """Guards the beginning of one call: no call begins after the pause of a subscription or group was answered."""
+    """Guards the start of a call: no call starts after the answer to a pause of the subscription or group."""
 
     subscriber: Subscriber
     # Whether the call may not begin: subscription or group is paused, disabled or deleted, or the database is away.

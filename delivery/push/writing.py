@@ -16,10 +16,10 @@ PAUSE_SECONDS = 0.5
 
 
 async def until_written(write: Callable[[], Awaitable[object]], subscription: str) -> None:
-    """Calls `write`, again after each refusal that passes by itself, while the messages are hidden for long enough.
+    """Calls `write`, and repeats it after a temporary refusal while the messages are still hidden for long enough.
 
-    Without the write the messages would be redelivered when their invisible time is over, and count a retry. Raises the
-    last refusal.
+    Without the write the messages would be delivered again when their invisible time is over, and count a retry. Raises
+    the last refusal.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + LAST_TRY_SECONDS

@@ -27,7 +27,7 @@ def have_left(cell: int | None, handles: Set[Handle]) -> bool:
 
 
 def split_from(cell: int) -> list[Runtime]:
-    """The runtimes of the cells that were split from a cell, and of cells split from them: its topics may lie there."""
+    """The runtimes of the cells that were split from a cell, directly or indirectly: its topics may lie there now."""
     found = [one for one in runtime.cells() if one.parent == cell and one.cell != cell]
     return [each for one in found for each in (one, *split_from(one.cell))]
 

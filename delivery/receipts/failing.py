@@ -25,10 +25,11 @@ TAKE_RECEIPTS = Statement(__file__, "take_receipts", FailedReceipt)
 async def nack(
     group_name: str, given: list[str], delay_seconds: float | None, reason: str | None = None
 ) -> list[Refusal | None]:
-    """Gives deliveries back: each is offered again after the group's retry delay, or after `delay_seconds`.
+    """Nacks deliveries: each message is delivered again after the group's retry delay, or after `delay_seconds`.
 
     The reason, of at most nacks.MAX_REASON characters, is kept for the message's trace and its dead letter. Returns, in
-    the order given, None or ReceiptExpired. Raises GroupNotExist or MessageIllegal."""
+    the order given, None or ReceiptExpired. Raises GroupNotExist or MessageIllegal.
+    """
     if delay_seconds is not None:
         require_between("delay_seconds", delay_seconds, 0, settings.MAX_TIMER_DELAY_SECONDS)
     kept_reason = nacks.validate(reason)

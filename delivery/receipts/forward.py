@@ -1,4 +1,6 @@
-"""Forward: acks a consumer's deliveries and stores the messages that it made of them, in one transaction."""
+"""Forward: acks a consumer's deliveries and stores the messages that the consumer sends for them,
+in one transaction.
+"""
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
@@ -159,7 +161,10 @@ class Forward(Operation[list[Sent]]):
             batch.after_commit(partial(wake, one.group, one.handles))
 
     async def _is_over(self, batch: Batch, locked: Mapping[Handle, FailedReceipt]) -> bool:
-        """Whether a receipt is missing, so nothing is written. Sets the result of a repeat, or the refusal."""
+        """Whether a receipt is missing, so that nothing is written.
+
+        Then sets the result of a repetition, or the refusal.
+        """
         missing = [text for text, handle in self._texts() if handle not in locked]
         if not missing:
             return False
@@ -175,7 +180,7 @@ class Forward(Operation[list[Sent]]):
         return list(zip(self.given, unpacked(self.group, self.given), strict=True))
 
     async def _first_answers(self, batch: Batch) -> list[Sent] | None:
-        """The answers of the first request, which was committed; None when a message is not stored."""
+        """The answers of the first request, if it was committed; None when one of its messages is not stored."""
         accepted = [each for send in self.sends for each in send.parcel.each(send.messages)]
         stored = await batch.stored_before(accepted)
         if any(each.message_id not in stored for each in accepted):

@@ -90,7 +90,7 @@ def outcomes(
 
 
 def expired(given: str) -> ReceiptExpired:
-    """The refusal of a handle that proves no delivery."""
+    """The refusal for a receipt handle that is no longer valid."""
     return ReceiptExpired(
         f"The receipt {given[:60]} is acked already, or its invisible time is over. A message without an ack "
         "is delivered again: ack within the invisible time, or extend it."

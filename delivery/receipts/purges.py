@@ -1,4 +1,4 @@
-"""Deliveries and retry queues of topics that leave a database."""
+"""Counts and deletes deliveries and retry queues of topics that leave a database."""
 
 from typing import NamedTuple
 

@@ -1,6 +1,6 @@
-"""Attempts: a receive that a consumer repeats with the same attempt id is handed the same deliveries again.
+"""Attempts: a receive that is repeated with the same attempt id gets the same deliveries again.
 
-When the answer to a receive is lost, its deliveries stay hidden until their invisible time is over. RocketMQ's clients
+If the answer to a receive is lost, its deliveries stay hidden until their invisible time is over. RocketMQ's clients
 give each receive an attempt id and repeat the receive with it: they get the deliveries that are not settled yet.
 """
 

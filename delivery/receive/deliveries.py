@@ -1,4 +1,4 @@
-"""Deliveries: a receive, the entries that it is handed, and their form in an answer."""
+"""Deliveries: a receive, the entries that it was handed, and their form in an answer."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -73,17 +73,19 @@ class Receiver:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it takes each entry of one topic and of its retries, in any order: no filter, no order, no turns."""
+        """Whether the receive takes entries of one topic and its retries in any order: no filter, no sharding order, no
+        turns.
+        """
         return self.is_of_own_topic and self.filter is None and not (self.group.ordered or self.is_fair)
 
     @property
     def is_fair(self) -> bool:
-        """Whether it is handed messages by turns over their keys."""
+        """Whether the receive's group is fair, so that its messages are handed out by turns over their keys."""
         return self.is_of_own_topic and self.group.fair_by is not None
 
     @property
     def is_of_own_topic(self) -> bool:
-        """Whether it reads the messages that were sent to this topic, and their retries."""
+        """Whether the receive reads messages that were sent to its topic, and their retries."""
         return not (self.of_others or self.topic.name.startswith(RETRY_PREFIX))
 
     @property
@@ -114,7 +116,7 @@ class HandedOut:
     queue_offset: int
     nonce: int
     reconsume_times: int
-    # Of another group's dead letter: the retries in that group. Of a discarded message: its checks.
+    # For a dead letter of another group, its retries there; for a discarded message, its checks.
     died_after: int | None = None
 
     @property

@@ -14,7 +14,10 @@ Naming = Callable[[set[int]], Awaitable[Mapping[int, str]]]
 
 
 class Producers:
-    """The names of producer groups, which another app keeps. Before `start` there are no names."""
+    """The function that finds names of producer groups, which another app provides.
+
+    Before `start` there are no names.
+    """
 
     def __init__(self) -> None:
         self._naming: Naming | None = None

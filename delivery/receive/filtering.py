@@ -16,7 +16,10 @@ BATCH_SECONDS = 0.1
 
 
 class Filtering:
-    """The filter of one receive while a batch is written. It reads one message at least, so each batch gets on."""
+    """Runs the filter of one receive while a batch is written.
+
+    It reads at least one message, so that each batch makes progress.
+    """
 
     def __init__(self, receiver: Receiver, seconds: float) -> None:
         self._receiver = receiver
@@ -25,11 +28,13 @@ class Filtering:
         self.is_over = False
 
     def resume(self) -> None:
-        """Begins a new step; called when the event loop has just run, for instance while a statement was awaited."""
+        """Restarts the time of a step; called when the event loop has just run, for example after a statement was
+        awaited.
+        """
         self._step_began = time.perf_counter()
 
     async def goes_on(self) -> bool:
-        """Whether the filter may read the next message: the time is not over, and the consumer is still connected."""
+        """Whether the filter may read the next message: time is left, and the consumer is still connected."""
         if self._receiver.is_gone:
             return False
         if self._receiver.filter is None or time.perf_counter() - self._step_began < STEP_SECONDS:

@@ -54,7 +54,9 @@ async def hand_out(receiver: Receiver) -> Handout:
 
 
 class Reading(NamedTuple):
-    """The receives of one group and one topic in a batch, and the queues that they read, in the first one's order."""
+    """The receives of one group and one topic in a batch, with the queues that they read, in the order of the first
+    receive.
+    """
 
     receives: list["Receiving"]
     queues: list[Queue]
@@ -92,7 +94,8 @@ class Receiving(Pipelined[Handout]):
         super().__init__(self.nonce.to_bytes(8))
         self.joined: Joined | None = None
         self.cell, self.version = receiver.cell, receiver.topic.version
-        # A page from the reserve has only small messages, which the stepwise writer chooses by their heads.
+        # A page from the reserve may only have small messages, which the stepwise writer selects by the size in their
+        # heads.
         self.is_plain = receiver.is_plain and not receiver.hold.is_small
 
     async def renew(self, refusal: Refusal) -> bool:
@@ -159,12 +162,12 @@ class Receiving(Pipelined[Handout]):
                     receive.hand(handed[receive], read, is_cut=number in cut)
 
     def hand(self, entries: list[HandedOut], read: Mapping[tuple[int, int], MessageRow], *, is_cut: bool) -> None:
-        """Sets the result to these entries."""
+        """Sets these entries as the result."""
         is_all = not is_cut and len(entries) < self.receiver.max_messages
         self.result = Handout(self.receiver, entries, read, is_all, more=is_cut and not entries)
         self.result.count_bodies()
 
-    # For a receive that may join a batch which stores messages:
+    # The following methods are for a receive that may join a batch which stores messages.
 
     @property
     def most(self) -> int:

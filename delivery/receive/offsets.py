@@ -107,7 +107,7 @@ def _target(to: str | int) -> Target:
         return to
     try:
         time = datetime.fromisoformat(to)
-        # PostgreSQL takes no offset of 16 hours.
+        # PostgreSQL does not accept time offsets of 16 hours.
         moment = times.in_utc(time)
     except ValueError as problem:
         raise MessageIllegal(

@@ -1,4 +1,4 @@
-"""Positions: how far a consumer group has come in the queues of its topics."""
+"""Positions: the progress of a consumer group in the queues of its topics."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence

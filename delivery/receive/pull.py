@@ -47,8 +47,8 @@ async def pull(
 ) -> Stretch:
     """The entries of a queue from an offset on, with the queue's bounds.
 
-    When there is no entry, it waits up to `wait_seconds` for the first entry, or until the reader's connection is
-    `gone` or the process ends. After each wait `require` raises a refusal if the key was revoked or narrowed meanwhile.
+    If there is no entry, waits up to `wait_seconds` for the first one, or until the reader's connection is `gone` or
+    the process stops. After each wait `require` raises a refusal if the key was revoked or restricted meanwhile.
     `cell`: see `holders.of_queues`. The bodies count in `hold`.
 
     Raises TopicNotExist, QueueIllegal, MessageIllegal, SystemBusy, or OffsetOutOfRange with both bounds.

@@ -35,7 +35,7 @@ READ_AGAIN_ORDERED_SECONDS = 0.5
 
 
 class Receive(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The request of a receive. `ack` has receipt handles of deliveries that the consumer is done with."""
+    """The request of a receive. `ack` has receipt handles of deliveries that the consumer has finished."""
 
     topic: str
     ack: list[str] | None = None
@@ -161,12 +161,12 @@ async def _receive_in_cell(receiver: Receiver, deadline: float) -> Received | No
 
 
 def _is_woken(receiver: Receiver) -> bool:
-    """Whether a new entry in its queues wakes it: it takes any entry, in one cell, and the group is not paused."""
+    """Whether a new entry wakes the receive: it takes any entry, of one cell, and the group is not paused."""
     return receiver.is_plain and not receiver.group.paused and not _is_spread(receiver)
 
 
 def _is_spread(receiver: Receiver) -> bool:
-    """Whether several cells hold entries of its topic. Entries of another cell do not wake a request of this cell."""
+    """Whether several cells hold entries of the topic. Entries of another cell do not wake a request of this cell."""
     return len(holders.of_topic(receiver.topic)) > 1
 
 

@@ -1,4 +1,4 @@
-"""Selection: chooses the entries that a receive is handed by their heads. Bodies of chosen entries are read later."""
+"""Selection: chooses a receive's entries by their heads; the bodies of chosen entries are read later."""
 
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ MAX_HEADS = 4 * MAX_ENTRIES_READ
 
 
 async def by_head(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Queue, QueueProgress]) -> None:
-    """Hands each receive the entries that its filter accepts, without keeping order; also dead letters of others."""
+    """Hands each receive the entries that its filter accepts, in any order; also other groups' dead letters."""
     entries = await _heads(batch, handouts, reached)
     taken = 0
     for handout in handouts:
@@ -161,7 +161,7 @@ def chosen_again(batch: Batch, receiver: Receiver, queue: Queue, receipt: Ordere
     return HandedOut(
         segment_id=receipt.segment_id,
         log_offset=receipt.log_offset,
-        # Not known until the message is read.
+        # Unknown until the message is read.
         body_bytes=0,
         queue=queue,
         queue_offset=receipt.queue_offset,
@@ -187,7 +187,7 @@ def handed_out(batch: Batch, receiver: Receiver, head: Head) -> HandedOut:
 
 
 def _is_of_other_group(receiver: Receiver, head: Head) -> bool:
-    """Whether an entry is a dead letter or a discarded message: then its count is no count of this group's retries."""
+    """Whether an entry is a dead letter or a discarded message; then its count is not of this group's retries."""
     return receiver.of_others and head.entry_topic_id == receiver.topic.id
 
 

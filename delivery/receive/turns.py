@@ -92,7 +92,7 @@ class Turn:
         return self.waiting >= MAX_WAITING
 
     def move_on(self, key: str, more: int) -> None:
-        """Keeps, after the commit, the last served key and the change in the number of waiting messages."""
+        """Sets, after the commit, the last served key and the number of waiting messages."""
         self.key = key
         self.waiting += more
 

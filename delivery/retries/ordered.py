@@ -63,7 +63,7 @@ class OrderedQueue:
     def lowest(self, next_offset: int) -> int:
         """The offset of the queue's first receipt; without receipts the group's next offset."""
         if len(self.receipts) >= MAX_RECEIPTS:
-            # The limit was reached: receipts that were not read may have lower offsets.
+            # If the limit was reached, receipts that were not read may have lower offsets.
             return 0
         return self.receipts[0].queue_offset if self.receipts else next_offset
 

@@ -93,9 +93,9 @@ class OfTopic:
 
 
 def everywhere(count: int, namespace: str | None = None) -> Iterator[OfTopic]:
-    """What waits of each topic of the first `count` groups by name, from the copy of the cell of this work.
+    """The retrying messages of each topic, for the first `count` groups by name, in the cell of this work.
 
-    Of all groups or those of a namespace.
+    Of all groups, or of a namespace's groups.
     """
     rows = ConsumerGroup.objects.using(databases.here()).filter(namespaces.within(namespace))
     # By the database's clock, as the times of what waits are.

@@ -1,16 +1,15 @@
 -- Hand out entries that groups were not handed yet, and hide them until they are acked or their invisible time is over
 -- by the database's clock. Safe because this snapshot is newer than the locks of `lock_readings`: no other transaction
 -- hands out entries of these readings. A reading is left out when it is not locked, when its group begins to read at
--- the latest entry, or when the segment is no longer the open one.
--- A reading is one group's reading of one topic. Its entries form one line, queue after queue in the order given. Its
--- receives form a second line beside it: each occupies as many places as it asks for messages, and is handed the
--- entries at its places. Entries of the retry queue come first, one per receive: a retried message is handed out alone,
--- in case it kills its consumer. The receives after these share the line of the other queues. At most max_bytes of
--- bodies of a reading are handed out at once, but always its first entry.
--- The register `mq.moves` passes the moves to `record_moves`. The register `mq.handed` outlives the transaction and
--- names messages of at most max_read_bytes of each reading: their bodies are read after the commit, so that a process
--- that is slow to read its socket does not keep the locks. Each message is probed by index on its own, as in
--- read_entries.
+-- the latest entry, or when the segment is no longer the open one. A reading is one group's reading of one topic. Its
+-- entries form one line, queue after queue in the order given. Its receives form a second line beside it: each occupies
+-- as many places as it asks for messages, and is handed the entries at its places. Entries of the retry queue come
+-- first, one per receive: a retried message is handed out alone, in case it kills its consumer. The receives after
+-- these share the line of the other queues. At most max_bytes of bodies of a reading are handed out at once, but always
+-- its first entry. The register `mq.moves` passes the moves to `record_moves`. The register `mq.handed` outlives the
+-- transaction and names messages of at most max_read_bytes of each reading: their bodies are read after the commit, so
+-- that a process that is slow to read its socket does not keep the locks. Each message is probed by index on its own,
+-- as in read_entries.
 WITH reading AS MATERIALIZED (
     SELECT r.*
     FROM unnest(
@@ -68,8 +67,8 @@ lined AS MATERIALIZED (
     FROM reached AS q
 ),
 
--- The place, of the places of all receives from 0 on, at which a queue's entries begin. With retries, the other queues'
--- entries begin after the receives that have one retry each.
+-- The place, counted from 0 over all receives, at which a queue's entries begin. If there are retries, the other
+-- queues' entries begin after the receives that get one retry each.
 placed AS (
     SELECT
         q.*, q.queue_topic_id <> q.topic_id AS is_retry,

@@ -73,7 +73,8 @@ async def _decide(due_seconds: float) -> bool:
     # In a thread, because the times of an expression whose next time is fifty years ahead take long to compute.
     decisions = await asyncio.to_thread(_decisions, found)
     decided = await connections.read_control(DECIDE_FIRINGS, _columns(decisions)) if decisions else ()
-    # Without a new firing the next run might find the same schedules, whose rows another session may have locked.
+    # If no firing was inserted, the next run might find the same schedules again, because their rows are locked by
+    # another session.
     return bool(decided) and (len(found) == MAX_SCHEDULES or len(decisions) < len(found))
 
 
@@ -193,7 +194,7 @@ async def _outcome(firing: Taken) -> Outcome:
         message = registry.message_of(firing.message, firing.name, firing.fire_at, message_id=firing.id, **waits)
         await writer.run(Send(message, None, caller, len(msgspec.json.encode(firing.message))))
     except MessageIdReused:
-        # The message was stored before, and the schedule was changed since.
+        # The message is already stored, and the schedule was changed since then.
         return Outcome()
     except Refusal as refusal:
         if refusal.is_for_now:

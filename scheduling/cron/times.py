@@ -32,7 +32,7 @@ def after(cron: str, time_zone: str, moment: datetime) -> Iterator[datetime]:
     """The times after a moment, in UTC, the earliest first, up to 50 years ahead, which is the limit of cronsim."""
     latest = moment
     for at in _times(cron, time_zone, moment):
-        # When a clock is set back, a local time comes twice, and cronsim may begin with the first one.
+        # When a clock is set back, a local time occurs twice, and cronsim may begin with the first occurrence.
         if at > latest:
             latest = at
             yield at
@@ -41,7 +41,7 @@ def after(cron: str, time_zone: str, moment: datetime) -> Iterator[datetime]:
 def before(cron: str, time_zone: str, moment: datetime) -> Iterator[datetime]:
     """The times before a moment, in UTC, the latest first. `after` gives the same times."""
     earliest = moment
-    # It begins 3 h later, which is more than a clock is set back, so that cronsim finds both repeated hours.
+    # Begins 3 h later, which is more than clocks are ever set back, so that cronsim finds both repeated hours.
     for at in _times(cron, time_zone, moment + timedelta(hours=3), reverse=True):
         if at < earliest and next(after(cron, time_zone, at - MICROSECOND), None) == at:
             earliest = at

@@ -55,7 +55,10 @@ class Timer:
 
     @property
     def is_plain(self) -> bool:
-        """Whether a pipelined batch may write it. A wait until a time is validated there, by the database's clock."""
+        """Whether a pipelined batch may write the wait.
+
+        A wait until a time is validated there, by the database's clock.
+        """
         return self.delay.at is not None or delays.are_possible(self.delay.seconds or 0)
 
 

@@ -65,7 +65,9 @@ class Send(Pipelined[list[Sent]]):
         return self.given.messages if isinstance(self.given, SendBatch) else (self.given,)
 
     def ready(self) -> bool:
-        """Whether it needs no look-up, the usual case: topic cached, key without limits, no delay level, not large."""
+        """Whether the send needs no look-up, the usual case: topic cached, key without limits, no delay level, not
+        large.
+        """
         given, caller = self.given, self.caller
         if isinstance(given, SendBatch):
             return self._batch_is_ready(given)

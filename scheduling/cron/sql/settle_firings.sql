@@ -1,6 +1,6 @@
 -- Delete firings whose messages are stored or refused, and set or clear the failure of their schedules. A refused
--- firing is subtracted from `fired`; a firing that a limit delays is free for the next tick. Rows are locked in id
--- order, so that two processes do not deadlock.
+-- firing is subtracted from `fired`; a firing that a limit delays may be taken again by the next tick. Rows are locked
+-- in id order, so that two processes do not deadlock.
 WITH settled AS (
     DELETE FROM schedule_firing AS f
     WHERE f.id = ANY(%(id)s::uuid [])
