@@ -1,4 +1,4 @@
-"""What may be typed into the search box: an id, a key, or words such as `topic:orders state:pending older:10m`."""
+"""The texts that the search box understands: an id, a key, or words such as `topic:orders state:pending older:10m`."""
 
 import re
 from dataclasses import dataclass, field

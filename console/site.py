@@ -42,11 +42,14 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]  # Unfold ships no typ
         return roles.of(request.user) is not None
 
     def extra_urls(self) -> list[URLPattern]:
-        """Our own pages; `admin_view` asks for a signed-in operator."""
+        """The console's own pages; `admin_view` makes them require a signed-in operator."""
         return [path(route, self.admin_view(view), name=name) for route, view, name in ROUTES]
 
     def admin_view(self, view: Callable[..., HttpResponseBase], cacheable: bool = False) -> Callable[..., Any]:
-        """Wraps each view, also Django's own. Refuses a NUL in the address, which no text of PostgreSQL may contain."""
+        """Wraps each view, including Django's own.
+
+        Refuses a NUL in the address, because no text of PostgreSQL may contain it.
+        """
         guarded = super().admin_view(view, cacheable)
 
         @wraps(guarded)

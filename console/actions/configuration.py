@@ -21,7 +21,7 @@ from transactions import endpoints
 from transactions import registry as producer_groups
 from transactions.models import Endpoint
 
-# Writes columns of a found row, and returns the changed row.
+# Changes columns of a row that was found, and returns the changed row.
 Change = Callable[[Any, Mapping[str, Any]], Model]
 
 # The name of an endpoint as a target is the producer group, this text, and the endpoint's id.
@@ -32,8 +32,8 @@ NOT_EXIST = (GroupNotExist, TopicNotExist, NamespaceNotExist)
 
 @dataclass(frozen=True)
 class Thing:
-    """A kind of configured thing: its noun, the functions that find and change a target, the audit's name for a change,
-    and the columns that describe a target.
+    """A kind of configured object: its noun, the functions that find and change a target, the audit's name for a
+    change, and the columns that describe a target.
     """
 
     noun: str
@@ -145,7 +145,7 @@ def worded(value: object) -> str:
 
 
 def put(registry: Any) -> Change:
-    """The function that changes a registry's row by its name."""
+    """The function of a registry that changes a row by its name."""
     return lambda found, columns: registry.put(found.name, columns)[0]
 
 

@@ -4,12 +4,12 @@ from store.errors import Refusal
 
 
 class KindNotExist(Refusal):
-    """No kind of action has this name."""
+    """There is no kind of action with this name."""
 
     code = "not_found"
 
 
 class TargetsOnly(Refusal):
-    """This kind of action needs named targets; it cannot change all that match."""
+    """This kind of action needs a list of targets; it cannot change all that match a filter."""
 
     code = "message_illegal"

@@ -48,7 +48,7 @@ STEERED = {"running": ("pause", "cancel"), "paused": ("continue", "cancel")}
 
 
 class ActionNotExist(Refusal):
-    """No action has this id."""
+    """There is no action with this id."""
 
     code = "not_found"
 
@@ -56,7 +56,7 @@ class ActionNotExist(Refusal):
 def of_targets(kind: str, targets: Sequence[str], parameters: Parameters, signature: Signature) -> Action:
     """Creates an action on these targets.
 
-    Raises MessageIllegal for no or too many targets.
+    Raises MessageIllegal for an empty list, or for too many targets.
     """
     if not 1 <= len(targets) <= MAX_TARGETS:
         raise MessageIllegal(f"{len(targets)} targets are chosen: choose 1 to {MAX_TARGETS}.")
@@ -107,14 +107,14 @@ def results(action: Action) -> dict[str, int]:
 
 
 def right_to(action: Action, way: str) -> str:
-    """The action whose role is needed: to continue an action needs its own role, to stop it the role operator."""
+    """The name of the right that is needed: to continue an action, its own; to pause or cancel one, the operators'."""
     return kinds.find(action.kind).action if way == "continue" else "action.steer"
 
 
 def steer(action_id: uuid.UUID, way: str, signature: Signature) -> None:
-    """Pauses, continues or cancels an action; a step under way is finished. The caller has asked `right_to`.
+    """Pauses, continues or cancels an action; a running step is finished first. The caller has checked `right_to`.
 
-    Raises ActionNotExist, or MessageIllegal where its state does not allow it.
+    Raises ActionNotExist, or MessageIllegal if its state does not allow it.
     """
     with audit.change(signature, "action.steer", action_id) as change, transaction.atomic():
         action = find(action_id, Action.objects.select_for_update())
@@ -182,7 +182,7 @@ def _step(action_id: uuid.UUID, call: Call) -> bool:
 
 
 def _is_stopped(action: Action) -> bool:
-    """Pauses an action whose user has lost the right to do it, with an entry of the audit."""
+    """Pauses an action whose user has lost the role for it, with an audit entry. Returns whether it did."""
     needed = kinds.find(action.kind).action
     lost = roles.lost(action.acting, needed)
     if lost is None:

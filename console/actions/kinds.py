@@ -14,7 +14,7 @@ KINDS: Mapping[str, Stepwise] = {
 
 
 def find(name: str) -> Stepwise:
-    """The kind of this name, of the kinds that run in steps.
+    """The kind with this name, among kinds that run in steps.
 
     Raises KindNotExist.
     """
@@ -24,7 +24,7 @@ def find(name: str) -> Stepwise:
 
 
 def of_any_page(name: str) -> Kind:
-    """The kind of this name, also of the kinds whose outcome is shown once.
+    """The kind with this name, including kinds whose outcome is shown once.
 
     Raises KindNotExist.
     """

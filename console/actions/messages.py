@@ -49,7 +49,7 @@ def redrive(targets: Sequence[str], parameters: Parameters, signature: Signature
 
 
 def bounded(wanted: Filter) -> dict[str, Any]:
-    """The filter, limited to the dead letters that `group` has now: a letter that dies again is a new letter."""
+    """Adds a limit to the filter: only dead letters that `group` has now. A letter that dies again is a new letter."""
     return {**wanted, "until_offset": cursors.to_plain(lists.ends(registry.find(wanted["group"])))}
 
 
@@ -130,7 +130,7 @@ def reset(targets: Sequence[str], parameters: Parameters, signature: Signature, 
 
 
 async def _refused(work: Awaitable[object]) -> Refusal | None:
-    """Runs the work; returns a final refusal, or None when it is done. Raises a refusal that passes by itself."""
+    """Runs the work. Returns None when it is done, or a final refusal. Raises a temporary refusal."""
     try:
         await work
     except Refusal as refusal:

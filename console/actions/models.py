@@ -7,12 +7,12 @@ from django.db.models.functions import Now
 
 
 class Action(models.Model):
-    """A change that an operator asked for, of the `targets`, or of all that match `wanted`.
+    """A change that an operator asked for: of the `targets`, or of all that match `wanted`.
 
     running ──all done──▶ done
-       │ ▲
-       ▼ │ pause, continue          running or paused ──cancel──▶ cancelled
-     paused
+           │ ▲
+           ▼ │ pause, continue          running or paused ──cancel──▶ cancelled
+         paused
 
     Each step is done by the right of one console user: the author, or the user who last continued the action. When this
     user has lost the right, the step pauses the action, and `stopped` says why. When a step has to be repeated,
@@ -52,7 +52,7 @@ class Action(models.Model):
             ),
         )
         indexes = (
-            # For the worker: the few running actions.
+            # An index for the worker, with only the few running actions.
             models.Index(fields=("created_at",), condition=models.Q(state="running"), name="action_running"),
             models.Index(fields=("-created_at", "id"), name="action_latest"),
         )

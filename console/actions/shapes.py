@@ -26,7 +26,7 @@ class Call(Protocol):
     def __call__(self, work: Coroutine[Any, Any, Result], /) -> Result: ...
 
 
-# Changes the targets, each with an audit entry by the signature.
+# Changes the targets; each change gets an audit entry with the signature.
 Run = Callable[[Sequence[str], Parameters, Signature, Call], None]
 
 
@@ -105,7 +105,7 @@ class Stepwise(Kind):
 
 
 def require_all(missing: Sequence[str]) -> None:
-    """Raises CellAway when a cell is missing: an action on all that match waits until all cells answer."""
+    """Raises CellAway when a cell is away: an action on all that match needs the answers of all cells."""
     if missing:
         raise CellAway(
             f"The cell {missing[0]} is away, so the targets that match in this cell are unknown: try again when "

@@ -58,9 +58,9 @@ def _decide(transaction_id: uuid.UUID, state: str, action: str, signature: Signa
 
 
 async def each(targets: Sequence[str], change: Callable[[uuid.UUID], Awaitable[Any]]) -> None:
-    """Changes each target. A final refusal is the target's result, with an audit entry.
+    """Changes each target. A final refusal is recorded as the target's result, in an audit entry.
 
-    Raises a refusal that passes by itself, if any target has one; this target has no entry.
+    If a target has a temporary refusal, raises it at the end; this target has no entry.
     """
     for begin in range(0, len(targets), AT_ONCE):
         under_way = (change(uuid.UUID(target)) for target in targets[begin : begin + AT_ONCE])

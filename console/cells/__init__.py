@@ -1,1 +1,1 @@
-"""Cells: how operators add the databases of an installation, open them, look at them and move topics."""
+"""Cells: how operators add, open and inspect the databases of an installation, and move topics between them."""

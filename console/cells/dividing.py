@@ -17,7 +17,7 @@ NO_CELL = -1
 
 
 def become(move: Move, target: Side) -> None:
-    """Makes the promoted database the new cell, which the topics that stay in the source have left. May be repeated."""
+    """Makes the promoted database the new cell, and notes there which topics stay in the source. May be repeated."""
     with target.transaction():
         facts = target.look()
         if facts.is_fenced:
@@ -33,14 +33,15 @@ def become(move: Move, target: Side) -> None:
 
 
 def _staying(move: Move, departed: Sequence[int]) -> list[int]:
-    """The topics of which the new cell has copies, and which do not belong to the new cell."""
+    """The topics whose rows the new cell has as copies, because they stay in the source."""
     there = topic_registry.of_users().filter(cell_id=move.source_id).values_list("id", flat=True)
     return sorted({*there, *departed} - {*move.topic_ids})
 
 
 def open_source(move: Move, source: Side) -> None:
-    """Ends the fence of the source, which the moved topics have left; ends sessions that began behind the fence, since
-    they stay read-only. May be repeated."""
+    """Ends the fence of the source after topics have left it, and ends sessions that began during the fence, because
+    they stay read-only. May be repeated.
+    """
     with source.transaction():
         lifted = source.ask(fences.LIFT_FENCE, by_its_run=True)
         if lifted:
@@ -51,7 +52,7 @@ def open_source(move: Move, source: Side) -> None:
 
 
 def leave(source: Side) -> None:
-    """Makes the earlier database of a whole cell no cell any more. If it is away, it stays read-only."""
+    """Makes the earlier database of a moved cell a cell no more. If it is away, it stays read-only."""
     with contextlib.suppress(CellAway):
         source.ask(BECOME_CELL, cell_id=NO_CELL)
         source.oust()

@@ -4,12 +4,12 @@ from store.errors import Refusal
 
 
 class CellIllegal(Refusal):
-    """The database cannot be a cell, or the cell cannot be changed in this way."""
+    """The database cannot become a cell, or the cell cannot be changed in this way."""
 
     code = "cell_illegal"
 
 
 class CellNotExist(Refusal):
-    """No cell has this name."""
+    """There is no cell with this name."""
 
     code = "cell_not_exist"

@@ -40,7 +40,9 @@ def require_server(name: str, url: str) -> None:
 
 
 def require_own_sessions() -> None:
-    """Raises CellIllegal when a pooler shares the control's sessions, which cannot be ended for one client then."""
+    """Raises CellIllegal when a pooler shares the control's sessions, because a shared session cannot be ended for one
+    client.
+    """
     if settings.DATABASE_POOLER == pooling.TRANSACTION:
         raise CellIllegal(f"{guards.SPREAD[0].upper()}{guards.SPREAD[1:]}")
 
@@ -105,7 +107,7 @@ def require_joinable(alias: str, name: str) -> None:
 
 
 def _require_left(alias: str, theirs: CellIdentity, name: str) -> None:
-    """Raises CellIllegal unless the database was a cell that was removed, or that a killed call had begun to add."""
+    """Raises CellIllegal unless the database was a removed cell, or a cell that a killed call had begun to add."""
     if theirs.cell_id == CONTROL:
         raise CellIllegal(f"The database of the cell {name} is the control itself, or a copy of it. {EMPTY}")
     other = Cell.objects.filter(id=theirs.cell_id).first()

@@ -1,4 +1,4 @@
-"""The rows of moves: the running move, its step, and the run that works at it."""
+"""The rows of moves: the running move, its step, and the process that works at it."""
 
 import uuid
 
@@ -44,9 +44,9 @@ def _taken() -> CellIllegal:
 
 
 def taken_over() -> Move:
-    """The move that is not ended, which this run works at from now on, and no other. Raises CellIllegal for none.
+    """Makes this process the holder of the unfinished move, and returns the move. Raises CellIllegal if there is none.
 
-    The step is read behind the change of the holder: until then the run before may note a further step, and that may
+    The step is read after the holder has changed: until then the earlier process may note a further step, which may
     have changed the map.
     """
     holder = uuid.uuid4()
@@ -57,7 +57,7 @@ def taken_over() -> Move:
 
 
 def note(move: Move, step: str, signature: Signature, **fields: object) -> None:
-    """Notes a finished step, with an audit entry. Raises CellIllegal when another run has taken over the move."""
+    """Notes a finished step, with an audit entry. Raises CellIllegal when another process has taken over the move."""
     with transaction.atomic():
         _update(move, step=step, error="", **fields)
         _enter(move, signature)
@@ -71,7 +71,7 @@ def end(move: Move, step: str, signature: Signature, error: str = "") -> None:
 
 
 def require_holder(move: Move) -> None:
-    """Raises CellIllegal where another run has taken over."""
+    """Raises CellIllegal if another process has taken over the move."""
     if not Move.objects.filter(id=move.id, holder=move.holder, running=True).exists():
         raise _elsewhere(move)
 

@@ -68,12 +68,12 @@ class Run:
         side = Side(name, url)
         self._sides.append(side)
         side.take_over([purging.own_session(), *(one.pid for one in self._sides)])
-        # A run that was frozen before this may have ended the sessions of the run that has taken over from it.
+        # A process that was frozen earlier may have ended the sessions of the process that has taken over the move.
         moves.require_holder(self.move)
         return side
 
     def finish(self) -> None:
-        """Does the remaining steps. Raises the refusal of a step that cannot be done now.
+        """Does the remaining steps. Raises the refusal of a step that is not possible now.
 
         A refusal before the promotion also undoes the move.
         """
@@ -92,7 +92,7 @@ class Run:
             raise
 
     def _divide_up(self) -> None:
-        """Does the steps up to the change of the map, which then names the new database."""
+        """Does the steps up to and including the change of the map, after which the map names the new database."""
         if self.move.step in (steps.PREPARED, steps.FENCED, steps.REPLAYED):
             self._fence()
             self._replay()
@@ -118,7 +118,7 @@ class Run:
         while left:
             if time.monotonic() > until:
                 raise CellAway(
-                    f"Database sessions of the cell {self.move.source_name} were told to end and have not ended: "
+                    f"Database sessions of the cell {self.move.source_name} were asked to end and have not ended: "
                     f"{left}."
                 )
             time.sleep(LOOK_SECONDS)
@@ -126,7 +126,7 @@ class Run:
         self._note(steps.FENCED, fenced_at=fenced_at)
 
     def _replay(self) -> None:
-        """Waits until the standby has all acknowledged writes. From then on only a run ends the fence."""
+        """Waits until the standby has all acknowledged writes. From then on only this command ends the fence."""
         if not self.move.is_whole:
             plans.require_untorn(self.source, self.move.topic_ids)
         position = self.source.one(READ_POSITION)
@@ -179,7 +179,7 @@ class Run:
         self._say(f"{steps.DIVIDED}.")
 
     def _open(self) -> None:
-        """Lets the source take writes again, for the topics that stayed."""
+        """Allows the source to write again, for the topics that have stayed in it."""
         if self.move.step != steps.DIVIDED:
             return
         if not self.move.is_whole:

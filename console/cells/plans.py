@@ -32,7 +32,7 @@ DELETED_PER_SECOND = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The numbers of waiting rows of some topics, which are deleted on the side where they are copies."""
+    """The numbers of waiting rows of some topics. After the move, one side has them as copies and deletes them."""
 
     halves: int
     receipts: int
@@ -41,7 +41,10 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A move whose checks hold. `staying` has the topics that stay in the source; none when a whole cell moves."""
+    """A move that has passed all checks.
+
+    `staying` has the topics that stay in the source; empty when a whole cell moves.
+    """
 
     move: Move
     moving: Sequence[Topic]
@@ -211,7 +214,7 @@ def require_untorn(ours: Side, topic_ids: Sequence[int]) -> None:
 
 
 def queues_of(side: Side, topic_ids: Sequence[int]) -> list[int]:
-    """The queues of retry topics that hold retries of these topics, each as one number."""
+    """The queues of retry topics that hold retries of these topics, each queue as one number."""
     return sorted(packed(*row) for row in side.ask(FIND_RETRY_QUEUES, topics=list(topic_ids)))
 
 

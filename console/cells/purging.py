@@ -1,4 +1,4 @@
-"""Deletes the rows of topics that have left a database, before they have an effect: the topics' new cell has them."""
+"""Deletes rows of topics that have left a database before these copies have an effect: the new cell has the rows."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -49,7 +49,7 @@ def of_timers(side: Side) -> int:
 
 
 def of_configuration(side: Side) -> None:
-    """Empties the tables that only the control may have, in a cell that was split off the control."""
+    """Empties tables that only the control may have, in a cell that was split off the control."""
     tables = [model._meta.db_table for model in (*OF_CONTROL, get_user_model())]
     side.change(SQL("TRUNCATE {} CASCADE").format(SQL(", ").join(map(Identifier, tables))))
 
@@ -61,8 +61,9 @@ def of_broker() -> list[int]:
 
 
 def write_behind_the_fence() -> None:
-    """Makes Django's connection of this process to the control a session of the run: a fence of the control neither
-    stops its writes nor ends the session."""
+    """Marks Django's connection of this process to the control as a session of the move, so that a fence of the control
+    neither stops its writes nor ends it.
+    """
     options = connection.settings_dict["OPTIONS"]
     if options["application_name"] != fences.MOVER:
         options["application_name"] = fences.MOVER

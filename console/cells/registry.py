@@ -26,9 +26,9 @@ from store.process.runtime import CONTROL
 from store.rows import CellFacts
 from transactions.models import Endpoint, ProducerGroup
 
-# What each cell has copies of, in the order in which rows refer to each other.
+# The tables of which each cell has copies, in the order in which their rows refer to each other.
 COPIED: Sequence[type[Model]] = (Topic, ProducerGroup, Endpoint, ConsumerGroup, RetryQueue, Subscription)
-# A label of metrics, and the name of a folder.
+# A cell's name is also a label of metrics and the name of a folder.
 NAME = re.compile(r"[a-z][a-z0-9-]{0,29}")
 NAME_RULE = "1 to 30 small letters, digits and -, the first a letter"
 
@@ -47,7 +47,7 @@ def find(name: str) -> Cell:
 
 
 def facts(cell: Cell) -> CellFacts:
-    """The facts by which a process reaches the cell's database."""
+    """The data with which a process reaches the cell's database."""
     return CellFacts(cell.id, cell.name, cell.url, cell.takes_topics, cell.parent_id)
 
 

@@ -1,4 +1,6 @@
-"""The state of the unfinished move, in the same words for list, page, doctor, readiness, alerts and refusals."""
+"""The state of the unfinished move, described in the same words in the list, page, doctor, readiness, alerts and
+refusals.
+"""
 
 import asyncio
 import contextlib
@@ -60,7 +62,7 @@ class Standing(NamedTuple):
 
     @property
     def mend(self) -> str:
-        """The commands that finish or undo the move."""
+        """The commands that finish or undo the move, in words."""
         finishes = f"`{COMMAND} resume` finishes it"
         if self.waits_for_promotion:
             finishes = "promote the standby"
@@ -96,7 +98,10 @@ def read() -> Standing | None:
 
 
 async def explain(session: Connection, cell: Runtime) -> str:
-    """The sentence of a refusal by a fenced cell. `session` is a session at the cell. Empty when no move is known."""
+    """The sentence with which a fenced cell refuses. `session` is a session at the cell.
+
+    Empty when no move is known.
+    """
     with contextlib.suppress(SystemBusy, TimeoutError, psycopg.OperationalError):
         async with asyncio.timeout(CONTROL_SECONDS):
             # The control's pool may just be opening this session, so the session itself is used.

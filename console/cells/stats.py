@@ -33,8 +33,8 @@ class CellState:
     """A cell with its number of users' topics. `epoch` is None while the cell is away.
 
     `standbys` is the number of standbys of its server, `lag_bytes` the largest lag in bytes of WAL; None without a
-    standby, or when the broker's role may not read it (`pg_monitor`). `per_second`: stored messages, if asked for.
-    `problem` is empty when the cell is in order.
+    standby, or when the broker's role may not read it (`pg_monitor`). `per_second`: stored messages per second, if
+    requested. `problem` is empty when the cell is in order.
     """
 
     id: int
@@ -78,7 +78,7 @@ def read(rate_seconds: float = 0.0) -> CellStates:
 
 
 def _at_once(ask: Callable[[Asked], Found], cells: Sequence[Asked]) -> list[Found]:
-    """The answers of all cells. This thread reads the control, to use its open connection."""
+    """The answers of all cells. This thread itself reads the control, over its open connection."""
     ours, *others = cells
     with ThreadPoolExecutor(MAX_ASKED_AT_ONCE) as pool:
         asked = [pool.submit(ask, each) for each in others]

@@ -50,7 +50,7 @@ class Attention:
 
 @dataclass(frozen=True)
 class Facts:
-    """What attention is found in, as it was read: of all, or narrowed to the names of a namespace."""
+    """The data in which findings are searched: of the whole broker, or limited to a namespace's names."""
 
     now: datetime
     undecided: AllUndecided
@@ -104,7 +104,7 @@ def of_the_broker(facts: Facts) -> Iterator[Attention]:
 
 
 def discarded(found: AllUndecided) -> Iterator[Attention]:
-    """Transactions that the checks gave up: only an operator decides them."""
+    """Findings about discarded transactions, which only an operator can decide."""
     if found.discarded:
         count = counts.up_to(COUNT_LIMIT, found.discarded)
         what = f"{count} discarded transaction{'' if found.discarded == 1 else 's'}"
@@ -113,7 +113,7 @@ def discarded(found: AllUndecided) -> Iterator[Attention]:
 
 
 def dead_letters(namespace: str | None) -> Iterator[Attention]:
-    """Messages that consumer groups gave up."""
+    """Findings about dead letters of consumer groups."""
     for group in dead_letter_lists.groups(namespace)[:SHOWN]:
         name = group.group_name
         what = f"{group.letters:,} dead letter{'' if group.letters == 1 else 's'} of {name}"
@@ -122,7 +122,9 @@ def dead_letters(namespace: str | None) -> Iterator[Attention]:
 
 
 def checks(groups: Sequence[Pending], now: datetime) -> Iterator[Attention]:
-    """Producer groups whose pending transactions cannot be checked, and are not ended by their producers either."""
+    """Findings about producer groups whose pending transactions cannot be checked and are not ended by producers
+    either.
+    """
     unasked = timedelta(seconds=settings.ATTENTION_UNASKED_SECONDS)
     old = [group for group in groups if group.oldest_pending_at < now - unasked]
     for group in [group for group in old if group.checking.obstacle or group.checking.paused][:SHOWN]:
@@ -136,7 +138,7 @@ def checks(groups: Sequence[Pending], now: datetime) -> Iterator[Attention]:
 
 
 def ailing_endpoints(namespace: str | None) -> Iterator[Attention]:
-    """Endpoints that are not called, or answer what decides nothing."""
+    """Findings about endpoints that are not called, or whose answers decide nothing."""
     for endpoint in health.ailing(SHOWN, namespace):
         name = endpoint.group.name
         if endpoint.state == "healthy":
@@ -151,7 +153,7 @@ def ailing_endpoints(namespace: str | None) -> Iterator[Attention]:
 
 
 def ailing_subscriptions(namespace: str | None) -> Iterator[Attention]:
-    """Subscriptions whose servers are not called."""
+    """Findings about subscriptions whose servers are not called."""
     for subscription in subscription_health.ailing(SHOWN, namespace):
         what = f"The subscription {subscription.name} is {subscription.state}"
         since = subscription.failing_since or subscription.last_failure_at
@@ -161,12 +163,12 @@ def ailing_subscriptions(namespace: str | None) -> Iterator[Attention]:
 
 
 def failure(called: Endpoint | Subscription) -> str:
-    """The URL of the calls, and the last failure."""
+    """The URL and the last failure of the calls, as text."""
     return f"{called.url}: {called.last_failure or 'no reason kept'}"
 
 
 def late_releases(waits: Sequence[Outermost]) -> Iterator[Attention]:
-    """Delayed messages that are due and not released, because beat, workers and pollers are all away."""
+    """Findings about delayed messages that are due and not released, because beat, workers and pollers are all away."""
     overdue = [one.next_due_at for one in waits if one.next_due_at and one.next_due_at < one.now - LATE]
     if overdue:
         what = "Delayed messages are due and not released"
@@ -175,7 +177,7 @@ def late_releases(waits: Sequence[Outermost]) -> Iterator[Attention]:
 
 
 def paused_groups(groups: Sequence[GroupStats]) -> Iterator[Attention]:
-    """Consumer groups that are paused while messages wait for them."""
+    """Findings about consumer groups that are paused while messages wait for them."""
     waiting = [group for group in groups if group.lag > 0 or group.oldest_unacked_at is not None]
     for group in [group for group in waiting if group.group.paused][:SHOWN]:
         name = group.group.name
@@ -185,7 +187,7 @@ def paused_groups(groups: Sequence[GroupStats]) -> Iterator[Attention]:
 
 
 def waiting_groups(groups: Sequence[GroupStats], now: datetime) -> Iterator[Attention]:
-    """Consumer groups whose oldest message has waited for long, or whose lag is large."""
+    """Findings about consumer groups whose oldest message has waited for long, or whose lag is large."""
     since = now - timedelta(seconds=settings.ATTENTION_UNACKED_SECONDS)
     running = [group for group in groups if not group.group.paused]
     for group in [group for group in running if _is_late(group, since) or group.lag > settings.ATTENTION_LAG][:SHOWN]:

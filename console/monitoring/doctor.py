@@ -71,14 +71,14 @@ def unknown_settings() -> Iterator[Finding]:
 
 
 def redis() -> Iterator[Finding]:
-    """A failure of Redis, which beat and workers need."""
+    """The finding about a failure of Redis, which beat and workers need."""
     if warning := health.redis_warning():
         what, _, why = warning.partition(": ")
         yield Finding(True, what, why, "start it, or correct REDIS_URL")
 
 
 def database() -> Iterator[Finding]:
-    """The reasons why no process can serve with this database."""
+    """The findings that prevent any process from serving with this database."""
     server = settings.DATABASES["default"]
     where = f"{server['HOST']}:{server['PORT']}"
     for reason in health.reasons_not_ready():
@@ -113,7 +113,7 @@ def _in_cell(running: int) -> list[Finding]:
 
 
 def _of_server(cell: Runtime) -> Iterator[Finding]:
-    """A server that is a standby or takes no writes, a server that may lose acknowledged writes, and sessions without
+    """The findings about a server: it is a standby or read-only, it may lose acknowledged writes, or its sessions lack
     the broker's settings.
     """
     try:
@@ -132,7 +132,7 @@ def _of_server(cell: Runtime) -> Iterator[Finding]:
 
 
 def _clocks() -> Iterator[Finding]:
-    """A clock of this machine that differs from the database's clock, which makes ages in logs and charts wrong."""
+    """The finding that this machine's clock differs from the database's, which makes ages in logs and charts wrong."""
     before = time.time()
     ahead = store_stats.now().timestamp() - (before + time.time()) / 2
     if abs(ahead) > CLOCKS_SECONDS:
@@ -141,7 +141,7 @@ def _clocks() -> Iterator[Finding]:
 
 
 def full_disk() -> Iterator[Finding]:
-    """A disk that was full a moment ago."""
+    """The finding that a disk was full a moment ago."""
     if disk.is_recent():
         yield Finding(True, "The database's disk was full", health.DISK_FULL, "make room on the database's server")
 
@@ -163,7 +163,7 @@ def users() -> Iterator[Finding]:
 
 
 def processes() -> Iterator[Finding]:
-    """Web processes and workers by their heartbeats."""
+    """The findings about web processes and workers, from their heartbeats."""
     found = system.read()
     here = {process.kind for process in found.processes if not found.is_away(process)}
     if "web" not in here:

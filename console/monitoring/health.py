@@ -1,4 +1,4 @@
-"""Readiness: the reasons why a web process cannot serve, and the warning about Redis."""
+"""Readiness: the reasons why a web process cannot serve, and the warnings."""
 
 import contextlib
 import time
@@ -19,7 +19,7 @@ from store.process import runtime
 from store.process.runtime import Runtime
 
 REDIS_PATIENCE_SECONDS = 0.5
-# Time-out for all cells together, and the number of cells that are read at once.
+# The time-out for all cells together, and the number of cells that are read at the same time.
 CELL_PATIENCE_SECONDS = 1.0
 MAX_CELLS = 16
 MAX_NAMED = 5

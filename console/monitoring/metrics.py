@@ -188,7 +188,9 @@ METRICS = (
 
 
 def exposition(namespace: str | None = None) -> bytes:
-    """All metrics now, in Prometheus' text format; of a namespace those of its topics and groups, by bare names."""
+    """All metrics now, in Prometheus' text format; for a namespace only those of its topics and groups, with bare
+    names.
+    """
     registry = CollectorRegistry()
     registry.register(Scrape(METRICS, namespace))
     if namespace is None:

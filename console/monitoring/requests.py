@@ -43,7 +43,7 @@ class HasViews(Protocol):
 
     @property
     def views(self) -> Mapping[str, View]:
-        """The view of each method."""
+        """The views of the route, by HTTP method."""
 
 
 class Tally:
@@ -70,7 +70,7 @@ class Calls:
         self.names = [OTHER]
 
     def tallies(self, routes: Iterable[HasViews]) -> tuple[Tally, Mapping[View, Tally]]:
-        """The tally of all other calls, and the tally of each view of the routes.
+        """The tally for all other calls, and the tally for each view of the routes.
 
         Raises ValueError for more than MAX_CALLS calls.
         """

@@ -1,4 +1,4 @@
-"""Scrapes of the metrics. A metric is a name, a meaning, and a function that reads its samples."""
+"""Scrapes of metrics. A metric has a name, a meaning, and a function that reads its samples."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -46,24 +46,24 @@ class Metric:
     counter: bool = False
 
     def family(self, *first_labels: str) -> Family:
-        """The metric without a sample."""
+        """The metric as a family without samples."""
         kind = CounterMetricFamily if self.counter else GaugeMetricFamily
         return kind(self.name, self.meaning, labels=(*first_labels, *self.labels))
 
     @property
     def names_something(self) -> bool:
-        """Whether each sample is of a topic or of a group: no other metric can be narrowed to a namespace."""
+        """Whether each sample names a topic or a group; other metrics cannot be limited to a namespace."""
         return not NAMES.isdisjoint(self.labels)
 
     def samples(self, reading: "ReadOnce") -> Iterable[Sample]:
-        """The samples of the cell. Where the reading is of a namespace: its own, by bare names."""
+        """The samples of the cell. For a namespace: only its own samples, with bare names."""
         found = self.read(reading)
         return found if reading.namespace is None else self._narrowed(reading.namespace, found)
 
     def _narrowed(self, namespace: str, samples: Iterable[Sample]) -> Iterator[Sample]:
-        """The samples whose names of topics and groups all lie in the namespace, by bare names.
+        """The samples whose names of topics and groups all lie in the namespace, with bare names.
 
-        This is the border for /metrics: what `read` returns beyond the namespace goes no further.
+        This filter protects /metrics: other samples that `read` returns are dropped here.
         """
         for values, number in samples:
             named = zip(self.labels, values, strict=True)
@@ -81,7 +81,10 @@ CELL_UP = Metric("mqbroker_cell_up", "1 for a cell that answers, else 0; none wh
 
 
 class Scrape(Collector):
-    """One scrape of metrics: all cells are asked at once. Of a namespace: the metrics of topics and groups alone."""
+    """One scrape of the metrics, which asks all cells at the same time.
+
+    For a namespace: only metrics of topics and groups.
+    """
 
     def __init__(self, metrics: Sequence[Metric], namespace: str | None = None) -> None:
         self._namespace = namespace
@@ -108,7 +111,7 @@ class Scrape(Collector):
             yield up
 
     def _read(self) -> dict[str, list[Sample]]:
-        """The samples of the cell that this work has entered."""
+        """The samples by metric, for the cell that this work has entered."""
         reading = ReadOnce(self._namespace)
         of_cell = [metric for metric in self._metrics if not isinstance(metric, Shared)]
         return {metric.name: list(metric.samples(reading)) for metric in of_cell}
@@ -119,7 +122,7 @@ TIMER = "timer"
 
 
 class ReadOnce:
-    """What several metrics of one cell need is read once; of a namespace's names alone, where there is one."""
+    """Data that several metrics of one cell need, read only once; for a namespace, only data of its names."""
 
     def __init__(self, namespace: str | None = None) -> None:
         self.namespace = namespace
@@ -137,18 +140,18 @@ class ReadOnce:
 
     @cached_property
     def late(self) -> dict[str, lateness.Summary]:
-        """How late the releases of the last hour were, per delay level and of timers."""
+        """The lateness of the last hour's releases, by delay level and for timers."""
         found = lateness.of_last_hour()
         return {TIMER if level is None else str(level): summary for level, summary in found.items()}
 
     @cached_property
     def lags(self) -> Sequence[delivery_stats.TopicLag]:
-        """How far each consumer group is behind in each topic."""
+        """The lag of each consumer group in each topic."""
         return list(delivery_stats.lags(self.namespace))
 
     @cached_property
     def retrying(self) -> Sequence[OfTopic]:
-        """What waits for its next attempt, of each consumer group and each topic that it has begun to read."""
+        """The retrying messages of each consumer group, in each topic that it has begun to read."""
         waits = retrying.everywhere(delivery_stats.MAX_GROUPS, self.namespace)
         found = {(one.group, one.topic): one for one in waits}
         read = [(one.group, one.topic) for one in self.lags if not one.topic.startswith(RETRY_PREFIX)]
@@ -157,7 +160,7 @@ class ReadOnce:
 
     @cached_property
     def limited_keys(self) -> Sequence[ApiKey]:
-        """The API keys that have limits."""
+        """The API keys that have limits, with the number of refusals."""
         return keys.limits()
 
     @cached_property

@@ -1,7 +1,7 @@
-"""What the broker did, in all and lately: the numbers of its apps put together, for /v1/stats and /metrics.
+"""The activity of the broker, in total and recently: the numbers of its apps combined, for /v1/stats and /metrics.
 
 The numbers of a namespace come from the offsets of its topics and from the operations of its producer groups. Stored
-messages and checks are counted for the whole broker alone, so both are left out.
+messages and checks are only counted for the whole broker, so a namespace's numbers lack both.
 """
 
 import threading
@@ -20,15 +20,15 @@ from transactions.reads import of_namespace as own_decisions
 MINUTE, HOUR = 60, 3600
 # Age up to which a reading is used again, so that many callers at once share one reading.
 BELIEVED_SECONDS = 1.0
-# Any caller without a namespace may name one, so only so many readings are kept.
+# A limit, because a caller without a namespace may name any namespace.
 MAX_KEPT = 100
-# The numbers of a stretch of time; a number that cannot be counted is left out.
+# The numbers of a period, by name; a number that cannot be counted is left out.
 Numbers = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Numbers of a span of time; `mqbroker.api.control.stats` documents each number."""
+    """The numbers of a period; `mqbroker.api.control.stats` documents each number."""
 
     messages: int
     entries: int
@@ -149,7 +149,10 @@ def _sum(totals: Sequence[Totals]) -> Totals:
 
 @dataclass(frozen=True, slots=True)
 class OwnStatistics:
-    """One reading of all cells: what is kept, and two windows; `missing` are the cells that did not answer."""
+    """One reading of a namespace in all cells: the kept rows, and two windows.
+
+    `missing` has the cells that did not answer.
+    """
 
     at: datetime
     totals: Mapping[str, Any]
@@ -189,7 +192,7 @@ def _read_own(namespace: str) -> OwnStatistics:
 
 
 def _read_own_cell(namespace: str) -> list[Numbers]:
-    """The numbers of one cell: of all that it keeps, of its last minute and of its last hour."""
+    """The numbers of one cell: of all kept rows, of its last minute and of its last hour."""
     windows = (MINUTE, HOUR)
     entries = store_stats.entries(windows, namespace).entries
     decisions = own_decisions.decisions(namespace, windows)
@@ -201,7 +204,7 @@ def _read_own_cell(namespace: str) -> list[Numbers]:
 
 
 def _sum_own(of_cells: Sequence[Numbers]) -> Numbers:
-    """The numbers of several cells together; a number that one of the cells has not counted is left out."""
+    """The sums of several cells; a number that a cell has not counted is left out."""
     names = [name for name in of_cells[0] if all(name in numbers for numbers in of_cells)]
     return {name: sum(numbers[name] for numbers in of_cells) for name in names}
 

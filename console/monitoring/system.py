@@ -37,7 +37,7 @@ class Exports:
     bytes: int
 
     def problems(self, now: datetime) -> Iterator[str]:
-        """What is out of order, a sentence each."""
+        """The problems, one sentence each."""
         dropped_at = self.wait.last_dropped_at
         if dropped_at is not None and now - dropped_at < timedelta(hours=DROPPED_HOURS):
             yield (
@@ -92,11 +92,11 @@ class Database:
 
     @property
     def connected(self) -> int:
-        """The connections of the server."""
+        """The number of connections of the server."""
         return sum(row.connections for row in self.connections)
 
     def problems(self, now: datetime) -> Iterator[str]:
-        """What is out of order, a sentence each."""
+        """The problems, one sentence each."""
         yield from self.exports.problems(now)
         for snapshot in self.snapshots[:1]:
             if snapshot.seconds is None or snapshot.seconds > PINNED_SECONDS:
@@ -140,7 +140,7 @@ class System:
 
     @property
     def problems(self) -> list[str]:
-        """What is out of order, a sentence each."""
+        """The problems, one sentence each."""
         away = [f"The cell {cell} does not answer: its topics are answered by 503 cell_away." for cell in self.missing]
         return [*away, *(f"{cell}{problem}" for cell, problem in self.of_servers), *self._of_processes()]
 

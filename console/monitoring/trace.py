@@ -30,8 +30,8 @@ EventName = Literal[TransactionEventName, GroupEventName, "stored", "delayed", "
 class TraceEvent(EventOf[EventName], kw_only=True):
     """An event of a message, proved by a kept row.
 
-    stored; prepared, check, end, discard and resume of its transaction; delayed, visible, retry, dead_letter and
-    redriven; received when a row proves a delivery, else passed; nack with a reason. The other fields depend on the
+    The names: stored; prepared, check, end, discard and resume of its transaction; delayed, visible, retry, dead_letter
+    and redriven; received when a row proves a delivery, else passed; nack with a reason. The other fields depend on the
     event.
     """
 
@@ -47,7 +47,7 @@ class TraceEvent(EventOf[EventName], kw_only=True):
 
 
 class TraceWait(msgspec.Struct):
-    """A delay that is not over; at a delay level, or a timer."""
+    """An unfinished delay, at a delay level or in a timer."""
 
     topic: str
     deliver_at: Time
@@ -78,8 +78,8 @@ async def of(message_id: uuid.UUID, copies: Sequence[Copy]) -> Trace:
     """The trace of a message whose copies lie at these log positions.
 
     1. Read the history of its transaction, if it has one.
-    2. Read its entries and delays, and how each consumer group stands with it, until no entry appeared in between.
-    3. Sort what happened by time, and derive the state of the message.
+    2. Read its entries and delays, and its standing in each consumer group, until no entry appeared in between.
+    3. Sort the events by time, and derive the state of the message.
     """
     first = copies[0]
     transaction = await _transaction(first.transaction_id)
@@ -110,7 +110,7 @@ async def _transaction(transaction_id: uuid.UUID | None) -> TransactionHistory |
     try:
         return await history.of(transaction_id)
     except TransactionNotFound:
-        # The message was reappended, and its transaction's segment was dropped.
+        # The message was reappended, but the segment of its transaction was dropped.
         return None
 
 

@@ -62,7 +62,7 @@ def new(request: HttpRequest) -> HttpResponse:
         return page
     action = made(request, asked)
     if action.targets is not None:
-        # The first steps run here, so the operator sees results at once; a later tick does the rest.
+        # The first steps run here, so that the operator sees results at once; later ticks do the rest.
         try:
             jobs.step(action.id, call)
         except Refusal as refusal:
@@ -112,7 +112,10 @@ def call(work: Coroutine[Any, Any, Result], /) -> Result:
 @require_http_methods(["GET", "HEAD", "POST"])
 @refusing
 def once(request: HttpRequest) -> HttpResponse:
-    """The form of an action whose outcome is shown once, and then the outcome. No cache keeps the answer."""
+    """Shows the form of an action whose outcome is shown once; after the form is posted, shows the outcome.
+
+    No cache keeps the answer.
+    """
     given = asking.given_by(request)
     kind, target = shown_once.find(given.get("action", "")), given.get("target", "").strip()[:MAX_TEXT]
     roles.require(request.user, kind.action)

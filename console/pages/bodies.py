@@ -21,7 +21,7 @@ class Preview:
 
 
 def preview(first: bytes, size: int, body_form: str = TEXT, most: int = PREVIEW_BYTES) -> Preview:
-    """The preview of a stored body of this size, made of its `first` bytes: at most `most` bytes, unpacked."""
+    """The preview of a stored body of this size, made from its `first` bytes: at most `most` bytes, decompressed."""
     compressed = of_form(body_form)
     shown, is_all = (first, size <= len(first)) if compressed is None else beginning(compressed, first, most)
     text = as_text(shown, not is_all)

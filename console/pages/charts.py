@@ -49,7 +49,9 @@ def charts(request: HttpRequest) -> HttpResponse:
 
 
 def subject(request: HttpRequest) -> tuple[Of, str]:
-    """What the charts are of, and its name: a topic goes before a group, and a group before a namespace."""
+    """The kind and name of the charts' subject: a topic in the address takes precedence over a group, and a group over
+    a namespace.
+    """
     for of in get_args(Of):
         if name := request.GET.get(of, "").strip():
             return of, name
@@ -62,6 +64,6 @@ def offered(of: Of, span: Span, namespace: str | None) -> list[str]:
 
 
 def drawn(chart: Chart, *, days: bool) -> tuple[str, str]:
-    """A chart's data and options; its times in UTC."""
+    """A chart's data and options for the browser, with times in UTC."""
     labels = [time.strftime("%m-%d %H:%M" if days else "%H:%M") for time in chart.times]
     return drawing.lines(labels, chart.lines), drawing.options(labels, chart.lines)

@@ -19,19 +19,19 @@ def pending() -> list[Pending]:
 
 
 def reasons() -> dict[str, list[ReasonOfHalves]]:
-    """Why the transactions of each producer group are pending."""
+    """The reasons why transactions are pending, by producer group."""
     return summary.reasons(len(readings.shared(pending)))
 
 
 @dataclass(frozen=True)
 class Part(Generic[Row]):
-    """The rows of a page, and the name after which the next page begins (empty: this is the last page)."""
+    """The rows of a page, and the name after which the next page begins; empty on the last page."""
 
     rows: list[Row]
     after: str
 
 
 def part(found: Sequence[Row], size: int, name: str = "name") -> Part[Row]:
-    """The first `size` rows, of up to `size` + 1 rows that were read to see whether there are more."""
+    """The first `size` rows as a page; up to `size` + 1 rows were read, to see whether there are more."""
     shown = list(found[:size])
     return Part(shown, str(getattr(shown[-1], name)) if len(found) > size else "")

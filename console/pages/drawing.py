@@ -1,4 +1,4 @@
-"""Charts as Chart.js takes them: the data of bars and lines, and quiet axes."""
+"""Charts in the form that Chart.js accepts: the data of bars and lines, and plain axes."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ def bars(labels: Sequence[str], series: Mapping[str, Values]) -> str:
 
 
 def lines(labels: Sequence[str], series: Mapping[str, Values]) -> str:
-    """A line for each series, with a gap where a value is None, and a point where one stands alone."""
+    """A line for each series, with a gap for None, and a dot for a single value between gaps."""
     style = {"borderWidth": 1.5, "pointRadius": 1.2, "tension": 0}
     return _data(labels, series, ("borderColor", "backgroundColor"), style)
 
@@ -50,7 +50,9 @@ def _data(
 def options(
     labels: Sequence[str], series: Mapping[str, Values], *, stacked: bool = False, legend: bool | None = None
 ) -> str:
-    """The options of a chart: one tooltip for the values of a place, and a logarithmic axis in case of an outlier."""
+    """The options of a chart: one tooltip for all values at a position, and a logarithmic axis if
+    there is an outlier.
+    """
     ticks: dict[str, object] = {"color": GREY}
     few = {"autoSkip": False} if len(labels) <= ALL_LABELS else {"maxTicksLimit": FEW_LABELS, "maxRotation": 0}
     named = len(series) > 1 if legend is None else legend

@@ -15,7 +15,7 @@ STATES = {"": None, "committed": "COMMITTED", "rolled_back": "ROLLED_BACK"}
 
 @require_GET
 def ended(request: HttpRequest) -> HttpResponse:
-    """Committed and rolled back transactions, the latest end first."""
+    """The committed and rolled back transactions, the latest end first."""
     asked = halves.asked_for(request)
     state = request.GET.get("state", "")
     wanted = asked.wanted(STATES.get(state))

@@ -33,7 +33,7 @@ PAGE_OF_STATE = {"": "pending", "pending": "pending", "discarded": "discarded"}
 
 @dataclass(frozen=True)
 class Named:
-    """A named thing, with its page."""
+    """An object with a name, and the URL of its page."""
 
     kind: str
     name: str

@@ -1,4 +1,4 @@
-"""Shows a template inside Unfold's frame, or a page for something that does not exist."""
+"""Shows a template inside Unfold's frame, or a page for an object that does not exist."""
 
 from typing import Any, TypeVar
 
@@ -24,7 +24,7 @@ def show(request: HttpRequest, template: str, title: str, **shown: object) -> Te
 
 
 def not_there(request: HttpRequest, sentence: str, back_to: str) -> TemplateResponse:
-    """A page with the sentence about something that does not exist, and a link to the list."""
+    """A page with a sentence about an object that does not exist, and a link to the list."""
     page = show(request, "console/not_there.html", "Not found", sentence=sentence, back_to=f"admin:{back_to}")
     page.status_code = 404
     return page

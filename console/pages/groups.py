@@ -44,7 +44,7 @@ class Producers:
 
     @property
     def pending(self) -> Count:
-        """The pending transactions, counted to GROUP_LIMIT."""
+        """The number of pending transactions, counted up to GROUP_LIMIT."""
         return up_to(GROUP_LIMIT, self.undecided.pending)
 
 

@@ -1,4 +1,4 @@
-"""Pages of transactions without an end: the pending and the discarded."""
+"""Pages of transactions without an end: pending and discarded ones."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -95,14 +95,14 @@ def discarded(request: HttpRequest) -> HttpResponse:
 
 
 def keys_of(page: Page[Any]) -> dict[UUID, list[str]]:
-    """The keys of each transaction's first message, of those that have any, by the transaction."""
+    """The keys of each transaction's first message, by transaction; transactions without keys are missing."""
     firsts = [(cell, one.commit_log_offset) for cell, one in zip(page.cells, page.rows, strict=True)]
     found = previews.keys(firsts)
     return {one.transaction_id: found[first] for one, first in zip(page.rows, firsts, strict=True) if first in found}
 
 
 def asked_for(request: HttpRequest) -> Asked:
-    """Which half messages the address asks for."""
+    """The filter of half messages in the address."""
     given = request.GET
     return Asked(
         producer_group=given.get("producer_group", "").strip(),

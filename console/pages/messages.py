@@ -22,7 +22,7 @@ BODY_BYTES = 16 * 1024
 
 @require_GET
 def one(request: HttpRequest, message_id: UUID) -> HttpResponse:
-    """One message: where it is stored, what it holds, and what happened to it."""
+    """The page of one message: where it is stored, its content, and its history."""
     copies = sync.call(lookup.find_copies, message_id)
     if not copies:
         hours = f"messages are kept for {settings.RESERVED_HOURS} hours"
@@ -47,6 +47,6 @@ def one(request: HttpRequest, message_id: UUID) -> HttpResponse:
 
 
 def shown(found: trace.Trace) -> dict[str, Any]:
-    """A trace without the fields that are unset: a template takes what is missing for None."""
+    """A trace without unset fields, because a template takes a missing field for None."""
     plain: dict[str, Any] = msgspec.to_builtins(found, builtin_types=(datetime, UUID))
     return plain

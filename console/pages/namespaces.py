@@ -28,7 +28,7 @@ QUEUES = 64
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """The sums of a namespace. A Count tells whether there is more than was counted."""
+    """The sums of a namespace. A Count shows whether counting stopped at its limit."""
 
     row: Namespace
     topics: Count
@@ -41,7 +41,7 @@ class Sums:
 
     @property
     def limits(self) -> list[tuple[str, int]]:
-        """The limits that are set, by what they limit."""
+        """The limits that are set, each with the name of what it limits."""
         found = ((name.replace("_", " "), getattr(self.row, name)) for name in namespaces.LIMIT_NAMES)
         return [(name, limit) for name, limit in found if limit is not None]
 

@@ -34,7 +34,10 @@ Figures = dict[str, Any]
 
 
 def figures(request: HttpRequest) -> Figures:
-    """What the overview shows, of all or of a namespace; ages count to this moment, and not to that of the reading."""
+    """The numbers of the overview, of all or of a namespace.
+
+    Ages count up to the present moment, not up to the reading.
+    """
     narrowed = frame.within(request)
     namespace = narrowed["namespace"]
     found, age = readings.aged(read if namespace is None else OfNamespace(namespace))
@@ -56,7 +59,7 @@ def read() -> Figures:
 
 @dataclass(frozen=True)
 class OfNamespace:
-    """Reads the numbers of the overview that a namespace has."""
+    """Reads the numbers of the overview that exist for a namespace."""
 
     namespace: str
 
@@ -67,7 +70,7 @@ class OfNamespace:
 
 
 def of_names(namespace: str | None) -> Figures:
-    """The numbers that are of topics and groups, of all of them or those of a namespace."""
+    """The numbers about topics and groups, of all of them or of a namespace's."""
     facts = attention.Facts(
         now=store_stats.now(),
         undecided=transaction_stats.undecided(COUNT_LIMIT + 1, namespace),
@@ -159,6 +162,6 @@ def chart(hour: LastHour) -> tuple[str, str]:
 
 
 def minutes_to(until: datetime) -> list[datetime]:
-    """The minute of `until` and the MINUTES minutes before: the hour before `until` lies in these minutes."""
+    """The minute of `until` and the MINUTES minutes before it, which contain the hour before `until`."""
     last = until.replace(second=0, microsecond=0)
     return [last - timedelta(minutes=ago) for ago in range(MINUTES, -1, -1)]

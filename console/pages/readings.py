@@ -28,7 +28,10 @@ MAX_KINDS = 100
 
 @dataclass(slots=True)
 class Latest:
-    """The latest reading of one function. A request that finds it too old reads again; other requests wait for this."""
+    """The latest reading of one function.
+
+    A request that finds it too old reads again; other requests wait for that result.
+    """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     # By time.monotonic(): when the oldest reading that it is made of began, and until when it is kept.
@@ -47,7 +50,7 @@ class LatestReadings:
         self._making = threading.local()
 
     def of(self, read: Callable[[], Read]) -> tuple[Read, float]:
-        """What `read` returns now, or returned a moment ago, with its age in seconds."""
+        """The result of `read`, new or from a recent call, with its age in seconds."""
         if len(self._kept) >= MAX_KINDS:
             self._kept.clear()
         kept = self._kept[read]
@@ -78,9 +81,9 @@ class LatestReadings:
 
 
 def kept_seconds(wanted_seconds: float, took_seconds: float, age_seconds: float) -> float:
-    """Seconds for which a reading is kept that took `took_seconds` and is `age_seconds` old; 0 if 0 s are wanted.
+    """Seconds for which a reading is kept that took `took_seconds` and is `age_seconds` old; 0 if the caller wants 0 s.
 
-    A reading that has reached its largest age is still kept for half a second, for the requests that waited for it.
+    A reading that has reached its maximum age is still kept for half a second, for the requests that waited for it.
     """
     if not wanted_seconds:
         return 0.0
@@ -91,9 +94,9 @@ def kept_seconds(wanted_seconds: float, took_seconds: float, age_seconds: float)
 
 
 def shared(read: Callable[[], Read]) -> Read:
-    """What `read` returns, or returned to another request of this process a moment ago.
+    """The result of `read`, or of another request's recent call of the same function in this process.
 
-    `read` is a function of a module, or equal to what reads the same.
+    `read` must be a module's function, or compare equal to functions that read the same.
     """
     return aged(read)[0]
 

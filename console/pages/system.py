@@ -35,5 +35,5 @@ def system(request: HttpRequest) -> HttpResponse:
 
 
 def secret(name: str) -> bool:
-    """Whether a setting is secret, so that its value is not shown."""
+    """Whether a setting is secret, so that its value must not be shown."""
     return any(word in name for word in SECRET_WORDS)

@@ -68,7 +68,7 @@ def one(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def queues(topic: Topic, queue_id: int) -> dict[str, object]:
-    """The QUEUES queues of a topic with this queue among them, and the first queue of the parts before and after."""
+    """QUEUES queues of a topic around this queue, and the first queue numbers of the previous and next group."""
     first = queue_id // QUEUES * QUEUES
     beyond = min(first + QUEUES, topic.queues)
     return {

@@ -109,7 +109,7 @@ def messages(transaction: TransactionRow) -> list[Message]:
 
 
 def events(kept: TransactionRows, entries: Sequence[AuditEntry]) -> list[Event]:
-    """The events of a transaction, the latest first. An operator's decision has its author, from the audit."""
+    """The events of a transaction, the latest first. For an operator's decision, its author comes from the audit."""
     found = [Event(kept.transaction.stored_at, "prepared")]
     found += [Event(check.asked_at, "check", check=check) for check in kept.checks]
     found += [

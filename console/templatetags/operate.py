@@ -70,7 +70,7 @@ def target_link(action: str, target: str) -> SafeString | str:
     route = PAGES_OF_TARGETS.get(action.partition(".")[0])
     try:
         page = reverse(f"admin:{route}", args=(target,))
-    except NoReverseMatch:  # the target is no id, or no name that a topic or group can have
+    except NoReverseMatch:  # the target is not an id, or not a name that a topic or group can have
         return target
     return format_html('<a href="{}">{}</a>', page, target)
 

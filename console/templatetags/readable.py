@@ -105,7 +105,7 @@ def ago(moment: datetime | None, now: datetime) -> SafeString | str:
 
 @register.simple_tag
 def between(since: datetime | None, until: datetime | None) -> str:
-    """The time between two moments; below a minute with milliseconds."""
+    """The time between two moments; below a minute to the millisecond."""
     if since is None or until is None:
         return "–"
     took = max(until - since, timedelta())
@@ -148,7 +148,7 @@ def clock(moment: datetime | None) -> SafeString | str:
 
 
 def pointed(moment: datetime, words: str) -> SafeString:
-    """Words about a moment; pointing at them shows it exactly."""
+    """Words about a moment; pointing at them shows the exact time."""
     return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact(moment), words)
 
 

@@ -26,7 +26,7 @@ ACCESS = ("Access", {"fields": ("is_active", "role", "bodies")})
 
 
 class RoleForm(forms.ModelForm):  # type: ignore[type-arg]  # the forms of users name their model themselves
-    """The fields that give a user a role; saving them is the admin's (`ConsoleUserAdmin.save_related`)."""
+    """The part of a user's form that sets the role; the admin saves it (`ConsoleUserAdmin.save_related`)."""
 
     role = forms.ChoiceField(choices=CHOICES, widget=UnfoldAdminSelectWidget)
     bodies = forms.BooleanField(
@@ -42,7 +42,7 @@ class NewUserForm(RoleForm, UserCreationForm):  # type: ignore[misc]  # Unfold s
 
 
 class UserForm(RoleForm, UserChangeForm):  # type: ignore[misc]  # as above
-    """Changes a user; the role is the one that the user has."""
+    """The form that changes a user; it shows the user's present role."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -51,14 +51,17 @@ class UserForm(RoleForm, UserChangeForm):  # type: ignore[misc]  # as above
 
 
 class ConsoleUserAdmin(UserAdmin, ConsoleAdmin):  # type: ignore[misc, type-arg]  # as above
-    """Who may sign in to the console. Only admins may see or change it: it is how one becomes an admin."""
+    """The accounts that may sign in to the console.
+
+    Only admins may see or change them, because an account can be made an admin.
+    """
 
     form = UserForm
     add_form = NewUserForm
     change_password_form = AdminPasswordChangeForm
     list_display = ("username", "email", "is_active", "shown_role", exact("last_login", "Last login"))
     list_filter = ()
-    # Deleting many has no transaction that the audit's entries could share.
+    # Django deletes several users without a transaction that the audit's entries could share.
     actions = None
     fieldsets: ClassVar[Any] = (
         (None, {"fields": ("username", "password")}),
@@ -123,5 +126,5 @@ class ConsoleUserAdmin(UserAdmin, ConsoleAdmin):  # type: ignore[misc, type-arg]
 
 
 def may_manage(request: HttpRequest) -> bool:
-    """Whether the console user is an admin: Unfold asks for the sidebar, too."""
+    """Whether the console user is an admin. Unfold also calls this for the sidebar."""
     return roles.of(request.user) == roles.ADMIN

@@ -68,9 +68,9 @@ class SeparateHasher(PBKDF2PasswordHasher):
 
 
 def derived(password: str, salt: str, iterations: int) -> str:
-    """PBKDF2-HMAC-SHA256 in base64.
+    """The PBKDF2-HMAC-SHA256 of a password, in base64.
 
-    Raises SystemBusy when too many are computed at once.
+    Raises SystemBusy when too many are being computed at once.
     """
     given = json.dumps({"password": password, "salt": salt, "iterations": iterations})
     # The child reads neither the environment nor installed packages, so it starts in 15 ms.
@@ -88,5 +88,5 @@ def derived(password: str, salt: str, iterations: int) -> str:
 
 
 def busy() -> SystemBusy:
-    """The refusal of a password that cannot be checked now."""
+    """The refusal when a password cannot be checked now."""
     return SystemBusy("Too many passwords are being checked: try again in some seconds.")

@@ -18,7 +18,7 @@ RETRY_SECONDS = 5
 
 
 class SignInForm(AuthenticationForm):  # type: ignore[misc]  # Unfold ships no types
-    """The console's sign-in. `wait_seconds` is above 0 when the password was not looked at."""
+    """The console's sign-in form. `wait_seconds` is above 0 if the password was not checked."""
 
     wait_seconds = 0
 
@@ -48,7 +48,7 @@ class SignInForm(AuthenticationForm):  # type: ignore[misc]  # Unfold ships no t
 
 
 class OwnPasswordForm(AdminOwnPasswordChangeForm):  # type: ignore[misc]  # Unfold ships no types
-    """Changes one's own password. `wait_seconds` is above 0 when the old one was not looked at."""
+    """The form to change one's own password. `wait_seconds` is above 0 if the old password was not checked."""
 
     wait_seconds = 0
 

@@ -1,7 +1,7 @@
 """Limits attempts at passwords, before hashing, for all web processes together, by PostgreSQL's clock.
 
 An attempt from an unknown browser counts for the user name and for the address. A browser that has signed in as this
-user before has its own attempts, so that strangers who guess cannot lock the user out.
+user before has attempts of its own, so that strangers who guess cannot lock the user out.
 """
 
 import hashlib
@@ -66,9 +66,10 @@ def to_change_password(user_id: int) -> Uses:
 
 
 def take(uses: Uses) -> int:
-    """Takes an attempt of each slot and returns 0. If a slot has none left, takes none and returns seconds to wait.
+    """Takes an attempt from each slot and returns 0.
 
-    Rows are locked in the order of slots, so two attempts that share slots cannot deadlock.
+    If a slot has none left, takes none and returns the seconds to wait. Rows are locked in the order of slots, so two
+    attempts that share slots cannot deadlock.
     """
     with transaction.atomic():
         rows = locked(sorted(uses))

@@ -91,7 +91,7 @@ class Push:
             elif not self._calls and loop.time() - received_at >= IDLE_SECONDS:
                 return
             elif not settings.MAX_WAIT_SECONDS:
-                # If long polls are turned off, the receive has returned at once; so wait here.
+                # With long polls turned off, the receive has returned at once.
                 await asyncio.sleep(WAIT_SECONDS)
 
     async def _still_pushed(self, believed_seconds: float) -> bool:
@@ -195,10 +195,8 @@ class Push:
             await returns.give_back(subscriber.group, settlement.returned, RETURN_SECONDS)
 
     async def _note(self, answer: Answer) -> None:
-        """Records a call in the subscription's health.
-
-        If that fails, the messages are still settled: else they would be delivered again, although the server has
-        handled them.
+        """Records a call in the subscription's health. If that fails, the messages are settled all the same: the server
+        has handled them.
         """
         try:
             # `_subscriber` is read here again: another call may have opened or closed the circuit meanwhile.

@@ -13,7 +13,7 @@ logger = structlog.stdlib.get_logger(__name__)
 def shut(number: int) -> None:
     """Shuts the socket down, so that nothing more is sent: libpq would send its buffer before it closes a connection.
 
-    The server would then commit a transaction although its caller is told that it was not sent.
+    The server would then commit a transaction although its caller learns that it was not sent.
     """
     with contextlib.suppress(OSError), socket.socket(fileno=os.dup(number)) as line:
         line.shutdown(socket.SHUT_RDWR)

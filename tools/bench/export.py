@@ -220,8 +220,7 @@ def _settle() -> None:
     """Makes the system write everything to the disk before a round.
 
     The kernel writes the broker's pages half a minute after they changed, 150 MB at once, and commits wait for it.
-    Without this call, in four of five rounds the pages of an idle period were written in the middle of the following
-    export.
+    Without this call, in four of five rounds the pages of an idle period were written during the following export.
     """
     os.sync()
 
@@ -242,10 +241,7 @@ def _of_rounds(rounds: Sequence[Round]) -> dict[str, float]:
 
 
 async def _steady(port: int, rate: int, goes_on: Callable[[float], bool]) -> Measured:
-    """Sends at a fixed rate.
-
-    Each latency counts from the time the send was due, even if the previous answer was late.
-    """
+    """Sends at a fixed rate. Latencies count from the time a send was due, even if the answer before it was late."""
     connections = [await Connection.open(port) for _ in range(CONNECTIONS)]
     measured, began = Measured(), time.perf_counter()
 

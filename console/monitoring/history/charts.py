@@ -1,4 +1,4 @@
-"""The charts over time: which series each has, and its points, read from the history."""
+"""The charts over time: the series of each chart, and their points, read from the history."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ Of = Literal["broker", "topic", "group", "namespace"]
 
 
 class Span(NamedTuple):
-    """A stretch of time that ends now, and the seconds between two points."""
+    """A period that ends now, and the seconds between two points."""
 
     label: str
     steps: int

@@ -1,4 +1,4 @@
-"""The figures of the history: reads the broker's numbers, and makes rates of counters by the minute before."""
+"""The figures of the history: reads the broker's numbers, and computes rates from the counters of the minute before."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import nlargest
@@ -36,7 +36,7 @@ class Figure(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """One reading of the broker: counters, and figures that are not made of counters."""
+    """One reading of the broker: counters, and figures that are not computed from counters."""
 
     counters: Counters
     figures: list[Figure]
@@ -88,7 +88,7 @@ def _entries_by_topic() -> dict[str, int]:
 
 
 def _by_namespace(counted: Mapping[str, int], registered: Sequence[str]) -> dict[str, int]:
-    """The sums of what was counted of topics or groups, by the namespace that their names lie in."""
+    """The sums of the counters of topics or groups, by the namespace of their names."""
     found = dict.fromkeys(registered, 0)
     for name, count in counted.items():
         if (namespace := part_of(name)) in found:
@@ -97,7 +97,7 @@ def _by_namespace(counted: Mapping[str, int], registered: Sequence[str]) -> dict
 
 
 def _of_consumers(registered: Sequence[str]) -> tuple[Counters, list[Figure]]:
-    """What groups were handed, by group and by topic, and how far they and the registered namespaces are behind."""
+    """The entries handed to groups, by group and by topic, and the lag of groups and of registered namespaces."""
     by_topic: dict[str, int] = {}
     by_group: dict[str, int] = {}
     lag: list[Figure] = []
@@ -122,7 +122,7 @@ def _of_consumers(registered: Sequence[str]) -> tuple[Counters, list[Figure]]:
 
 
 def _of_namespace(namespace: str, lag: Sequence[Figure], oldest: Sequence[Figure]) -> Iterator[Figure]:
-    """How far the groups of a namespace are behind."""
+    """The lag of a namespace's groups."""
     lags, ages = ([one.value for one in of if part_of(one.name) == namespace] for of in (lag, oldest))
     yield Figure("namespace_lag", namespace, sum(lags))
     yield Figure("namespace_oldest", namespace, max(ages, default=0.0))
@@ -135,7 +135,7 @@ def _of_transactions() -> Iterator[Figure]:
         yield from _set([Figure(figure, "", rates_now[figure])])
     undecided = transaction_stats.undecided(MAX_UNDECIDED)
     yield from _set([Figure("undecided", "", undecided.pending + undecided.discarded)])
-    # Checks of the minute before the last one, because checks of the last minute may have no outcome yet.
+    # Checks from 2 minutes to 1 minute ago, because checks of the last minute may have no outcome yet.
     asked, latest = transaction_stats.checks(2 * MINUTE), transaction_stats.checks(MINUTE)
     yield from _set(Figure("checks", outcome, number - latest[outcome]) for outcome, number in asked.items())
 

@@ -1,4 +1,4 @@
-"""Records the history: each web process looks often, and the first process that finds a new minute records the minute.
+"""Records the history: each web process looks often, and the first one that finds a new minute records it.
 
 Each process counts its answers to sends and adds them at its looks; a process that dies loses the counts since its last
 look. While a cell is away no minute is recorded, because the numbers of the other cells would look like a fall.
@@ -55,7 +55,7 @@ class Recorder:
                     record(latest)
                 self._add_sends()
         finally:
-            # Given back, because no other thread could use a connection of this thread.
+            # A thread of this pool must not keep a connection, because no other thread could use it.
             connection.close()
 
     def _add_sends(self) -> None:

@@ -1,4 +1,4 @@
--- What a figure was recorded of since a time, by name.
+-- Find the names for which a figure was recorded since a time.
 SELECT f.name
 FROM history_figure AS f
 WHERE f.figure = ANY(%(figures)s::text []) AND f.minute > now() - make_interval(secs => %(seconds)s) AND f.name <> ''

@@ -1,4 +1,4 @@
--- The counters of the latest recorded minute, and the time since then. Most looks find that another process has
+-- Read the counters of the latest recorded minute, and the time since then. Most looks find that another process has
 -- recorded the current minute, and `is_due` is false.
 -- Row: The counters of the latest minute that was recorded, as JSON; `is_due` when a later one has begun.
 -- Null: recorded_at, counters, seconds.

@@ -1,4 +1,4 @@
--- Figures of a span of time that ends now, of the whole broker or of one name, by steps of equal length. `step` counts
+-- Read figures of a period that ends now, of the whole broker or of one name, in steps of equal length. `step` counts
 -- back from the latest step, 0.
 -- Row: A figure within one step of time, counted back from the latest, 0.
 SELECT

@@ -21,9 +21,9 @@ def _of_each(number: Callable[[Outbox], float]) -> Callable[[ReadOnce], list[Sam
 
 # A finding when no process has looked into an outbox for this time; processes look every few seconds.
 UNSEEN = timedelta(minutes=1)
-# A finding when the oldest row has waited for this time.
+# The oldest row has waited for this time.
 STUCK = timedelta(minutes=2)
-# For this time after a row was set apart the outbox is a finding.
+# An outbox is reported for this time after a row was set apart.
 REFUSED = timedelta(hours=1)
 
 
