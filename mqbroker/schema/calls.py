@@ -41,11 +41,11 @@ class Call:
 
 # Which callers see which fields in a look-up by id.
 SIGHT = (
-    "What consumers can see needs `read:` of its topic; what is undecided, rolled back, discarded, delayed or recalled "
-    "`produce:` of its topic or `manage`. Else 404, as of an id that no message has."
+    "A message that consumers can see needs `read:` of its topic; an undecided, rolled back, discarded, delayed or "
+    "recalled message needs `produce:` of its topic or `manage`. Otherwise 404, as if no message had this id."
 )
 # For topics that belong to the broker, of which each of several cells has its own queues.
-CELL = {"type": "string", "description": "The cell whose queues of a topic of the broker's own are read."}
+CELL = {"type": "string", "description": "For a topic such as %DLQ% of a group: the cell whose queues are read."}
 SETTLED = {200: receipts.ReceiptResults}
 
 
@@ -59,25 +59,25 @@ CALLS: dict[View, Call] = {
         given=Message,
         answers={201: Sent, 200: Sent},
         problems=(404, 409, 413, 429),
-        description="201 when it was stored now; 200 and `duplicate` when the same `message_id` was stored before.",
+        description="201 if the message is stored now; 200 and `duplicate` if the same `message_id` was stored before.",
     ),
     operations.SEND_BATCH: Call(
         "Send a batch",
         given=SendBatch,
         answers={201: SentBatch, 200: SentBatch},
         problems=(404, 409, 413, 429),
-        description="One topic, one queue, consecutive offsets, all or nothing.",
+        description="All messages go to one topic and one queue, with consecutive offsets; all are stored, or none.",
     ),
     producers.recall: Call(
         "Recall a delayed message",
         given=producers.RecallMessage,
         answers={200: Recalled},
         problems=(404, 409),
-        description="Exact: it is either recalled, or it was delivered and the answer is 409 `already_delivered`. Of a "
-        "message of a topic that the key may not produce to, 404, as of none.",
+        description="Exact: the message is either recalled, or it was delivered and the answer is 409 "
+        "`already_delivered`. 404 also if the key may not produce to the message's topic.",
     ),
     lookup.messages_of_topic: Call(
-        "Look messages up by key, or by topic and time",
+        "Look up messages by key, or by topic and time",
         answers={200: lookup.FoundMessages},
         problems=(404,),
         query={
@@ -90,35 +90,35 @@ CALLS: dict[View, Call] = {
             "cell": CELL,
         },
         required_query=("topic",),
-        description="The newest first. With `key`: messages of the topic with this key that were stored from `from` on "
-        "and before `to`; with `produce:` of the topic or `manage` also those that are not visible, else its entries. "
-        "Without: entries of the topic that became visible within that time.",
+        description="Newest first. With `key`: messages of the topic with this key, stored at or after `from` and "
+        "before `to`; a key with `produce:` of the topic or `manage` also gets messages that are not visible, other "
+        "keys get entries only. Without `key`: entries of the topic that became visible within that time.",
     ),
     lookup.message: Call(
-        "Look a message up by its id", answers={200: lookup.FoundMessage}, problems=(404,), description=SIGHT
+        "Look up a message by its id", answers={200: lookup.FoundMessage}, problems=(404,), description=SIGHT
     ),
     lookup.trace: Call(
         "Trace a message",
         answers={200: monitoring_trace.Trace},
         problems=(404,),
-        description="From its store over its transaction, its delays and its entries to how each consumer group stands "
-        f"with it. {SIGHT}",
+        description="From the message's storing, through its transaction, its delays and its entries, to its state "
+        f"in each consumer group. {SIGHT}",
     ),
     operations.BEGIN: Call(
         "Begin a transaction",
         given=BeginTransaction,
         answers={201: Begun, 200: Begun},
         problems=(404, 409, 413, 429),
-        description="Stores half messages: durable, and invisible until the transaction is committed. One message "
-        "at the top, or several in `messages` that are decided together.",
+        description="Stores half messages: durable, and invisible until the transaction is committed. The request "
+        "has the fields of one message, or several `messages` that are decided together.",
     ),
     operations.END: Call(
         "End a transaction",
         given=EndTransaction,
         answers={200: Ended, 202: Ended},
         problems=(404, 409),
-        description="The first decision wins; the same again is answered the same, the opposite is 409. UNKNOWN: 202, "
-        "it changes nothing but the history.",
+        description="The first decision counts; the same end again gets the same answer, the opposite decision gets "
+        "409. UNKNOWN gets 202, and only adds to the history.",
     ),
     producers.transaction: Call(
         "Get a transaction with its history", answers={200: TransactionHistory}, problems=(404,)
@@ -129,22 +129,22 @@ CALLS: dict[View, Call] = {
         may_be_empty=True,
         answers={200: results.AskedTransactions},
         problems=(404,),
-        description="For producers that cannot be called. Handing a transaction out is a check asked.",
+        description="For producers that cannot be called. Each transaction in the answer counts as checked once.",
     ),
     bulks.bulk: Call(
         "Make many calls at once",
         given=Operations,
         answers={200: results.BulkResults},
         problems=(413,),
-        description="Each operation has the fields of its call. Each is validated by itself and answered in order.",
+        description="Each operation has the fields of its single call, and is validated and answered separately.",
     ),
     operators.check_now: Call(
-        "Ask about a transaction now",
+        "Check a transaction now",
         given=operators.CheckNow,
         may_be_empty=True,
         answers={202: Awaited},
         problems=(404, 409),
-        description="It is due from now on: a worker asks within 2 s, its producer's own poll at once.",
+        description="The check is due at once: a worker sends it within 2 s, or the producer's own poll gets it.",
     ),
     operators.resume: Call(
         "Resume a discarded transaction",
@@ -152,62 +152,62 @@ CALLS: dict[View, Call] = {
         may_be_empty=True,
         answers={200: Awaited},
         problems=(404, 409),
-        description="Its checks start again at 0. One that is older than the retention can only be resolved.",
+        description="Its checks are counted from 0 again. If it is older than the retention, it can only be resolved.",
     ),
     operators.resolve_discarded: Call(
         "Resolve a discarded transaction",
         given=operators.Resolve,
         answers={200: Ended},
         problems=(404, 409),
-        description="404 for one that was never discarded, also when it has that decision.",
+        description="404 if the transaction was never discarded, even if it already has this decision.",
     ),
     operators.resolve: Call(
         "Decide a pending or discarded transaction as an operator",
         given=operators.Resolve,
         answers={200: Ended},
         problems=(404, 409),
-        description="Answers and refusals are those of an end: the first decision stands.",
+        description="Answers and refusals are the same as for an end: the first decision counts.",
     ),
     consumers.receive: Call(
         "Receive messages",
         given=Receive,
         answers={200: results.Received},
         problems=(404,),
-        description="What is handed out is hidden from the group for `invisible_seconds`, and comes again if it is not "
-        "acked by then. Receipts of `ack` are acked before, whatever becomes of the receive; each has a result in "
-        "`acked`. With AUTO_CREATE_TOPICS the first receive makes the topic and the group; a pull makes neither.",
+        description="Messages in the answer are invisible to the group for `invisible_seconds`, then handed out again "
+        "unless they were acked. Receipt handles in `ack` are acked first, even if the receive then fails; each has a "
+        "result in `acked`. With AUTO_CREATE_TOPICS a receive creates the topic and the group; a pull does not.",
     ),
     operations.ACK: Call(
-        "Ack deliveries, and send what was made of them",
+        "Ack deliveries, and send messages together with the acks",
         given=receipts.AckDeliveries,
         answers=SETTLED,
         problems=(404, 409, 410, 413, 429),
-        description="Without `messages` each receipt has a result of its own. With 1 to 128 `messages` the acks and "
-        "the sends are committed together, or nothing of them: 410 `receipt_expired` where a receipt proves no "
-        "delivery, and what POST /v1/messages refuses. Give each message its `message_id`: the call repeated under the "
-        "same ids, also behind a lost answer, is answered as at first, and each message has `duplicate`.",
+        description="Without `messages`, each receipt handle has a separate result. With 1 to 128 `messages`, the acks "
+        "and the sends are committed together or not at all: refused with 410 `receipt_expired` if a receipt handle is "
+        "no longer valid, and for the reasons of POST /v1/messages. Give each message a `message_id`: a repeat with "
+        "the same ids, after a lost answer, gets the first answer, and each message has `duplicate`.",
     ),
     consumers.nack: Call(
-        "Give deliveries back",
+        "Nack deliveries",
         given=receipts.NackDeliveries,
         answers=SETTLED,
         problems=(404,),
         description="The next attempt comes after the group's retry delay, or after `delay_seconds`. The `reason` is "
-        "kept with the message's trace and its dead letter.",
+        "stored in the message's trace and its dead letter.",
     ),
     consumers.give_back: Call(
         "Return deliveries that were not begun: no retry", given=receipts.Deliveries, answers=SETTLED, problems=(404,)
     ),
     consumers.extend: Call(
-        "Extend the time of deliveries", given=receipts.ExtendDeliveries, answers=SETTLED, problems=(404,)
+        "Extend the invisible time of deliveries", given=receipts.ExtendDeliveries, answers=SETTLED, problems=(404,)
     ),
     consumers.offsets: Call(
         "Get a group's offsets",
         answers={200: Offsets},
         problems=(404,),
         query={"topic": {"type": "string"}, "cell": CELL},
-        description="Without `topic`: in every topic that the group has begun to read and the key may read, and its "
-        "retries of all.",
+        description="Without `topic`: the offsets in every topic that the group has begun to read and the key may "
+        "read, and in the group's retries of these topics.",
     ),
     consumers.reset: Call(
         "Reset a group's offsets",
@@ -230,7 +230,7 @@ CALLS: dict[View, Call] = {
         given=RedriveDeadLetters,
         answers={200: results.Redriven},
         problems=(404,),
-        description="`message_ids`, or `all: true`. One result per message; a redriven one has no retries behind it.",
+        description="Takes `message_ids`, or `all: true`. One result per message; retries are counted from 0 again.",
     ),
     consumers.pull: Call(
         "Read a queue by offset",
@@ -242,8 +242,8 @@ CALLS: dict[View, Call] = {
             "wait_seconds": {"type": "integer", "minimum": 0, "default": 0},
             "cell": CELL,
         },
-        description="Keeps nothing about the reader: for replay, broadcast and streams. RocketMQ's topics "
-        "`RMQ_SYS_TRANS_HALF_TOPIC` and `RMQ_SYS_TRANS_OP_HALF_TOPIC` are views, with `manage`: their offsets "
-        "have holes, and `next_offset` goes on behind what was looked at.",
+        description="The broker remembers nothing about the reader: for replay, broadcast and streams. RocketMQ's "
+        "topics `RMQ_SYS_TRANS_HALF_TOPIC` and `RMQ_SYS_TRANS_OP_HALF_TOPIC` are read-only topics for keys with "
+        "`manage`: their offsets have gaps, and `next_offset` is the offset after the last row that was read.",
     ),
 }

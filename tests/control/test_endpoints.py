@@ -92,7 +92,7 @@ def test_an_endpoint_can_bring_its_own_secret(operator: Operator, endpoints: str
         ),
         ({"url": URL, "max_batch": 0}, "max_batch: it is below 1."),
         ({"url": URL, "timeout_seconds": 61}, "timeout_seconds: it is above 60."),
-        ({"url": URL, "timeout_seconds": "5"}, "timeout_seconds: it is no number."),
+        ({"url": URL, "timeout_seconds": "5"}, "timeout_seconds: it is not a number."),
         ({"url": URL, "concurrency": 1001}, "concurrency: it is above 1000."),
         (
             {"url": URL, "secret": "hush"},

@@ -15,14 +15,15 @@ PAGE = ROOT / "docs" / "api.md"
 HEAD = """# The API
 
 Every call of `/v1`, with a request to a broker and its answer. A list in an answer is cut to its first element. The
-page is made from the OpenAPI document, which a broker has at `/v1/schema` and shows at `/docs`, where you can try each
-call. [Access](access.md) has the scope that each call needs.
+page is generated from the OpenAPI document, which a broker has at `/v1/schema` and shows at `/docs`, where you can try
+each call. [Access](access.md) lists the scope that each call needs.
 
-Pages of a list: `limit` is the most results of a page (100 by default), and `cursor` is the `next` of the page before.
+Lists come in pages: `limit` is the maximum number of results (100 by default), and `cursor` is the `next` of the
+previous page.
 
 A refusal is a problem document (RFC 9457): `{"type", "title", "status", "detail", "code"}`. Its `detail` names the
-thing and the way out. Every call but `/healthz` and `/readyz` may be refused with 400, 401, 403, 422 and 503, a call
-with a body also with 408, 413 and 415. Further statuses follow each call. These are the codes:
+refused thing and says what to do. Every call except `/healthz` and `/readyz` may be refused with 400, 401, 403, 422 and
+503, a call with a body also with 408, 413 and 415. Further statuses are listed with each call. These are the codes:
 
 """
 # Statuses of all calls, and of all calls with a body. The page explains these only once.
@@ -30,30 +31,30 @@ COMMON = {400, 401, 403, 422, 503}
 OF_BODIES = {408, 413, 415}
 # What a caller should do about a code, for codes whose sentence does not say it.
 WAYS_OUT = {
-    "bad_request": "send one JSON object, each name once",
-    "transaction_spans_cells": "name topics of one cell",
+    "bad_request": "send one JSON object, without repeated names",
+    "transaction_spans_cells": "use only topics of one cell in a transaction",
     "unauthenticated": "send `Authorization: Bearer mq_…` with a key that is neither revoked nor expired",
     "no_permission": "add the scope to the key at `/v1/api-keys`",
-    "topic_forbidden": "send to one of your own topics that takes messages",
+    "topic_forbidden": "send to one of your own topics that accepts messages",
     "transactions_rejected": "the producer group or the broker does not allow transactions: ask its operator",
     "topic_not_exist": "`PUT /v1/topics/{topic}`",
-    "transaction_not_found": "if the begin is still under way, repeat the end after its answer",
+    "transaction_not_found": "if the begin has no answer yet, repeat the end after this answer",
     "cell_not_exist": "name a cell of the installation",
     "message_not_found": "the message may have been dropped with its segment",
     "group_not_exist": "create the group by `PUT`",
-    "not_found": "look up the name in the list",
+    "not_found": "look up the right name in the list",
     "request_timeout": "send the request again: nothing was stored",
-    "producer_group_wrong": "end the transaction by the producer group that began it",
-    "commit_log_offset_wrong": "leave the offset out, or send the offset of the begin's answer",
-    "transaction_ended": "the transaction has the other decision: read its history",
-    "transaction_discarded": "an operator resumes or resolves the transaction",
+    "producer_group_wrong": "name the producer group that began the transaction",
+    "commit_log_offset_wrong": "leave the offset out, or send the offset from the answer to the begin",
+    "transaction_ended": "the transaction was decided the other way: read its history",
+    "transaction_discarded": "ask an operator to resume or resolve the transaction",
     "already_delivered": "the message is visible, and cannot be recalled",
-    "message_id_reused": "another message has the id: choose a new id",
-    "receipt_expired": "the message is handed out again",
-    "message_too_large": "keep to the limit in the answer",
-    "offset_out_of_range": "go on at one of the bounds in the answer",
+    "message_id_reused": "another message has this id: choose a new id",
+    "receipt_expired": "the invisible time was over, and the message is handed out again",
+    "message_too_large": "stay within the limit that the answer names",
+    "offset_out_of_range": "continue at one of the two offsets that the answer names",
     "message_illegal": "correct the field that the answer names",
-    "properties_too_large": "keep to the limit in the answer",
+    "properties_too_large": "stay within the limit that the answer names",
     "topic_illegal": "choose another name",
     "batch_illegal": "send a batch to one topic, without a delay",
     "delay_illegal": "use an existing delay level, or a time within the limit",
@@ -62,9 +63,9 @@ WAYS_OUT = {
     "cell_illegal": "use one of the topic's cells",
     "rate_limited": "wait for `Retry-After`",
     "system_busy": "wait for `Retry-After`, and send the request again: nothing was stored",
-    "cell_away": "send the request again later; topics of other cells go on",
+    "cell_away": "send the request again later; topics of other cells work",
     "topic_moved": "send the request again",
-    "sends_forbidden": "wait until the time in the answer",
+    "sends_forbidden": "wait until the time that the answer names",
     "outcome_unknown": "send the request again with the same ids: it is stored once",
 }
 # An object with fewer fields is shown at each call; a larger object only at the first call.
@@ -156,8 +157,8 @@ def _answers(call: str, operation: Document, shown: Shown) -> Iterator[str]:
         thing = found[0] if found and isinstance(found, list) else example
         fields = frozenset(thing) if isinstance(thing, dict) else frozenset()
         if len(fields) >= FEWEST_FIELDS and fields in shown:
-            kind = "Objects in `results`" if thing is not example else "An object"
-            yield f"\n{kind}, with the fields that `{shown[fields]}` shows."
+            kind = "The answer's `results` are objects" if thing is not example else "The answer is an object"
+            yield f"\n{kind} with the same fields as the answer to `{shown[fields]}`."
             continue
         shown.setdefault(fields, call)
         yield f"```json\n{json.dumps(_cut(example), indent=2, ensure_ascii=False)}\n```"

@@ -40,14 +40,16 @@ class ApiKey(Shape):
     hint = serializers.CharField()
     settings = Registered(keys.FIELDS, answers=True)
     created_at = Time()
-    refused = Whole(help_text="Requests that these limits refused, ever; a process adds its own every few seconds.")
+    refused = Whole(
+        help_text="Requests refused because of these limits, in total; each process adds its count every few seconds."
+    )
     refused_at = Time(allow_null=True)
 
 
 class ApiKeyMade(ApiKey):
     """The answer with a new API key and its secret text."""
 
-    key = serializers.CharField(help_text="`mq_…`; it is not shown again.")
+    key = serializers.CharField(help_text="`mq_…`; the key is not shown again.")
 
 
 class ApiKeyList(Resource):

@@ -30,13 +30,13 @@ class QueueLag(Shape):
 
     topic = serializers.CharField()
     queue_id = Whole()
-    next_offset = Whole(help_text="The next offset that it will be handed.")
+    next_offset = Whole(help_text="The next offset that the group will be handed.")
     max_offset = Whole(help_text="The next offset to be written.")
     lag = Whole()
-    moved_at = Time(allow_null=True, help_text="When it last came further; null: it has not read the queue yet.")
+    moved_at = Time(allow_null=True, help_text="When the group last moved on; null: it has not read the queue yet.")
     oldest_unacked_at = Time(
         allow_null=True,
-        help_text="When the first entry became visible that it was not handed or has not acked; null: there is none.",
+        help_text="When the oldest entry that the group has not acked became visible; null: there is none.",
     )
 
 
@@ -44,8 +44,8 @@ class Waits(Shape):
     """Retrying messages, which wait for their next attempt: they are not in the lag and not in flight."""
 
     messages = Whole()
-    oldest_at = Time(allow_null=True, help_text="Since when the oldest of them waits; null: there is none.")
-    next_at = Time(allow_null=True, help_text="When the next of them is offered again; null: there is none.")
+    oldest_at = Time(allow_null=True, help_text="Since when the oldest retry waits; null: there is none.")
+    next_at = Time(allow_null=True, help_text="When the next retry is handed out; null: there is none.")
 
 
 class WaitsOfTopic(Waits):

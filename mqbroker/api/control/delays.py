@@ -30,8 +30,8 @@ class DelayLevel(Shape):
 
     level = Whole()
     delay_seconds = Whole(allow_null=True)
-    backlog = Whole(help_text="Messages that wait, recalled ones among them until their time.")
-    oldest_at = Time(allow_null=True, help_text="Since when the message waits that has waited longest.")
+    backlog = Whole(help_text="Waiting messages; a recalled message counts until its time.")
+    oldest_at = Time(allow_null=True, help_text="Since when the oldest message waits.")
     next_due_at = Time(allow_null=True)
     lateness = Lateness()
     forecast = serializers.ListField(child=Whole(), help_text="Deliveries in each of the next 60 minutes.")
@@ -42,19 +42,19 @@ class DelayLevels(Shape):
 
     results = DelayLevel(many=True)
     next = serializers.CharField(allow_null=True, help_text="Always null: there is one page.")
-    missing = Words(child=Text(), help_text="The cells that did not answer: what waits there is not counted.")
+    missing = Words(child=Text(), help_text="The cells that did not answer: their messages are not counted.")
 
 
 class Timers(Shape):
     """The messages that wait in timers, each for a time of its own."""
 
     backlog = Whole(help_text="Counted to a million.")
-    oldest_at = Time(allow_null=True, help_text="Since when the message waits that has waited longest.")
+    oldest_at = Time(allow_null=True, help_text="Since when the oldest message waits.")
     next_due_at = Time(allow_null=True)
     lateness = Lateness()
     forecast = serializers.ListField(child=Whole(), help_text="Deliveries in each of the next 60 minutes.")
     estimated = Switch(help_text="The later minutes are estimates: more than 10,000 timers are due in the hour.")
-    missing = Words(child=Text(), help_text="The cells that did not answer: what waits there is not counted.")
+    missing = Words(child=Text(), help_text="The cells that did not answer: their messages are not counted.")
 
 
 class DelayLevelList(Resource):

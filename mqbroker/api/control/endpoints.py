@@ -29,7 +29,7 @@ class SecretGiven(Given):
         allow_null=True,
         min_length=1,
         max_length=200,
-        help_text="`whsec_` and the base64 of 24 to 64 bytes. Made by the broker when it is left out.",
+        help_text="`whsec_` and the base64 of 24 to 64 bytes. If it is left out, the broker makes one.",
     )
 
 
@@ -49,7 +49,8 @@ class SecretShown(Shape):
     """The secret of an endpoint that was just created or changed."""
 
     secret = serializers.CharField(
-        required=False, help_text="Only in the answer to the request that made or gave it; it is not shown again."
+        required=False,
+        help_text="Only in the answer to the request that created or contained the secret; it is not shown again.",
     )
 
 
@@ -62,16 +63,18 @@ class Endpoint(Shape):
     state = Choice(
         "EndpointState",
         STATES,
-        help_text="open: not called before `open_until`; disabled: not called until it is changed.",
+        help_text="open: not called before `open_until`; disabled: not called until the endpoint is changed.",
     )
     failures = Whole(help_text="Failures in a row.")
     open_until = Time(allow_null=True)
     last_failure = serializers.CharField(allow_null=True)
     last_failure_at = Time(allow_null=True)
     last_success_at = Time(allow_null=True)
-    last_answer = serializers.CharField(allow_null=True, help_text="Of the last call answered 2xx, to within 10 s.")
+    last_answer = serializers.CharField(
+        allow_null=True, help_text="The answer to the last call that was answered 2xx; at most 10 s old."
+    )
     last_answer_at = Time(allow_null=True)
-    void_answers = Whole(help_text="Calls in a row that were answered 2xx and decided nothing, to within 10 s.")
+    void_answers = Whole(help_text="Calls in a row that were answered 2xx and decided nothing; at most 10 s old.")
     void_since = Time(allow_null=True)
     rotated_at = Time(allow_null=True, help_text="When its secret was last changed.")
     created_at = Time()

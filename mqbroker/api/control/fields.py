@@ -46,7 +46,7 @@ class Number(Strict, serializers.FloatField):
     """A number, with or without a fraction."""
 
     types = (int, float)
-    default_error_messages = {"invalid": "it is no number."}  # noqa: RUF012  # as above
+    default_error_messages = {"invalid": "it is not a number."}  # noqa: RUF012  # as above
 
 
 class Switch(Strict, serializers.BooleanField):

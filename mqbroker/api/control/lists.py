@@ -23,9 +23,9 @@ class PageQuery(Given):
         min_value=1,
         max_value=MAX_LIMIT,
         error_messages={**Strict.default_error_messages, "invalid": "it is no whole number."},
-        help_text="How many results at most.",
+        help_text="The maximum number of results.",
     )
-    cursor = serializers.CharField(default=None, help_text="`next` of the page before; without it: the first page.")
+    cursor = serializers.CharField(default=None, help_text="`next` of the previous page; without it, the first page.")
 
 
 @cache
@@ -44,7 +44,7 @@ def page_of_cells(shape: type[Shape]) -> type[Shape]:
 def _page_of(shape: type[Shape], **more: serializers.Field[Any, Any, Any, Any]) -> type[Shape]:
     fields = {
         "results": shape(many=True),
-        "next": serializers.CharField(allow_null=True, help_text="The cursor of the next page; null on the last one."),
+        "next": serializers.CharField(allow_null=True, help_text="The cursor of the next page; null on the last page."),
         **more,
         "__doc__": "A page of a list.",
     }

@@ -28,7 +28,9 @@ class Namespace(Shape):
     name = serializers.CharField()
     settings = Registered(namespaces.FIELDS, answers=True)
     created_at = Time()
-    refused = Whole(help_text="Requests that these limits refused, ever; a process adds its own every few seconds.")
+    refused = Whole(
+        help_text="Requests refused because of these limits, in total; each process adds its count every few seconds."
+    )
     refused_at = Time(allow_null=True)
 
 

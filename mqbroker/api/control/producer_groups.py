@@ -35,9 +35,11 @@ class ProducerGroupSummary(Shape):
 class Pending(Shape):
     """The number of a producer group's undecided transactions, and the age of the oldest."""
 
-    pending = Whole(help_text=f"Pending transactions, counted to {stats.MAX_COUNTED}; discarded ones are not in it.")
+    pending = Whole(
+        help_text=f"Pending transactions, counted to {stats.MAX_COUNTED}; discarded transactions are not included."
+    )
     oldest_pending_at = Time(allow_null=True)
-    missing = Words(child=Text(), help_text="The cells that did not answer: what waits there is not counted.")
+    missing = Words(child=Text(), help_text="The cells that did not answer: their messages are not counted.")
 
 
 class ProducerGroup(ProducerGroupSummary, Pending):

@@ -25,12 +25,17 @@ COUNTED = "Of a namespace they are not there where the broker has more decisions
 class Totals(Shape):
     """Numbers of the kept segments; retention has dropped older ones."""
 
-    messages = Whole(help_text=f"Stored, half messages among them. {OF_ALL}", required=False)
-    entries = Whole(help_text="Messages that became visible in a queue; those that wait at a delay level are not yet.")
+    messages = Whole(help_text=f"Stored messages, including half messages. {OF_ALL}", required=False)
+    entries = Whole(
+        help_text="Messages that became visible in a queue, not counting messages that wait at a delay level."
+    )
     halves = Whole(help_text=f"Transactions begun. {COUNTED}", required=False)
     commits = Whole(required=False)
     rollbacks = Whole(required=False)
-    discarded = Whole(help_text="Messages of transactions that were given up by their checks.", required=False)
+    discarded = Whole(
+        help_text="Messages of transactions that were discarded after too many checks or because of their age.",
+        required=False,
+    )
     checks = Whole(help_text=f"Check attempts. {OF_ALL}", required=False)
     estimated = Switch(
         help_text="There were too many decisions to count: halves, commits and rollbacks are estimated from a sample."
@@ -58,7 +63,7 @@ class Stats(Shape):
     totals = Totals()
     last_minute = Window()
     last_hour = Window()
-    missing = Words(child=Text(), help_text="The cells that did not answer: what they hold is not counted.")
+    missing = Words(child=Text(), help_text="The cells that did not answer: their messages are not counted.")
 
 
 class StatsDetail(Resource):

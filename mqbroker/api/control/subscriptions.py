@@ -49,7 +49,7 @@ class SubscriptionSummary(Shape):
     failing_since = Time(allow_null=True, help_text="The first failure since the last success.")
     last_failure = serializers.CharField(allow_null=True)
     last_failure_at = Time(allow_null=True)
-    last_success_at = Time(allow_null=True, help_text="To within 10 s.")
+    last_success_at = Time(allow_null=True, help_text="At most 10 s old.")
     rotated_at = Time(allow_null=True, help_text="When its secret was last changed.")
     created_at = Time()
 
@@ -57,7 +57,7 @@ class SubscriptionSummary(Shape):
 class Subscription(SubscriptionSummary):
     """A subscription with the number of messages still to be pushed."""
 
-    lag = Whole(help_text="Entries that the group was not handed yet: of the topic, and its retries of them.")
+    lag = Whole(help_text="Entries of the topic that the group was not handed yet, and its retries of such entries.")
 
 
 class SubscriptionSet(Subscription, SecretShown):

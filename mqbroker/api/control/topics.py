@@ -31,7 +31,7 @@ class QueueBounds(Shape):
     """The lowest and the next offset of a queue."""
 
     queue_id = Whole()
-    min_offset = Whole(help_text="The lowest offset that is kept.")
+    min_offset = Whole(help_text="The lowest offset that is still stored.")
     max_offset = Whole(help_text="The next offset to be written.")
     last_stored_at = Time(allow_null=True)
 

@@ -23,13 +23,15 @@ class TransactionQuery(PageQuery):
 
     state = Choice("TransactionState", listing.STATES, default=None)
     producer_group = serializers.CharField(default=None, trim_whitespace=False)
-    topic = serializers.CharField(default=None, trim_whitespace=False, help_text="One of its messages has this topic.")
+    topic = serializers.CharField(
+        default=None, trim_whitespace=False, help_text="Only transactions with a message of this topic."
+    )
     older_than_seconds = serializers.FloatField(
         default=0,
         min_value=0,
         max_value=listing.MAX_AGE_SECONDS,
-        error_messages={**Strict.default_error_messages, "invalid": "it is no number."},
-        help_text="It was begun at least so long ago.",
+        error_messages={**Strict.default_error_messages, "invalid": "it is not a number."},
+        help_text="Only transactions that were begun at least so many seconds ago.",
     )
 
 
@@ -85,11 +87,16 @@ class DiscardedQuery(PageQuery):
     """The query parameters of the list of discarded transactions."""
 
     producer_group = serializers.CharField(default=None, trim_whitespace=False)
-    topic = serializers.CharField(default=None, trim_whitespace=False, help_text="One of its messages has this topic.")
+    topic = serializers.CharField(
+        default=None, trim_whitespace=False, help_text="Only transactions with a message of this topic."
+    )
 
     def get_fields(self) -> dict[str, Any]:
         """Renames the field, because `from` is a keyword of Python."""
-        times = {"from": "Discarded at this time or later.", "to": "Discarded before this time."}
+        times = {
+            "from": "Only transactions discarded at this time or later.",
+            "to": "Only transactions discarded before this time.",
+        }
         return {
             **super().get_fields(),
             **{name: Time(default=None, help_text=meaning) for name, meaning in times.items()},

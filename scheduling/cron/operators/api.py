@@ -35,12 +35,13 @@ class ScheduleSummary(Shape):
     settings = Registered(registry.FIELDS, answers=True)
     next_at = Time(
         allow_null=True,
-        help_text="The next time that no firing is decided for, which is done 4.5 s ahead; null: none is left.",
+        help_text="The next time whose firing is not decided yet, which is done 4.5 s ahead; null: none is left.",
     )
-    last_at = Time(allow_null=True, help_text="The latest time that a firing was decided for.")
-    fired = Whole(help_text="Messages that were decided, ever, also by hand, without those that were refused.")
+    last_at = Time(allow_null=True, help_text="The latest time whose firing was decided.")
+    fired = Whole(help_text="Firings that were decided, in total, including firings by hand, without refused ones.")
     failure = serializers.CharField(
-        allow_null=True, help_text="Why the latest message was refused, or waits; null once one is stored again."
+        allow_null=True,
+        help_text="Why the latest message was refused or waits; null as soon as a message is stored again.",
     )
     failed_at = Time(allow_null=True)
     created_at = Time()

@@ -34,21 +34,21 @@ class Outbox(Shape):
 
     name = serializers.CharField()
     server = serializers.CharField(
-        help_text="Of its URL: the host; several between commas, each with its port where they have several ports."
+        help_text="The host in the URL; several hosts are separated by commas, each with its port if the ports differ."
     )
-    port = Whole(allow_null=True, help_text="Of its URL; null where its hosts have several.")
-    database = serializers.CharField(help_text="Of its URL.")
-    user = serializers.CharField(help_text="Of its URL: the role that drains it.")
+    port = Whole(allow_null=True, help_text="The port in the URL; null if its hosts have different ports.")
+    database = serializers.CharField(help_text="The database in the URL.")
+    user = serializers.CharField(help_text="The user in the URL: the role that drains the outbox.")
     settings = Registered(registry.FIELDS, answers=True)
-    waiting = Whole(help_text="Rows that waited at the latest look, counted to 100,000; to within 10 s.")
-    oldest_at = Time(allow_null=True, help_text="When the first of them was inserted.")
-    drained = Whole(help_text="Rows whose messages were stored, ever.")
-    refused = Whole(help_text="Rows that were set apart in `mqbroker_outbox_refused`, each with its reason, ever.")
-    refused_at = Time(allow_null=True, help_text="When the last of them was set apart.")
-    drained_at = Time(allow_null=True, help_text="When the last row was drained or set apart.")
-    looked_at = Time(allow_null=True, help_text="When a process last looked for rows, and could.")
+    waiting = Whole(help_text="Rows that waited when the broker last looked, counted up to 100,000; at most 10 s old.")
+    oldest_at = Time(allow_null=True, help_text="When the oldest waiting row was inserted.")
+    drained = Whole(help_text="Rows whose messages were stored, in total.")
+    refused = Whole(help_text="Rows that were moved to `mqbroker_outbox_refused` with a reason, in total.")
+    refused_at = Time(allow_null=True, help_text="When the last such row was moved.")
+    drained_at = Time(allow_null=True, help_text="When the last row was drained or refused.")
+    looked_at = Time(allow_null=True, help_text="When a process last succeeded in looking for rows.")
     failure = serializers.CharField(
-        allow_null=True, help_text="Why it cannot be drained now, and what mends it; null while it can."
+        allow_null=True, help_text="Why the outbox cannot be drained now, and what to do; null if it can."
     )
     failed_at = Time(allow_null=True)
     created_at = Time()
