@@ -4,13 +4,13 @@ from store.errors import Refusal
 
 
 class TransactionNotFound(Refusal):
-    """No transaction has this id, or its segment was dropped."""
+    """There is no transaction with this id, or its segment was dropped."""
 
     code = "transaction_not_found"
 
 
 class NotDiscarded(TransactionNotFound):
-    """No discarded transaction has this id; a transaction in another state may have it."""
+    """There is no discarded transaction with this id; there may be a transaction in another state."""
 
 
 class TransactionsRejected(Refusal):
@@ -26,7 +26,7 @@ class ProducerGroupWrong(Refusal):
 
 
 class CommitLogOffsetWrong(Refusal):
-    """The log offset in the request is not the one of the transaction's message."""
+    """The log offset in the request differs from the log offset of the transaction's message."""
 
     code = "commit_log_offset_wrong"
 
@@ -44,6 +44,6 @@ class TransactionDiscarded(Refusal):
 
 
 class EndpointNotExist(Refusal):
-    """The producer group has no endpoint of this id."""
+    """The producer group has no endpoint with this id."""
 
     code = "not_found"

@@ -48,7 +48,7 @@ async def existing(name: str) -> ProducerGroupRow:
 
 
 def absent(name: str) -> GroupNotExist:
-    """The refusal for a name that no group has."""
+    """The refusal for a producer group that does not exist."""
     return _groups().absent(name)
 
 

@@ -137,17 +137,17 @@ def endpoints() -> Sequence[tuple[str, str, int]]:
 
 
 def waiting(namespace: str | None = None) -> Sequence[WaitingHalves]:
-    """The undecided transactions per producer group and state, of all groups or those of a namespace.
+    """The undecided transactions per producer group and state, at most MAX_ROWS pairs.
 
-    MAX_ROWS of these pairs at most.
+    With `namespace`, only its producer groups.
     """
     return sync.read(COUNT_WAITING, {"max_rows": MAX_ROWS, "starts": namespaces.starts(namespace)})
 
 
 def by_topic(namespace: str | None = None) -> Sequence[HalfMessagesOfTopic]:
-    """The half messages of undecided transactions per topic and state, of all topics or those of a namespace.
+    """The half messages of undecided transactions per topic and state, at most MAX_ROWS pairs.
 
-    MAX_ROWS of these pairs at most.
+    With `namespace`, only its topics.
     """
     return sync.read(COUNT_HALF_MESSAGES, {"max_rows": MAX_ROWS, "starts": namespaces.starts(namespace)})
 
@@ -178,7 +178,7 @@ def _both(one: PendingOfGroup, other: PendingOfGroup) -> PendingOfGroup:
 
 
 def undecided(max_count: int, namespace: str | None = None) -> AllUndecided:
-    """The undecided transactions of all producer groups, or those of a namespace, up to `max_count` in each state."""
+    """The number of undecided transactions per state, up to `max_count` in each. With `namespace`, only its groups."""
     asked = {"max_count": max_count, "starts": namespaces.starts(namespace)}
     found = cells.ask(lambda: sync.read(SUM_UNDECIDED, asked)[0]).values()
     oldest = min((row.oldest_pending_at for row in found if row.oldest_pending_at), default=None)

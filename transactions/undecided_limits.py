@@ -21,8 +21,8 @@ COUNT_UNDECIDED_OF_KEY = Statement(__file__, "count_undecided_of_key", one=int)
 COUNT_UNDECIDED_WITHIN = Statement(__file__, "count_undecided_within", one=int)
 
 SMALL_COUNT = 1000
-# Seconds for which a count below a larger limit is cached: a count up to SMALL_COUNT, and a larger one, which costs
-# more and changes less within seconds.
+# Seconds for which a count is cached if the limit is larger: a count up to SMALL_COUNT, and a larger count, which costs
+# more and changes relatively less.
 FEW_CACHED_SECONDS = 0.2
 MANY_CACHED_SECONDS = 2.0
 

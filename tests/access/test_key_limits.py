@@ -101,7 +101,7 @@ def test_a_key_sends_as_many_bytes_a_second_as_it_may(broker: RunningBroker, ope
     assert holder.sends("x" * 10_000).status == 201
     refused = holder.sends()
 
-    assert "may send 100 bytes a second" in refused.problem["detail"]
+    assert "its limit of 100 bytes a second" in refused.problem["detail"]
     assert 1 < pause_of(refused) <= 102
 
 

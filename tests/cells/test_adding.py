@@ -252,6 +252,6 @@ def test_a_database_of_another_version_is_refused(installation: Installation, pr
 
         assert installation.refusal("add", "c2", url) == (
             "The tables of the database of the cell c2 belong to another version of the broker: the difference "
-            "is the migration store.0007_cells. {EMPTY} To keep the data of this database, first migrate it "
+            f"is the migration store.0007_cells. {EMPTY} To keep the data of this database, first migrate it "
             "with the broker that uses it."
         )

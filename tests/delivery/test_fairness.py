@@ -109,7 +109,7 @@ def test_a_group_stays_fair_until_nothing_waits_and_a_reset_ends_the_wait(
     send(NOISY, 10)
     consumer.receive(orders, max_messages=1)
 
-    with pytest.raises(errors.MessageIllegal, match="wait for their turns: reset its offsets"):
+    with pytest.raises(errors.MessageIllegal, match="wait for their turns: reset the offsets"):
         admin.create_consumer_group(group, fair_by=None)
     with pytest.raises(errors.MessageIllegal, match=r"wait for their turns|keeps the order of each sharding key"):
         admin.create_consumer_group(group, ordered=True)

@@ -214,7 +214,7 @@ def test_an_undecided_half_is_discarded_and_then_rolled_back_before_its_segment_
         ("discard", "limit"),
         ("end", "limit"),
     ]
-    with pytest.raises(Refusal, match="is ROLLED_BACK already, by limit: COMMIT comes too late"):
+    with pytest.raises(Refusal, match="is already ROLLED_BACK, decided by limit: this COMMIT comes"):
         keeper.do(writer.run(End.of_producer(transaction_id, EndTransaction(producer_group=payments, state="COMMIT"))))
 
 

@@ -24,9 +24,9 @@ def test_work_that_outlives_its_runtime_is_refused_and_opens_no_connection(keepe
 
     keeper.do(runtime.current().close((Writers, Watch, Wakeups, Reads)))
 
-    with pytest.raises(SystemBusy, match="This process is ending"):
+    with pytest.raises(SystemBusy, match="This process of the broker is stopping"):
         keeper.do(topics.look_up("another"))
-    with pytest.raises(SystemBusy, match="This process is ending"):
+    with pytest.raises(SystemBusy, match="This process of the broker is stopping"):
         keeper.send("orders", "second")
     eventually(lambda: keeper.sql(SESSIONS, *()) == [])
 
@@ -41,7 +41,7 @@ def test_a_read_that_waits_for_the_end_of_the_pool_opens_no_other(keeper: Keeper
 
     refused = keeper.do(late())[1:]
 
-    assert [(type(one), str(one)[:22]) for one in refused] == [(SystemBusy, "This process is ending")] * 3
+    assert [(type(one), str(one)[:22]) for one in refused] == [(SystemBusy, "This process of the br")] * 3
 
 
 class Kept:

@@ -26,7 +26,10 @@ ENDED = struct.Struct("!i16siiq")
 
 
 class PlainBegin(Protocol):
-    """A begin of one message, to be packed. `may_repeat`: the client chose the transaction's id."""
+    """A begin of one message, with the values for the statements.
+
+    `may_repeat`: the client chose the transaction's id.
+    """
 
     @property
     def key(self) -> bytes: ...
@@ -51,7 +54,7 @@ class PlainBegin(Protocol):
 
 
 class PlainEnd(Protocol):
-    """A decision, to be packed, with the queue of its half message if this process knows it."""
+    """A decision, with the values for the statements, and the queue of its half message if this process knows it."""
 
     @property
     def key(self) -> bytes: ...

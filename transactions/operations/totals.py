@@ -36,9 +36,9 @@ async def count() -> None:
 def ever(
     *, topic: str | None = None, producer_group: str | None = None, namespace: str | None = None
 ) -> Sequence[TotalOf]:
-    """The totals of this cell, of MAX_ROWS pairs at most, the operations that are not counted yet among them.
+    """The totals of this cell, at most MAX_ROWS pairs, including operations that are not counted yet.
 
-    Of all topics or those of a namespace.
+    With `namespace`, only topics of this namespace.
     """
     limits = {"max_operations": MAX_OPERATIONS, "max_rows": MAX_ROWS, "starts": namespaces.starts(namespace)}
     return sync.read(LIST_TOTALS, {"topic": topic, "producer_group": producer_group, **limits})
@@ -68,7 +68,7 @@ def _ended(row: TotalOf) -> int:
 
 
 def by_end(namespace: str | None = None) -> Iterator[tuple[tuple[str, str, str], int]]:
-    """The totals of this cell, each with its topic, producer group and end; of all topics or those of a namespace."""
+    """The totals of this cell, each with its topic, producer group and end. With `namespace`, only its topics."""
     for row in ever(namespace=namespace):
         for end in ENDS:
             yield (row.topic, row.producer_group, end), getattr(row, end)

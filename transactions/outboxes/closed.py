@@ -23,14 +23,14 @@ class Closed:
 
     @property
     def topics(self) -> list[str]:
-        """The topics whose rows are not tried again yet."""
+        """The topics whose rows are not tried again yet, after a refusal."""
         now = time.monotonic()
         self._until = {topic: entry for topic, entry in self._until.items() if entry[0] > now}
         return list(self._until)
 
     @property
     def reason(self) -> str | None:
-        """Why rows wait, if the reason is not a limit; a limit passes by itself."""
+        """The reason why rows wait, unless it is a limit: a limit passes by itself."""
         found = (refusal for _, refusal in self._until.values() if not isinstance(refusal, RateLimited))
         refusal = next(found, None)
         return None if refusal is None else f"Rows wait: {refusal.code}: {refusal.detail}"[:500]

@@ -42,10 +42,10 @@ LIST_OUTBOXES = Statement(__file__, "list_outboxes", Listed)
 # The pause while another process drains the outbox.
 STANDBY_SECONDS = 0.5
 FAILED_SECONDS = 2.0
-# The limit of one step, above the time that a source allows a transaction. After it the drain connects again.
+# The limit of one step, longer than a source allows a transaction. If a step exceeds it, the drain connects again.
 STEP_SECONDS = 60.0
 MAX_WAITING = 100_000
-# After this many rows new rows go to the other partition, and the disk of the first partition is given back.
+# After this many rows, new rows go to the other partition, and the disk space of the first is given back.
 SLOT_ROWS = 10_000
 # The time between two tries to give back the disk of a partition.
 CLEAR_SECONDS = 0.25
@@ -109,7 +109,7 @@ class Drain:
     async def _step(self, source: Source, listener: Listener) -> float:
         """Takes the next rows. Returns how long to wait for a notice before the next step."""
         if self._progress.look_is_due() and self._queueing.counts:
-            # Counted without the turn, because it may be that no process gets the turn.
+            # Counted even if this process does not have the turn, because perhaps no process gets it.
             async with source.transaction():
                 [waits] = await source.read(LOOK_AT_OUTBOX, {"max_count": MAX_WAITING})
             self._progress.saw(waits)
@@ -124,7 +124,7 @@ class Drain:
         await self._slots.drained(source, taken.rows)
         await self._progress.note()
         if taken.must_wait:
-            # Other outboxes hold all bytes that this process may hold: their rows come first.
+            # Other outboxes use all bytes that this process may use for rows.
             return STANDBY_SECONDS
         if taken.are_more:
             return 0.0
@@ -185,7 +185,7 @@ class Drain:
 
 
 class Slots:
-    """When to give back the disk of a partition, so that the table stays small.
+    """Decides when to give back the disk space of a partition, so that the table stays small.
 
     A reader with an old snapshot keeps deleted rows on disk, but not a truncated file.
     """

@@ -56,8 +56,8 @@ AWAY = (
     "hot standby mode",
     "database is not accepting connections",
 )
-# Classes of codes that may pass: connection, rolled-back transaction, resources, operator, system; a lock; a read-only
-# session.
+# Classes of SQLSTATE codes that may pass: connection, rolled-back transaction, resources, operator, system; a lock; a
+# read-only session.
 AWAY_CLASSES = ("08", "40", "53", "57", "58")
 AWAY_CODES = ("55P03", "25006")
 
@@ -86,7 +86,7 @@ class Looks:
         self._at = time.monotonic()
 
     async def idle(self, source: Source) -> None:
-        """Called when no row seems to wait. Raises SourceUnfit."""
+        """Called when no row seems to wait: checks the source if it is time. Raises SourceUnfit."""
         if time.monotonic() - self._at >= LOOK_SECONDS:
             await require(source)
             self._at = time.monotonic()

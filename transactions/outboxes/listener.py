@@ -19,7 +19,7 @@ RECONNECT_SECONDS = 5.0
 # The longest wait for a notice: finds rows that were committed just before the wait, and rows behind a proxy without
 # notices.
 POLL_SECONDS = 1.0
-# The wait while the session does not listen: with two-phase transactions, and after a flood.
+# The wait for the next look if no notices arrive: with two-phase transactions, and after a flood of notices.
 UNHEARD_POLL_SECONDS = 0.25
 
 
@@ -61,7 +61,7 @@ class Listener:
                 pause = DEAF_SECONDS
                 logger.warning("an outbox's channel is flooded, it is polled", outbox=self._listed.name)
             except (psycopg.Error, OSError, Refusal) as problem:
-                # The drain has the same problem, and notes it.
+                # The drain meets the same problem, and records it.
                 logger.info("not listening to an outbox", outbox=self._listed.name, problem=type(problem).__name__)
             self._hears = False
             await asyncio.sleep(pause)

@@ -28,7 +28,7 @@ BATCH_ROWS = 64
 BUSY = (SystemBusy, OutcomeUnknown)
 # Errors of a database about the content of a row: a character, a number, a size.
 OF_CONTENT = (psycopg.DataError, psycopg.errors.ProgramLimitExceeded, psycopg.errors.InternalError_)
-# The most characters of a reason; longer ones repeat the row itself.
+# The most characters of a reason; a longer reason quotes the row itself.
 REASON_CHARACTERS = 500
 
 
@@ -41,7 +41,7 @@ class Left(NamedTuple):
 
 
 async def store(rows: Sequence[Row], caller: Caller) -> Left:
-    """Stores the rows, each under its id, and returns those that were not stored. A stored row is not stored again.
+    """Stores the rows, each under its id, and returns the rows that were not stored. A stored row is not stored again.
 
     Raises SystemBusy or OutcomeUnknown if no row can be stored or refused now.
     """
@@ -63,7 +63,7 @@ async def store(rows: Sequence[Row], caller: Caller) -> Left:
 
 
 def chains(rows: Sequence[Row]) -> Iterator[list[Row]]:
-    """The rows by topic and sharding key, in order; rows without a key in parts."""
+    """The rows in groups of one topic and sharding key, each in order; rows without a key in groups of BATCH_ROWS."""
     by_key: dict[tuple[str | None, str | None], list[Row]] = {}
     for row in sorted(rows, key=lambda row: row.seq):
         by_key.setdefault((row.topic, row.sharding_key), []).append(row)
@@ -82,7 +82,7 @@ async def _store_chain(chain: Sequence[Row], caller: Caller) -> Left:
     done = 0
     for run in runs(chain):
         problem = await _try_to_send(run, caller)
-        # One of several rows is refused: they are sent one by one to find it.
+        # One of several rows is refused: sent one by one, the refused row is found.
         parts = [run] if problem is None or _is_for_now(problem) or len(run) == 1 else [[row] for row in run]
         for part in parts:
             if part is not run:
@@ -115,13 +115,16 @@ def runs(chain: Sequence[Row]) -> Iterator[list[Row]]:
 
 
 def is_plain(row: Row) -> bool:
-    """Whether a row may be part of a batch: it is not delayed and has no trace of its own."""
+    """Whether a row may be part of a batch: it is not delayed and has no trace context."""
     waits = row.delay_level, row.delay_seconds, row.deliver_at, row.traceparent
     return all(value is None for value in waits) and not topics.is_system(row.topic or "")
 
 
 async def _try_to_send(run: Sequence[Row], caller: Caller) -> Exception | None:
-    """Sends rows together. Returns a problem of the rows or their topic; raises any other, for which all rows wait."""
+    """Sends rows together.
+
+    Returns an error that the rows or their topic cause; raises any other, for which all rows wait.
+    """
     try:
         await writer.run(_send_of(run, caller))
     except Exception as problem:
@@ -147,7 +150,7 @@ def _send_of(run: Sequence[Row], caller: Caller) -> Send:
 
 
 def _is_of_rows(problem: Exception) -> bool:
-    """Whether the rows cause the problem, so that rows behind them must not wait. If not, a database is away."""
+    """Whether the rows cause the error, so that rows behind them need not wait. Otherwise a database is away."""
     if isinstance(problem, psycopg.Error):
         return isinstance(problem, OF_CONTENT)
     return not isinstance(problem, OSError | MemoryError)

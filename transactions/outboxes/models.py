@@ -30,7 +30,7 @@ class Outbox(models.Model):
     created_at = models.DateTimeField(db_default=Now())
     drained = models.BigIntegerField(default=0, db_default=0)
     refused = models.BigIntegerField(default=0, db_default=0)
-    # When the last row was set apart.
+    # When the last row was refused.
     refused_at = models.DateTimeField(null=True)
     drained_at = models.DateTimeField(null=True)
     waiting = models.BigIntegerField(default=0, db_default=0)

@@ -134,11 +134,11 @@ def _illegal(complaint: str) -> MessageIllegal:
 
 
 def said_of(problem: BaseException, stored_url: str) -> str:
-    """The message about a problem with a source, without the password, given its stored URL."""
+    """The message about an error of the source with this stored URL, without the password."""
     try:
         return read(sealing.opened(stored_url)).said(problem)
     except (Refusal, SecretUnreadable) as unreadable:
-        # A URL that an earlier version has stored, whose text a driver may repeat.
+        # A URL that an earlier version has stored; a driver's message may contain the URL.
         return str(unreadable)
 
 

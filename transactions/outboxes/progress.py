@@ -16,8 +16,8 @@ logger = structlog.stdlib.get_logger(__name__)
 NOTE_OUTBOX = Statement(__file__, "note_outbox")
 
 MAX_ROWS = 500
-# The size of turns after a failure: fewer rows at each failure, so that on a slow machine some rows are sent before the
-# next one, and a row that causes failures is soon alone.
+# The size of turns after a failure; it falls with each failure. So even on a slow machine some rows are sent, and a row
+# that causes failures is soon alone in its turn.
 FEW_ROWS = 32
 FEWER = 8
 NOTE_SECONDS = 1.0
@@ -46,7 +46,7 @@ class Size:
 
 
 class Queueing:
-    """How long this process has waited for the turn while no process has taken the first row."""
+    """The time for which this process has waited for the turn while no process took the first row."""
 
     def __init__(self) -> None:
         self._first: tuple[int | None, int | None] | None = None

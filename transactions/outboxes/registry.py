@@ -38,7 +38,7 @@ FIELDS = fields.of(
 
 
 class OutboxNotExist(Refusal):
-    """No outbox has this name."""
+    """There is no outbox with this name."""
 
     code = "not_found"
 

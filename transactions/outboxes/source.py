@@ -180,7 +180,7 @@ class Source:
         return found
 
     def written(self, text: str) -> str:
-        """A text of the broker in a form that this database can store, whatever is quoted in it."""
+        """A text of the broker that this database can store, even if the text quotes other characters."""
         codec = "utf-8" if self.connection.info.parameter_status("server_encoding") == "UTF8" else "ascii"
         return text.encode(codec, "backslashreplace").decode(codec).replace("\x00", "\\x00")
 

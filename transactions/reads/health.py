@@ -15,7 +15,7 @@ from store.notices import presence
 from store.notices.presence import Asking
 from transactions.models import Endpoint, ProducerGroup
 
-# From this number of void answers in a row an endpoint counts as ailing. A single one may concern a transaction that
+# An endpoint with this many void answers in a row counts as ailing. A single void answer may concern a transaction that
 # the endpoint does not know yet.
 VOID_ANSWERS = 3
 # The most endpoints with ailing rows in some cell, among which the ailing ones are looked for.
@@ -54,7 +54,7 @@ def show(endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
 def ailing(count: int, namespace: str | None = None) -> Sequence[Endpoint]:
     """The first `count` endpoints that are not called, or whose answers decide nothing; void answers first.
 
-    Of all producer groups or those of a namespace.
+    With `namespace`, only endpoints of its producer groups.
     """
     with cells.leaving_out():
         ill = ILL | Q(id__in={id_ for ids in cells.ask_others(_ill_of_cell).values() for id_ in ids})
@@ -106,9 +106,10 @@ class Checking:
 
     paused: bool
     obstacle: str | None
-    # Whether no endpoint is registered, or all are disabled: then only an operator can change this.
+    # Whether no endpoint is registered, or all are disabled: then the broker cannot ask, and only an operator can
+    # change this.
     unasked: bool = False
-    # When its producers last polled for checks; None if they did not for a day.
+    # When the group's producers last polled for checks; None if not within a day.
     asking: Asking | None = None
 
 

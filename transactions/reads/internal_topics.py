@@ -30,7 +30,7 @@ HALF = names.HALF_MESSAGES
 OP = names.ENDS
 NAMES = (HALF, OP)
 MAX_MESSAGES = 1000
-# The most rows that one request reads. In a log with few half messages it finds few.
+# The most rows that one request reads. In a log with few half messages, few of the rows are half messages.
 MAX_LOOKED_AT = 20_000
 # RocketMQ's tag of an end, which means that the half message is to be removed.
 REMOVED = "d"

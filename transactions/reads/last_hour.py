@@ -31,9 +31,9 @@ class LastHour:
 
 
 def read(namespace: str | None = None) -> LastHour:
-    """The ends of the last hour: the operations that `stats.decisions` counts for that window.
+    """The ends of the last hour: the operations that `stats.decisions` counts for that period.
 
-    Of all producer groups or those of a namespace.
+    With `namespace`, only ends of its producer groups.
     """
     hours = list(cells.ask(lambda: _read_cell(namespace)).values())
     by_minute: dict[datetime, MinuteOfEnds] = {}

@@ -17,7 +17,7 @@ from transactions.stats import (
 
 
 class Decisions(NamedTuple):
-    """Transactions begun, committed and rolled back in a stretch of time, and messages of discarded ones."""
+    """Transactions begun, committed and rolled back in a period, and messages of discarded transactions."""
 
     halves: int
     commits: int
@@ -26,10 +26,10 @@ class Decisions(NamedTuple):
 
 
 def decisions(namespace: str, windows: Sequence[int]) -> list[Decisions | None]:
-    """What became of the namespace's transactions in this cell: of all that is kept, then of each window in seconds.
+    """The namespace's decisions in this cell: first all that are kept, then those of each period in seconds.
 
-    None stands for a stretch with more than MAX_COUNTED_OPERATIONS operations of all producer groups together. A sample
-    of them, as `stats.decisions` takes one, would say little of a namespace that has few of them.
+    None stands for a period with more than MAX_COUNTED_OPERATIONS operations of all producer groups together. A sample
+    of them, as `stats.decisions` takes it, would be too small for a namespace with few decisions.
     """
     starts = namespaces.starts(namespace)
     ranges = sync.read(OPERATIONS_SINCE, {"seconds": list(windows)})

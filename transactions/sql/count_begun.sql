@@ -1,5 +1,5 @@
--- Count the undecided transactions that were begun since a time, each group's by its index, line by line, up to a limit. Of
--- groups whose names begin with one of `starts`; all begin with the empty one.
+-- Count the undecided transactions that were begun since a time, per group by its index, line by line, up to a limit.
+-- Only groups whose names begin with one of `starts` are counted; all names begin with the empty text.
 SELECT count(*) AS begun
 FROM (
     SELECT 1
