@@ -1,11 +1,11 @@
 """Limits: what is too much is refused at once, and stores nothing."""
 
 import asyncio
-import re
 import base64
 import http.client
 import json
 import random
+import re
 import string
 import uuid
 from collections.abc import Callable, Iterator
