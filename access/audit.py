@@ -115,7 +115,7 @@ def change(signature: Signature, action: str, target: object) -> Iterator[Change
 
 
 def together() -> AbstractContextManager[None]:
-    """A block that is one database transaction, for a change by Django and the entry that `write` adds."""
+    """A database transaction for a change by Django's ORM together with the audit entry that `write` adds."""
     return transaction.atomic()
 
 
@@ -136,9 +136,9 @@ class Wanted(NamedTuple):
 
 
 def page(wanted: Wanted, below_id: int | None, count: int) -> Sequence[AuditEntry]:
-    """The latest `count` entries that match, or the latest below an id.
+    """The latest `count` entries that match; with `below_id`, only entries with a lower id.
 
-    With an author or an action the table is read backwards without an index: people make few entries.
+    With an author or an action, the table is read backwards without an index, because people make few entries.
     """
     found = AuditEntry.objects.order_by("-id")
     given = {name: value for name, value in wanted._asdict().items() if value}
@@ -148,7 +148,7 @@ def page(wanted: Wanted, below_id: int | None, count: int) -> Sequence[AuditEntr
 
 
 def recorded(action_id: uuid.UUID, targets: Sequence[str]) -> set[str]:
-    """Those of the targets for which this console action already has an audit entry."""
+    """The targets, out of `targets`, for which this console action already has an audit entry."""
     found = AuditEntry.objects.filter(action_id=action_id, target__in=targets)
     return set(found.values_list("target", flat=True))
 

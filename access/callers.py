@@ -25,7 +25,7 @@ class Caller:
     scopes: tuple[str, ...]
     is_authenticated: bool = True
     namespace: str | None = None
-    # What the key may still send in this process; None without limits.
+    # The amount that the key may still send in this process; None without limits.
     allowance: Allowance | None = field(default=None, repr=False, compare=False)
     # Results of `may`, kept because matching the patterns costs 1 µs per scope in each request.
     _allowed: dict[tuple[str, str], bool] = field(default_factory=dict, init=False, repr=False, compare=False)

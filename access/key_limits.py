@@ -22,7 +22,7 @@ ADD_REFUSALS = Statement(__file__, "add_refusals")
 
 KEY, NAMESPACE = "key", "namespace"
 
-# Each process counts refusals, and adds them to the key's row at most once in this time.
+# Each process counts refusals, and adds its count to the key's row at most once in this time.
 KEEP_SECONDS = 5.0
 # Keys and namespaces whose allowances a process keeps. Beyond this the least recently used one is dropped.
 MAX_KEPT = 10_000
@@ -179,5 +179,5 @@ async def of_topic(name: str) -> Allowance | None:
 
 
 async def keep() -> None:
-    """Writes the counted refusals of this process; as `Allowances.keep`."""
+    """Writes the counted refusals of this process, as `Allowances.keep` does."""
     await runtime.control(Allowances).keep()

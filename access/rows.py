@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 
 class KeyRow(NamedTuple):
-    """The holder of a key that has not expired, with the limits of the key and of its namespace; None for no limit."""
+    """The holder of a key that has not expired, with the limits of the key and of its namespace; a limit of None does
+    not apply.
+    """
 
     id: int
     name: str

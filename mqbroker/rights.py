@@ -18,7 +18,7 @@ from store.notices.caches import LONGEST_CACHED_SECONDS
 
 # A revoked key must be refused within 5 s by every process: so a look-up of a key is trusted for at most this time.
 KEY_BELIEVED_SECONDS = LONGEST_CACHED_SECONDS
-# Bytes of an Authorization header that is remembered; one with a key that the broker made has 53.
+# The longest Authorization header that is remembered; a header with a key of the broker has 53 bytes.
 MAX_AUTHORIZATION = 256
 # Parameters of paths that are names of topics, groups and subscriptions.
 NAMES_OF_PATHS = ("topic", "group", "name")
@@ -27,7 +27,7 @@ KEY_UNKNOWN = "The API key is unknown, revoked or expired: create a new key at /
 
 
 class KeyRing:
-    """The callers that this process has looked up, by their Authorization header; each is trusted for
+    """The callers that this process has looked up, by their Authorization header; each entry is used for
     KEY_BELIEVED_SECONDS.
     """
 

@@ -80,7 +80,7 @@ class TopicClosed(TopicForbidden):
 
 
 class TopicNotExist(Refusal):
-    """No topic has this name."""
+    """There is no topic with this name."""
 
     code = "topic_not_exist"
 
@@ -92,7 +92,7 @@ class TransactionSpansCells(Refusal):
 
 
 class GroupNotExist(Refusal):
-    """No group has this name."""
+    """There is no group with this name."""
 
     code = "group_not_exist"
 
@@ -128,13 +128,13 @@ class MessageIdReused(Refusal):
 
 
 class MessageNotFound(Refusal):
-    """No stored message has this id."""
+    """There is no stored message with this id."""
 
     code = "message_not_found"
 
 
 class OffsetOutOfRange(Refusal):
-    """The queue holds no such offset."""
+    """The queue has no entry at this offset."""
 
     code = "offset_out_of_range"
 

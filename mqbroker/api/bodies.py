@@ -72,7 +72,8 @@ class Body:
         self._held = 0
 
     def whole(self) -> bytes | None:
-        """A small body that has arrived whole, as almost all have; else None, also for a body in a coding: call `read`.
+        """The body, if it is small, uncompressed and has arrived completely, as almost all have; otherwise None: call
+        `read`.
 
         Raises SystemBusy if the process already holds too many bytes.
         """
@@ -116,8 +117,8 @@ class Body:
         return content
 
     async def _read(self, limit: int) -> bytes:
-        # Not a list of chunks: for a body that arrives byte by byte the list would take forty times its size.
-        # `getvalue` returns no copy, which would take 8 ms for 32 MiB.
+        # A list of chunks would take forty times the size if a body arrives byte by byte. `getvalue` returns no copy,
+        # which would take 8 ms for 32 MiB.
         whole = io.BytesIO()
         while chunk := await self._exchange.chunk():
             whole.write(self._within(chunk, limit))

@@ -63,7 +63,7 @@ class Of(NamedTuple):
     """An operation of a bulk: its call, how the call makes an operation from it, and the ids that it names."""
 
     call: Call[Any, Any]
-    # As `Call.make`, where the path's parameters are fields of the item.
+    # As `Call.make`, but the parameters of the path are fields of the item.
     make: Callable[[Any, operations.Source], Operation[Any]]
     ids: Callable[[Any], Sequence[uuid.UUID | None]]
 

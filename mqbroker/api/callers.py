@@ -63,5 +63,5 @@ def _look_up(session_key: str) -> bool:
     except DatabaseError as problem:
         raise away(problem) from problem
     finally:
-        # A thread of this pool must not keep a connection, because no other request could use it.
+        # A connection that stays with a thread of this pool could not be used by other requests.
         connection.close()

@@ -161,7 +161,10 @@ async def pull(request: DataRequest, topic: str, queue_id: int) -> Answer:
 
 
 async def _pull_internal(request: DataRequest, topic: str, queue_id: int) -> Answer:
-    """As `pull`, for RocketMQ's topics of transactions, which are views: with the scope `manage`, without waiting."""
+    """As `pull`, for RocketMQ's two topics of transactions, which are read-only views of other tables.
+
+    Needs the scope `manage`, and does not wait.
+    """
     request.caller.require_manage()
     query = request.query("offset", "max", "cell")
     max_messages = number(query, "max", delivery_pull.DEFAULT_MESSAGES)

@@ -28,7 +28,7 @@ class NewWork:
         self._too_many = answers.refused(waiting.too_many(waiting.limit()))
         self._too_long = answers.refused(waiting.too_long())
         self._most_wait_seconds = waiting.most_wait_seconds()
-        # Kept here, because each request uses it three times.
+        # Kept as an attribute, because each request uses it three times.
         self._waiting = writer.waiting()
 
     def begins(self, exchange: Exchange) -> bool:

@@ -58,10 +58,10 @@ async def resolve(request: DataRequest, transaction_id: str) -> Answer:
 
 
 async def _managed(request: DataRequest, transaction_id: str) -> uuid.UUID:
-    """The transaction id in the path, if the key may manage the transaction; in a namespace, all its topics must be
-    there.
+    """The transaction id in the path, if the key may manage the transaction.
 
-    Raises NoPermission, or TransactionNotFound as for an unknown id.
+    A key bound to a namespace may do so if all topics of the transaction are in the namespace. Raises NoPermission, or
+    TransactionNotFound as for an unknown id.
     """
     request.caller.require_manage_names()
     found = requests.transaction_id(transaction_id)

@@ -61,7 +61,7 @@ class Outline:
         self._texts: list[Span] = []
         # Places between characters, at which a long text can be cut.
         self._cuts: list[int] = []
-        # The lists with that name: their begin and end, and the range of their objects by number.
+        # The lists with this name: where each begins and ends, and the numbers of its objects.
         self._lists: list[tuple[Span, Span]] = []
         self._values_of: list[int] = []
         # The state of the scan: the open brackets, where the open text, list and object begin, the last text.
@@ -191,8 +191,8 @@ class Outline:
         return self._beside(len(self._body))
 
     def before_excess(self) -> tuple[str, bytes]:
-        """The name of the field that has too much, and the part of the body before it as an object without list
-        objects; or None.
+        """The name of the field with too many values, and the body's part before this field, as JSON without lists of
+        objects; None if no field has too many.
         """
         if not self._value:
             return "", b""

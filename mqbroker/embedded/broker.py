@@ -171,8 +171,8 @@ class Broker:
         return Joined(private.data, self.folder.port("postgres")) if private else None
 
     def _memory(self) -> Memory | None:
-        """The note of the code for which this folder's database was prepared; None for an external database, which
-        others may change.
+        """The note about the code version for which this folder's database was prepared; None for an external database,
+        which others may change.
         """
         private = self._servers and self._servers.postgres
         return Memory(private.data) if private else None

@@ -17,8 +17,8 @@ from mqbroker.embedded.waiting import Say, silence, wait
 
 @dataclass(frozen=True)
 class Access:
-    """The API key and the console password that this start made, to be shown once; None if the user gave it or an
-    earlier start made it.
+    """The API key and the console password that this start created, to be shown once; None if the user gave them or an
+    earlier start created them.
     """
 
     api_key: str | None = None

@@ -58,7 +58,9 @@ class Supervisor:
     def run(
         self, until: Callable[[], bool], pause_seconds: float = math.inf, at_most_seconds: float = math.inf
     ) -> None:
-        """Returns when `until` holds, which is evaluated at each event and pause; at the first signal; at the limit."""
+        """Runs until one of these: `until` is true (evaluated at each event and pause), the first signal, or the time
+        limit.
+        """
         deadline = time.monotonic() + at_most_seconds
         next_restart = self._tend()
         while not self.interrupts.count and not until() and (left := deadline - time.monotonic()) > 0:

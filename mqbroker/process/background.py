@@ -158,7 +158,7 @@ def _run_actions(loop: asyncio.AbstractEventLoop) -> None:
     try:
         jobs.run(lambda work: asyncio.run_coroutine_threadsafe(work, loop).result(), late_seconds=LATE_SECONDS)
     finally:
-        # A thread of this pool must not keep a connection, because no other thread could use it.
+        # A connection that stays with a thread of this pool could not be used by other threads.
         connection.close()
 
 

@@ -67,7 +67,7 @@ def require_readable() -> None:
     except DatabaseError:
         return
     finally:
-        # A thread of this pool must not keep a connection, because no other request could use it.
+        # A connection that stays with a thread of this pool could not be used by other requests.
         connection.close()
     if unreadable:
         raise Unfit(

@@ -153,8 +153,9 @@ async def _may_produce(stream: Stream, topic: str) -> bool:
 
 
 def _of_none() -> asyncio.Future[object]:
-    """A future that is already done, as if the client had disconnected: passed for transactions that no client is asked
-    about, so that their checks are taken back.
+    """A future that is already done, as if the client had disconnected.
+
+    It is passed for transactions that no client can be asked about, so that their checks do not count.
     """
     gone: asyncio.Future[object] = asyncio.get_running_loop().create_future()
     gone.set_result(None)

@@ -33,7 +33,7 @@ class Connections:
 
     def __init__(self, *ports: int) -> None:
         self._rooms = {port: Room(most(), settings.CONNECTIONS_PER_ADDRESS, settings.TRUSTED_PROXIES) for port in ports}
-        # With fewer file descriptors, no address can have too many connections.
+        # With fewer file descriptors than this, no address can have too many connections.
         self._few = min(settings.CONNECTIONS_PER_ADDRESS, most() * 3 // 4)
         # The port and the address of each accepted connection, by the inode number of its socket.
         self._known: dict[int, tuple[int, str]] = {}

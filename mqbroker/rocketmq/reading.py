@@ -120,9 +120,9 @@ def parsed(given: bytes, kind: type[Request]) -> Request:
 
 @asynccontextmanager
 async def unpacking(key: str, row: MessageRow) -> AsyncIterator[None]:
-    """Holds a turn of a key until its client has read the decompressed message. A plain body needs no turn.
+    """Holds a turn of the key while its client reads the decompressed message.
 
-    A body of 6 kB may decompress to 4 MiB.
+    A message that is not compressed needs no turn. A body of 6 kB may decompress to 4 MiB.
     """
     if of_form(row.body_form) is None:
         yield

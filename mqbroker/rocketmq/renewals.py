@@ -119,7 +119,7 @@ class Renewals:
         return list(takewhile(lambda handle: self._by_handle[handle].due_at <= now, self._by_handle))
 
     def _by_group(self, due: Iterable[str]) -> dict[str, list[str]]:
-        """The due handles by group, without those that were settled or dropped meanwhile."""
+        """The due handles by group, without handles that were settled or dropped meanwhile."""
         found = defaultdict[str, list[str]](list)
         for handle in due:
             if handle in self._by_handle:

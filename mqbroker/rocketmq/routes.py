@@ -1,4 +1,4 @@
-"""Routes: the address to which a client sends and from which it receives is always the one that it has used."""
+"""Routes tell a client the addresses for its topics: always the address that the client has used."""
 
 from delivery import groups
 from mqbroker.rocketmq.call import Call, kept
@@ -56,7 +56,7 @@ async def _topic(call: Call, name: str) -> TopicFacts:
         try:
             return await topics.for_sending(name)
         except (TopicForbidden, SendsForbidden):
-            # The topic takes no messages, but it may be read.
+            # The topic accepts no messages, but may be read.
             pass
     call.caller.require("read", name)
     return await topics.for_consuming(name)

@@ -28,9 +28,9 @@ NAME = "apache.rocketmq.v2.MessagingService"
 # A string, because grpc's classes are generic only for type checkers.
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
-# What a server passes to a handler as request: its bytes, or the stream from which to read it.
+# The request that a server passes to a handler: its bytes, or the stream from which to read it.
 Given: TypeAlias = bytes | AsyncIterator[bytes]
-# A function that returns the request's bytes of a call that has entered.
+# A function that reads the request's bytes for a call after `enter`.
 BytesOf: TypeAlias = Callable[[Call, Given, Context], Awaitable[bytes]]
 
 

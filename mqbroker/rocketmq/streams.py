@@ -104,7 +104,7 @@ class Stream:
         self._is_closed = True
 
     def _count(self, size: int) -> None:
-        # A write that was under way has ended after the stream was closed.
+        # A write that was running when the stream was closed has ended.
         if self._is_closed:
             return
         self._waiting_bytes += size

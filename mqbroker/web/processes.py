@@ -1,7 +1,5 @@
-"""The web processes of one listening socket: forked from a standby process, replaced when they die, ended together.
-
-The children inherit the socket. If each bound the port with SO_REUSEPORT, another process of the same user could take
-some of the connections unnoticed. While no child serves for a moment, connections wait in the socket.
+"""The functions that a child gets from its parent: `begin` is called before its first request and `leave` after its
+last one.
 """
 
 import contextlib

@@ -37,7 +37,7 @@ MAX_BYTES = 16 * 1024 * 1024
 
 
 class Serve(Protocol):
-    """The function that serves the exchanges of a process."""
+    """The function that serves a request (an exchange)."""
 
     def __call__(self, exchange: Exchange) -> Awaitable[None] | None:
         """Answers the exchange. A returned coroutine is awaited in a task; None if the answer needs no task."""

@@ -25,10 +25,10 @@ class Answered(NamedTuple):
 
 
 async def serve(exchange: Exchange, application: Application, content: bytes) -> Answered | None:
-    """Calls the application for an exchange whose body was read. None if it gave up, as when the caller has gone.
+    """Calls the application for an exchange whose body was read.
 
-    The answer is returned and not sent, because sending may take long if the caller is slow, and the application may
-    hold a thread.
+    None if the application ended without an answer, for example because the caller has gone. The answer is returned and
+    not sent, because sending may take long if the caller is slow, and the application may hold a thread.
     """
     answer = Gathered()
     await application(scope_of(exchange), receiver(exchange, content), answer)

@@ -68,9 +68,9 @@ class Connections:
         return not self.is_short
 
     def read_later(self, connection: Connection) -> None:
-        """Calls `go_on` of a connection that has sent many frames, when it is its turn.
+        """Calls `go_on` of a connection that has sent many frames, when it is this connection's turn.
 
-        Without turns 400 callers with 20,000 chunks of one byte each made others wait for 1.6 s: a chunk takes as long
+        Without turns, 400 callers with 20,000 chunks of one byte each made others wait for 1.6 s: a chunk takes as long
         as 4 KB.
         """
         self._later[connection] = None

@@ -70,7 +70,7 @@ class Shows(Protocol):
         """The JSON document with names as the caller writes them, without the namespace."""
 
     def showing_document(self, content: bytes) -> Generator[None, None, bytes]:
-        """As `show_document`, for a large object: pauses after each of its parts."""
+        """As `show_document`, but for a large object: it pauses after each part."""
 
 
 class Exchange(ArrivingBody):
@@ -150,7 +150,9 @@ class Exchange(ArrivingBody):
         self._line.cut()
 
     def finish(self) -> None:
-        """Called when the process is stopping: a request that waits is answered now, and the connection is not kept."""
+        """Called when the process is stopping: a waiting request is answered now, and the connection is closed after
+        it.
+        """
         self.keep_alive = False
         self._end_waits()
         if not self.is_whole:

@@ -25,7 +25,7 @@ class Taking:
         self._taken = 0
 
     def begin(self, now: float) -> None:
-        """Notes that bytes were written which the caller has not taken yet."""
+        """Notes that bytes were written that the caller has not received yet."""
         if self._since is None:
             self._since, self._taken = now, self.written - self._unsent()
 

@@ -222,7 +222,7 @@ def _at(cell: Runtime, work: Callable[[], Result]) -> Result:
 
 
 def _apart(cell: int, work: Callable[[], Result]) -> Result:
-    """As `at`, in another thread, which then returns its connection to the pool."""
+    """As `at`, but in another thread, which then returns its connection to the pool."""
     try:
         return at(cell, work)
     finally:

@@ -132,7 +132,7 @@ def _create(
     statement: Statement[NoRow], parameters: Mapping[str, Any], model: type[Model], found_by: Mapping[str, Any]
 ) -> None:
     try:
-        # With a patience of its own, since this commit stores nothing of the request.
+        # A separate limit of time, since this commit stores nothing of the request.
         with patience.of(patience.REQUEST_SECONDS), transaction.atomic():
             sync.write(statement, parameters)
             write(model, list(model._default_manager.filter(**found_by).values_list("pk", flat=True)))
@@ -185,7 +185,7 @@ def put(alias: str, rows: Sequence[Model], fields: Collection[str]) -> None:
         with transaction.atomic(using=alias):
             _put(alias, rows, fields)
     except IntegrityError:
-        # A row of a change that was never committed at the control has the name of one of these rows.
+        # A row with the same name can exist because of a change that was never committed at the control.
         with transaction.atomic(using=alias):
             for row in rows:
                 _rivals(alias, row).delete()

@@ -83,7 +83,7 @@ class Side:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """A block that is one transaction."""
+        """A context manager for one transaction of this session."""
         with self._answering(), self._session.transaction():
             yield
 

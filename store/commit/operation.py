@@ -60,7 +60,7 @@ class Operation(Generic[Result]):
         # For the audit: what it changed, as it was before.
         self.before: object = None
 
-    # Methods that are called before it is written.
+    # Methods that are called before the operation is written.
 
     def ready(self) -> bool:
         """Whether this process knows all that a pipelined batch needs to write it. Raises its refusal."""
@@ -77,11 +77,11 @@ class Operation(Generic[Result]):
         return False
 
     def detour(self) -> AbstractContextManager[None]:
-        """A block in which it is written stepwise; entered before any await: later operations may have to wait."""
+        """A context manager for the stepwise write, entered before any await, so that later operations can wait."""
         return nullcontext()
 
     def written_topics(self) -> Mapping[int, str]:
-        """The names, by id, of the topics that it writes messages to, as far as they are known before the write."""
+        """The names, by id, of the topics to which it writes messages, as far as they are known before the write."""
         return {}
 
     # The write.
@@ -185,7 +185,7 @@ class Pipelined(Operation[Result]):
             return
         self._is_resolved = True
         if problem is not None and self.may_be_elsewhere(problem):
-            # Treated as left out: `finish` asks the other cells.
+            # Treated as left out: `finish` then asks the other cells.
             problem = None
         if self.settled is not None:
             # `settled` refers to this operation: without this line both would wait for the garbage collector.

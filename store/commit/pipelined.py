@@ -69,7 +69,7 @@ class PipelinedBatch:
 
     @property
     def requests(self) -> int:
-        """The number of its operations without the reads that have joined it."""
+        """The number of the batch's operations, not counting reads that have joined it."""
         return len(self.operations) - len(self._reads)
 
     def under(self, version: int) -> "PipelinedBatch":
@@ -137,7 +137,7 @@ def joined(operations: Sequence[Pipelined[Any]], wakeups: Wakeups, writer: objec
 
 
 def _lock(queues: set[tuple[int, int]]) -> Call:
-    """Joins the log and locks these queues. With few callers that is one queue or none."""
+    """Joins the log's writers and locks these queues. With few callers there is one queue or none."""
     if len(queues) > 1:
         return _lock_all(queues, _FLAG[False])
     if not queues:

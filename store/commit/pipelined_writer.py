@@ -94,12 +94,12 @@ class PipelinedWriter:
         self._scheduled = False
         self._pump()
         if self.waiting and not self._under_way and not self._is_quiet:
-            # The next turn sends them, if no operation is added before.
+            # The next turn of the event loop sends them, unless an operation is added before.
             self._is_quiet = True
             self._schedule()
 
     def _pump(self) -> None:
-        # A batch under way whose messages have sharding keys is not overtaken.
+        # No later batch overtakes a batch under way whose messages have sharding keys.
         while not (self._resting or any(one.ordered for one in self._under_way)) and (self._again or self._is_worth()):
             if self._pipeline is None or not self._pipeline.is_open:
                 if self._connecting is None or self._connecting.done():
@@ -235,8 +235,8 @@ class PipelinedWriter:
             answer(batch.operations)
 
     async def _reconnect(self) -> None:
-        # One limit for all waits together, because callers wait for them, also if a server accepts connections and does
-        # not answer.
+        # One limit for all waits together, because callers wait for the result; it also applies if a server accepts
+        # connections and does not answer.
         patience.begin(REQUEST_SECONDS, in_all=True)
         try:
             async with asyncio.timeout(WRITE_SECONDS):

@@ -60,7 +60,7 @@ END_STALLED_WRITERS = Statement(__file__, "end_stalled_writers", StalledWriter)
 
 
 async def end(seconds: float = TRANSACTION_SECONDS, *, silent_seconds: float = 0.0) -> None:
-    """Ends the sessions of writers that wait for the rest of a transaction, as PostgreSQL 17 does by itself.
+    """Ends the sessions of writers that have not sent the rest of a transaction, as PostgreSQL 17 does by itself.
 
     Such a transaction has taken `seconds`, and its process has sent nothing for `silent_seconds`.
     """
@@ -101,5 +101,7 @@ class Watch:
 
 
 def watch() -> None:
-    """Called after a vain wait for a lock: starts looking for a stopped process that holds it, to end its session."""
+    """Called when a wait for a lock has failed: starts looking for a stopped process that holds the lock, to end its
+    session.
+    """
     runtime.part(Watch).begin()

@@ -25,7 +25,7 @@ from store.segments import log
 
 # An end whose transaction another session has locked is tried again after this; other operations do not wait for it.
 PUT_OFF_SECONDS = 0.5
-# A database that is connected but does not answer is given up after this. The server's statement time-out is shorter.
+# After this time, a connected database that does not answer counts as away. The server's statement time-out is shorter.
 WRITE_SECONDS = 20.0
 COMMIT_LOST = (
     "The database connection broke during the commit: whether the message was stored is unknown. Repeating "

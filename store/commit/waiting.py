@@ -37,10 +37,10 @@ def limit() -> int:
 
 
 def most_wait_seconds() -> float:
-    """Seconds that new work may wait before it begins. If some has waited longer, other new work is refused.
+    """Seconds that new work may wait before it begins. If the oldest has waited longer, new work is refused.
 
-    With the default, 3,000 requests wait then in a process that serves 10,000 sends a second. Clients repeat refused
-    requests.
+    With the default, 3,000 requests are waiting by then in a process that serves 10,000 sends a second. Clients repeat
+    refused requests.
     """
     return int(settings.GROUP_COMMIT_MAX_WAIT_MILLISECONDS) / 1000
 
@@ -67,7 +67,7 @@ def silent(cell: str) -> CellAway:
 
 
 class Waiting:
-    """Operations that no pipelined batch of a cell has taken yet."""
+    """Operations that are not yet in a pipelined batch of their cell."""
 
     def __init__(self, cell: str) -> None:
         self._cell = cell

@@ -45,7 +45,7 @@ async def run(operation: Operation[Result], note: Note | None = None) -> Result:
 
 
 async def write(operation: Operation[Result], note: Note | None = None) -> Result:
-    """As `run`, for an operation that is complete."""
+    """As `run`, for an operation that is already completed."""
     if operation.result is not None:
         return operation.result  # the operation had nothing to write
     # Since `ready` an earlier operation may be written stepwise, and this one must follow it.
@@ -71,7 +71,7 @@ async def _follow(operation: Operation[Any]) -> None:
 
 
 async def finish(operation: Operation[Result], note: Note | None = None) -> Result:
-    """As `run`, stepwise, for an operation that is complete and was left out or is never pipelined."""
+    """As `run`, but stepwise, for an operation that is completed and was left out or is never pipelined."""
     for _ in runtime.cells():
         try:
             with operation.detour():

@@ -32,17 +32,17 @@ def literal(values: Iterable[object]) -> str:
 
 
 def int4(value: int) -> bytes:
-    """One integer, no array."""
+    """An integer (int4) as parameter, without an array."""
     return _length(value)
 
 
 def int8(value: int) -> bytes:
-    """One bigint, no array."""
+    """A bigint (int8) as parameter, without an array."""
     return value.to_bytes(8, signed=True)
 
 
 def float8(value: float) -> bytes:
-    """One double precision, no array."""
+    """A double precision (float8) as parameter, without an array."""
     return _double(value)
 
 
@@ -193,7 +193,7 @@ def _empty(type_: int) -> bytes:
 
 
 def usually(usual: str) -> Packing:
-    """As SPARSE_TEXTS, for a column with one usual value in almost all rows: the usual value becomes NULL."""
+    """As SPARSE_TEXTS, but for a column in which almost all rows have one usual value: this value becomes NULL."""
 
     def array(values: Sequence[str]) -> bytes:
         return SPARSE_TEXTS.array([None if value == usual else value for value in values])

@@ -33,7 +33,7 @@ Row = Any
 Connection = PatientAsyncConnection
 
 POOL_WAIT_SECONDS = 3.0
-# The refusal of writes by a database that is read only without a fence.
+# The refusal of writes by a database that is read-only although the cell is not fenced.
 READ_ONLY = "This database is read-only: nothing was stored. Ask a broker that is at the primary."
 # The columns that may make a row large: the body of a message, or its properties if the body is not read.
 LARGE = ("body", "properties")
@@ -67,7 +67,7 @@ async def _prepare(connection: Connection, cell: Runtime, *, direct: bool = Fals
     connection.adapters.register_dumper(int, Int8BinaryDumper)
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.prepare_threshold = 0
-    # A pooler identifies a statement by its text, and drops it by rules of its own.
+    # A pooler identifies a statement by its text, and decides itself when to drop the statement.
     connection.prepared_max = None if connection.is_shared else connection.prepared_max
     [identity] = await execute(connection, fences.IDENTIFY_CELL)
     if identity.cell_id != cell.cell:

@@ -12,7 +12,7 @@ RECENT_SECONDS = 30.0
 
 
 class FullDisk:
-    """When a write of this process last failed because the disk was full, by the monotonic clock."""
+    """The time of this process's last write that failed because the disk was full, by the monotonic clock."""
 
     def __init__(self) -> None:
         self.met_at: float | None = None

@@ -75,7 +75,7 @@ def look(application: str, url: str = "", *, direct: bool = False) -> Look:
     """
     try:
         with PatientConnection.connect(conninfo(application, url, direct=direct), autocommit=True) as session:
-            # With another encoding the answers of the server could not be read.
+            # If the encoding is not UTF8, the answers of the server could not be read.
             if encoded := _reasons_of_encoding(session):
                 return Look(encoded, ())
             state = _state_of(session)
@@ -120,7 +120,8 @@ def _reasons_of_sharing(application: str, session: psycopg.Connection) -> list[s
             reasons.append(DIRECT)
     session.execute(PROBE, prepare=True)
     with PatientConnection.connect(conninfo(application)) as other:
-        # In a transaction this connection gets the session that the first connection used.
+        # Behind a pooler by transaction, this transaction of `other` uses the server session that `session` used
+        # before, so the next statement of `session` gets another one.
         other.execute(PROBE)
         try:
             session.execute(PROBE, prepare=True)

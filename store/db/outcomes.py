@@ -44,7 +44,7 @@ class Failed(Exception):
 
     @property
     def is_away(self) -> bool:
-        """Whether no transaction that writes can succeed now."""
+        """Whether at present no transaction that writes can succeed."""
         return self.code.startswith(AWAY)
 
     @property

@@ -60,7 +60,7 @@ class Patience:
         self._until = time.monotonic() + limit_seconds if in_all else None
         # True from just before the COMMIT is sent, unless the server refuses the COMMIT.
         self.has_committed = False
-        # When it last waited in vain; None if the database has answered since.
+        # The time of the last wait without an answer; None if the database has answered since.
         self._silent_at: float | None = None
 
     @property
@@ -145,7 +145,7 @@ class PatientAsyncConnection(psycopg.AsyncConnection[Any]):
     map_version = 0
 
     async def wait(self, gen: PQGen[Any], interval: float = INTERVAL_SECONDS, timeout: float | None = None) -> Any:
-        """As psycopg's; raises Unanswered."""
+        """As psycopg's method; also raises Unanswered."""
         if timeout is not None or self.is_patient:
             return await super().wait(gen, interval, timeout)
         with current().waiting(self.pgconn) as left_seconds:
@@ -183,7 +183,7 @@ class PatientConnection(psycopg.Connection[Any]):
     """As PatientAsyncConnection, for Django. If no patience is set, waits have no limit, as in migrations."""
 
     def wait(self, gen: PQGen[Any], interval: float = INTERVAL_SECONDS, timeout: float | None = None) -> Any:
-        """As psycopg's; raises Unanswered."""
+        """As psycopg's method; also raises Unanswered."""
         patience = _current.get()
         try:
             if timeout is not None or patience is None:
@@ -196,7 +196,10 @@ class PatientConnection(psycopg.Connection[Any]):
             raise
 
     def commit(self) -> None:
-        """As psycopg's. From here on the transaction counts as committed, unless the server refuses the commit."""
+        """As psycopg's method.
+
+        From here on the transaction counts as committed, unless the server refuses the commit.
+        """
         patience = current()
         before = patience.has_committed
         patience.has_committed = before or self.pgconn.transaction_status != TransactionStatus.IDLE

@@ -109,7 +109,7 @@ class Pipeline:
         return future
 
     def send(self, calls: Sequence[Call], done: Done) -> None:
-        """As `run`; `done` is called as soon as the outcome is read, in the same turn of the event loop."""
+        """As `run`, but `done` is called as soon as the outcome is read, in the same turn of the event loop."""
         calls = (*self._limits, *calls)
         exchange = Exchange((call.statement for call in calls), done)
         if not self.is_open:
@@ -134,7 +134,7 @@ class Pipeline:
         self._break(problem or psycopg.OperationalError("the connection was closed"))
 
     def _prepare(self, statements: Sequence[Statement[Any]]) -> None:
-        """Prepares statements in a transaction of their own: after a failure nothing more of a transaction runs."""
+        """Prepares statements in a separate transaction, because a failure ends the transaction in which it occurs."""
         if not statements:
             return
         exchange = Exchange(statements, _pass_over, prepares=True)

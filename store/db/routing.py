@@ -27,9 +27,9 @@ class Known:
 
 
 async def connect(application: str) -> Connection:
-    """As `connections.connect`. With several cells the connection gets the version of the map at its opening.
+    """As `connections.connect`. If there are several cells, the connection gets the version of the map at its opening.
 
-    Raises SystemBusy while the control is away, if the epoch of the cell has changed: topics may have left the cell.
+    Raises SystemBusy if the control is away and the epoch of the cell has changed: topics may have left the cell.
     """
     connection = await connections.connect(application)
     # If the only cell was fenced, it may have been split into two.

@@ -100,7 +100,10 @@ def _otherwise(found: dict[str, ServerSetting]) -> Iterator[Wrong]:
 
 
 def _too_few(found: dict[str, ServerSetting], processes: int) -> Iterator[Wrong]:
-    """With a pooler the number of sessions depends on the pooler."""
+    """Findings about a `max_connections` that is too low.
+
+    Behind a pooler there are none, because the pooler decides how many sessions are open.
+    """
     each = settings.DATABASE_CONNECTIONS + OTHER_CONNECTIONS
     reserved = sum(int(found[name].value) for name in RESERVED if name in found)
     if settings.DATABASE_POOLER == pooling.NONE and int(found[CONNECTIONS].value) - reserved < processes * each:

@@ -105,7 +105,7 @@ class TtlCache(Generic[Key, Value]):
             self._values.clear()
         seconds = self._seconds(value) if callable(self._seconds) else self._seconds
         before = self._values.get(key)
-        # A look-up may return the value of `last`, which was not found again.
+        # A look-up may return the value of `last` again: then the time at which it was found stays the same.
         found_at = before.found_at if before is not None and before.value is value else now
         self._values[key] = Cached(now + seconds - seconds / RENEWED_PART, now + seconds, found_at, value, look_up)
 
@@ -120,6 +120,6 @@ class TtlCache(Generic[Key, Value]):
         self._look_ups.pop(key, None)
 
     def forget_all(self) -> None:
-        """As `forget`, of every value."""
+        """As `forget`, for all values."""
         self._values.clear()
         self._look_ups.clear()

@@ -87,7 +87,7 @@ def columns(
 
 
 def contents(records: Sequence[Record], pack: Pack = arrays.together) -> dict[str, bytes | None]:
-    """As `columns`, without topic, queue and the ids that may already be stored."""
+    """As `columns`, but without topic, queue and the ids that may already be stored."""
     codes = [None if record.tags is None else tags_code_of(record.tags) for record in records]
     return {**messages.packed(records, pack), "tags_code": pack(arrays.SPARSE_INT8S, codes)}
 

@@ -20,7 +20,7 @@ class FirstUses:
 
 
 async def at_first_use(is_first_use: Callable[[], Awaitable[bool]], require: Callable[[], Awaitable[None]]) -> None:
-    """In turn, calls `require` before the first use of a topic or group, if by then it still is the first use."""
+    """Waits for its turn, then calls `require` if this is still the first use of the topic or group."""
     if not await is_first_use():
         return
     async with runtime.control(FirstUses).turns:

@@ -20,7 +20,7 @@ def read(text: object) -> datetime:
 
 
 def in_utc(at: datetime) -> datetime:
-    """The same time in UTC. Raises ValueError if it is then outside of the years 1 to 9999."""
+    """The same time in UTC. Raises ValueError if this time is outside of the years 1 to 9999."""
     try:
         return at.astimezone(UTC)
     except OverflowError as problem:

@@ -80,7 +80,7 @@ class Groups(Generic[Facts]):
         return await self.make(name, **fields)
 
     def absent(self, name: str) -> GroupNotExist:
-        """The refusal for a name that no group has."""
+        """The refusal for a group that does not exist."""
         way = f"PUT /v1/{self.kind}-groups/{quote(name)} makes it"
         return GroupNotExist(f"There is no {self.kind} group {name}: {way}.")
 

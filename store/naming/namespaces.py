@@ -114,7 +114,7 @@ class Namespace:
         return documents.rewritten(content, self.show, self.show_text)
 
     def showing_document(self, content: bytes) -> Generator[None, None, bytes]:
-        """As `show_document`, for a large object: pauses after each of its parts."""
+        """As `show_document`, but for a large object: it pauses after each part."""
         return documents.rewriting(content, self.show, self.show_text)
 
     def show_text(self, text: str) -> str:

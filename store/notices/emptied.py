@@ -1,4 +1,6 @@
-"""Topics that are known to be empty for a reader, because its last request in this process found no more messages."""
+"""Whether a topic is known to be empty for a reader, because the reader's last request in this process found no more
+messages.
+"""
 
 import time
 from collections.abc import Collection, Hashable

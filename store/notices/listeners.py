@@ -1,6 +1,6 @@
-"""The requests of this process that listen for messages: reading, or blocked until a message comes.
+"""The requests of this process that listen for messages: they read, or are blocked until a message comes.
 
-The read of a blocked request can *join* the batch that stores a message for it: the read is one more operation of that
+The read of a blocked request can *join* the batch that stores a message for it: the read is one more operation of this
 transaction, so the message is handed out at the commit, without another round trip.
 """
 
@@ -90,7 +90,7 @@ class Listeners:
         self.wake_blocked(messages)
 
     def wake_blocked(self, messages: int) -> None:
-        """As `wake`, for messages that are counted as published already."""
+        """As `wake`, but for messages that were already counted as published."""
         while self.blocked and messages:
             messages -= self.blocked.popleft().wake()
         self.missed = min(self.missed + messages, self.reading)
@@ -125,7 +125,10 @@ class Joined:
         read.joined = read.settled = self
 
     def expect(self, messages: int, writer: object) -> int:
-        """How many of these new messages the read takes. It sees all messages that its writer sent before it."""
+        """The number of these new messages that the read takes.
+
+        The read sees all messages that its writer sent before it.
+        """
         self._is_late |= writer is not self._writer
         taken = min(messages, self._read.most - self._expected)
         self._expected += taken

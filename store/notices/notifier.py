@@ -79,7 +79,9 @@ class Wakeups:
 
     @contextlib.contextmanager
     def answers_of(self, writer: object) -> Iterator[None]:
-        """A block in which this writer publishes messages: reads in its later batches see these messages."""
+        """A context manager in which this writer publishes messages: reads in the writer's later batches see these
+        messages.
+        """
         self._writer = writer
         try:
             yield

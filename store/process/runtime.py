@@ -213,7 +213,7 @@ def entered(cell: int | None) -> contextlib.AbstractContextManager[None]:
 
 
 def begin() -> None:
-    """Makes this task work for no cell until it chooses one, because its starter may have worked for another cell."""
+    """Makes this task work for no cell until it chooses one: the task that started it may have worked for a cell."""
     _here.set(None)
 
 

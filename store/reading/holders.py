@@ -50,7 +50,7 @@ def of_queues(topic: TopicFacts, named: str | None = None) -> int:
 
 
 def of_message(message_id: uuid.UUID) -> contextlib.AbstractAsyncContextManager[None]:
-    """A block that works for the cell which has a message; as `of_id`."""
+    """A context manager that works for the cell which has a message; see `of_id`."""
     return of_id(message_id, FIND_COPIES, {"message_id": message_id, "max_copies": 1})
 
 

@@ -112,5 +112,5 @@ async def with_first_entries(messages: Sequence[MessageRow], topic_id: int, topi
 
 
 def not_found(message_id: uuid.UUID) -> MessageNotFound:
-    """The refusal for an id that no stored message has."""
+    """The refusal for an id without a stored message."""
     return MessageNotFound(f"There is no message {message_id}: it was never stored, or retention has deleted it.")

@@ -34,7 +34,7 @@ BEYOND = 2**63 - 1
 
 
 class Match(NamedTuple):
-    """A message that belongs on a page, before its body is read."""
+    """A message for a page, before its body is read."""
 
     segment_id: int
     log_offset: int

@@ -96,7 +96,7 @@ class Resource(APIView):
         return audit.change(signature_of(self.request), self.action_of(self.request.method), target)
 
     def removed(self, target: str, find: Callable[[], Row], remove: Callable[[Row], object]) -> Response:
-        """Deletes the object that `find` returns, with its audit entry. Returns the answer."""
+        """Deletes the object that `find` returns, and writes the audit entry. Returns the answer."""
         with self.recorded(target) as change:
             row = find()
             change.before = audit.picture(row)

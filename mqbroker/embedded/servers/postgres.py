@@ -137,7 +137,9 @@ class Server:
             self._child = None
 
     def prepare_as(self, other: "Server") -> None:
-        """As `prepare`, by copying another unstarted server's files and password: making them takes 0.4 s of CPU."""
+        """As `prepare`, by copying files and password of another server that has not started: creating them takes 0.4 s
+        of CPU.
+        """
         self.folder.keep_secret("postgres", other.folder.secret("postgres"))
         shutil.copytree(other.data, self.data)
         self.prepare()

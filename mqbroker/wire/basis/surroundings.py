@@ -31,7 +31,7 @@ class Surroundings(Protocol[Of]):
         """Counts bytes of waiting requests. False if there is no room for them."""
 
     def read_later(self, connection: Of) -> None:
-        """Calls `go_on` of a connection that has sent many frames, when it is its turn."""
+        """Calls `go_on` of a connection that has sent many frames, when it is this connection's turn."""
 
 
 def address_of(given: object) -> tuple[str, int] | None:
