@@ -18,7 +18,7 @@ from transactions.models import Endpoint, ProducerGroup
 
 
 class ReadOnlyAdmin(ConsoleAdmin):
-    """A table that each console user may read and the admin does not change."""
+    """The admin of a table that each console user may read and the admin site cannot change."""
 
     actions = None
 

@@ -53,7 +53,7 @@ class Thing:
         return described
 
     def standing(self, target: str) -> Mapping[str, object]:
-        """A target's columns as they are now. Raises the registry's refusal, for instance for an unknown name."""
+        """The present columns of a target. Raises the registry's refusal, for instance for an unknown name."""
         return picture(self.find(target)) or {}
 
     def absent(self, target: str) -> Mapping[str, object]:
@@ -68,19 +68,19 @@ class Thing:
     def changed(
         self, name: str, title: str, button: str, sets: Mapping[str, object] = EMPTY, *, right: str = "", **more: Any
     ) -> Stepwise:
-        """A kind that sets the columns `sets` of targets, or else its parameters. `more`: fields of Stepwise."""
+        """A kind that sets the columns `sets` of its targets, or else its parameters. `more`: fields of Stepwise."""
         run = self._run(self.action, lambda found, parameters: self.change(found, sets or parameters))
         standing = self.standing if "fields" in more else None
         return Stepwise(name, title, button, run, self.describe, right=right or self.action, standing=standing, **more)
 
     def deleted(self, name: str, title: str, button: str, remove: Callable[[Any], object]) -> Stepwise:
-        """A kind that deletes targets."""
+        """A kind of action that deletes its targets."""
         return self.acted(name, title, button, remove, grave=True)
 
     def acted(
         self, name: str, title: str, button: str, act: Callable[[Any], object], *, grave: bool = False
     ) -> Stepwise:
-        """A kind that calls `act` on targets, which deletes them or changes none of their columns."""
+        """A kind of action that calls `act` on its targets; `act` deletes them or changes none of their columns."""
 
         def apply(found: Model, _: Parameters) -> None:
             act(found)
@@ -88,7 +88,7 @@ class Thing:
         return Stepwise(name, title, button, self._run(name, apply), self.describe, grave=grave)
 
     def made(self, name: str, put: Callable[[str, Parameters], Any], fields: tuple[Field, ...]) -> Stepwise:
-        """A kind that creates a target, unless the name is in use."""
+        """A kind of action that creates a target, unless the name is in use."""
 
         def run(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
             for target in targets:
@@ -145,7 +145,7 @@ def worded(value: object) -> str:
 
 
 def put(registry: Any) -> Change:
-    """The function of a registry that changes a row by its name."""
+    """The function of a registry that changes a row, given its name."""
     return lambda found, columns: registry.put(found.name, columns)[0]
 
 

@@ -107,7 +107,9 @@ def results(action: Action) -> dict[str, int]:
 
 
 def right_to(action: Action, way: str) -> str:
-    """The name of the right that is needed: to continue an action, its own; to pause or cancel one, the operators'."""
+    """The name of the right that a change of the action needs: to continue it, the action's own right; to pause or
+    cancel it, the operators' right.
+    """
     return kinds.find(action.kind).action if way == "continue" else "action.steer"
 
 

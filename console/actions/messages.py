@@ -141,7 +141,7 @@ async def _refused(work: Awaitable[object]) -> Refusal | None:
 
 
 def _record(targets: Sequence[str], refusal: Refusal | None, action: str, signature: Signature) -> None:
-    """Writes the audit entries of targets that were refused before the batch that would have written them."""
+    """Writes the audit entries of targets that were refused before their batch."""
     if refusal is not None and signature.action_id is not None:
         for target in set(targets) - audit.recorded(signature.action_id, targets):
             audit.write(signature, action, Outcome(target, refusal))
@@ -156,7 +156,7 @@ def recall(targets: Sequence[str], parameters: Parameters, signature: Signature,
 
 
 def request_of(parameters: Parameters, *, dry_run: bool) -> ResetOffsets:
-    """The reset that the parameters ask for: `topic`, `to` and, for one queue, `queue_id`."""
+    """The reset as the parameters describe it: `topic`, `to` and, for one queue, `queue_id`."""
     to = str(parameters["to"])
     number = int(to) if to.isascii() and to.isdigit() else to
     return ResetOffsets(topic=parameters["topic"], to=number, queue_id=parameters.get("queue_id"), dry_run=dry_run)

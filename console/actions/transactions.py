@@ -119,7 +119,7 @@ UNDECIDED = Matching(FILTER, bounded, count, following)
 
 
 def kind(name: str, title: str, button: str, run: Run, *, grave: bool = False, wants: Filter | None = None) -> Stepwise:
-    """A kind on undecided transactions."""
+    """A kind of action whose targets are undecided transactions."""
     return Stepwise(name, title, button, run, describe, matching=UNDECIDED, grave=grave, wants=wants, by_id=True)
 
 

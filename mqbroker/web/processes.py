@@ -1,5 +1,7 @@
-"""The functions that a child gets from its parent: `begin` is called before its first request and `leave` after its
-last one.
+"""The web processes of one listening socket: forked from a standby process, replaced when they die, ended together.
+
+The children inherit the socket. If each bound the port with SO_REUSEPORT, another process of the same user could take
+some of the connections unnoticed. While no child serves for a moment, connections wait in the socket.
 """
 
 import contextlib
@@ -33,7 +35,9 @@ ID_BYTES = 4
 
 
 class Handover(NamedTuple):
-    """What a child gets from its parent: it calls `begin` before its first request and `leave` after its last one."""
+    """The functions that a child gets from its parent: it calls `begin` before its first request and `leave` after its
+    last one.
+    """
 
     # An earlier child has already served, so the database is known to be fit.
     is_known: bool

@@ -195,5 +195,5 @@ def _alive(answer: Answer) -> Answer:
 
 
 async def run(late_seconds: float = -AHEAD_SECONDS) -> None:
-    """Starts the checks that are due; as `Checker.run`."""
+    """Starts the checks that are due, as `Checker.run` does."""
     await runtime.part(Checker).run(late_seconds)

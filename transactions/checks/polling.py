@@ -113,9 +113,10 @@ async def receive(
 
 
 async def _received(group_id: int, most: int, topic_ids: list[int] | None, hold: Hold) -> Received | None:
-    """The due checks of one cell; None if no cell has some. The cells are asked in turn, each time from another one on.
+    """The due checks of one cell; None if no cell has any.
 
-    Raises SystemBusy if all cells are away.
+    The cells are asked one after another, starting with another cell each time. Raises SystemBusy if all cells are
+    away.
     """
     max_bytes = min(MAX_BYTES, hold.page())
     cells = runtime.cells()

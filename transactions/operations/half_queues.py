@@ -1,4 +1,4 @@
-"""The queues of the newest half messages of this process, whose ends then need no statement before the locks."""
+"""The queues of the newest half messages of this process: ends of these need no statement to find the queues."""
 
 from store.process.runtime import CONTROL
 

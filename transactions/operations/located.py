@@ -97,7 +97,7 @@ class OfTransaction(Pipelined[Result]):
         return False
 
     async def _has_been_split(self, refusal: Refusal) -> bool:
-        """Whether it was looked for in the only known cell, and this cell has been split meanwhile."""
+        """Whether the transaction was looked for in the only known cell, and this cell has been split meanwhile."""
         if runtime.chosen() is not None or not runtime.current().departed.topics:
             return False
         await cells.learn()

@@ -25,7 +25,7 @@ async def find(transaction_id: uuid.UUID) -> TransactionRow | None:
 
 
 def holding(transaction_id: uuid.UUID) -> contextlib.AbstractAsyncContextManager[None]:
-    """A block that works for the cell which has a transaction; as `holders.of_id`."""
+    """A context manager that works for the cell which has a transaction; see `holders.of_id`."""
     return holders.of_id(transaction_id, FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
 
 
@@ -53,7 +53,7 @@ def not_pending(transaction_id: uuid.UUID, transaction: TransactionRow | None) -
 
 
 def not_found(transaction_id: uuid.UUID, advice: str = "") -> TransactionNotFound:
-    """The refusal for an id that no transaction has."""
+    """The refusal for an id without a transaction."""
     sentence = f"There is no transaction {transaction_id}: it was never stored, or retention has deleted it."
     return TransactionNotFound(f"{sentence} {advice}".strip())
 

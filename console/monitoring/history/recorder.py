@@ -33,7 +33,7 @@ MIN_SECONDS = 1.0
 
 
 class Recorder:
-    """The looks of this process."""
+    """Decides when this process looks for a new minute to record, and counts its answers to sends."""
 
     def __init__(self) -> None:
         # The first look comes after LOOK_SECONDS, because a process that has just started is busy.
@@ -41,7 +41,10 @@ class Recorder:
         self._sends = requests.answered_here(SENDS)
 
     async def keep(self) -> None:
-        """Looks, unless the last look was within LOOK_SECONDS. In a thread, because it uses Django's connection."""
+        """Looks for a new minute, unless the last look was within LOOK_SECONDS.
+
+        In a thread, because it uses Django's connection.
+        """
         if time.monotonic() < self._due_at or not settings.HISTORY_DAYS:
             return
         self._due_at = time.monotonic() + LOOK_SECONDS
