@@ -25,7 +25,7 @@ class Unknown(NamedTuple):
 
 
 def main(words: list[str]) -> int:
-    """The exit code: 1 when a weakness is known, or when a package could not be looked up."""
+    """Returns the exit code: 1 if a weakness is known, or if a package could not be looked up."""
     argparse.ArgumentParser("mq audit", description=__doc__).parse_args(words)
     done = subprocess.run(
         python("-m", "pip_audit", *WORDS), cwd=ROOT, env=environment.common(), capture_output=True, text=True

@@ -193,7 +193,7 @@ KINDS: dict[str, Callable[[Pipeline], Callable[[], int]]] = {
 
 
 class Limit:
-    """The yardstick, with a database of its own."""
+    """The reference measurement (raw SQL), with its own database."""
 
     def __init__(self, pipeline: Pipeline, database: Database) -> None:
         self._pipeline = pipeline

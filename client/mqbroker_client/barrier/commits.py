@@ -11,7 +11,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """A prepared local transaction and the steps that send its end. It raises nothing: a check replaces a lost end."""
+    """A prepared local transaction and the steps that send its end.
+
+    These steps raise no errors: a check replaces a lost end.
+    """
 
     steps: CommitSteps
     prepared: Prepared

@@ -115,7 +115,7 @@ class KeptMessages:
         return found
 
     def _say(self, waits: BrokerError | None) -> None:
-        """Logs the reason why messages wait, once when it begins and not in each round."""
+        """Logs the reason why messages wait: once when the reason begins, not in each round."""
         said = None if waits is None else (waits.code, waits.status)
         if waits is not None and said != self._said:
             level = logging.WARNING if meaning_of(waits) is Meaning.AWAY else logging.ERROR

@@ -45,7 +45,8 @@ class Outage:
             now = self.clock()
             if self._pause_seconds is None or now < self._ask_at:
                 return HALF_RETRY if self._pause_seconds is None else None
-            # Other transactions keep their messages while this one asks, and during the following pause if it fails.
+            # While this transaction tries the broker, and during the following pause if it fails, other transactions
+            # keep their messages at once.
             self._ask_at = now + PROBE_RETRY.seconds + self._pause_seconds
         return PROBE_RETRY
 

@@ -24,7 +24,7 @@ from mqbroker_client.core.states import LocalTransactionState
 
 log = logging.getLogger(__name__)
 
-#: What happens while the broker is away: the local transaction fails, or keeps its messages in its row.
+#: Decides what happens while the broker is away: the local transaction fails, or keeps its messages in its row.
 OnUnavailable = Literal["fail", "keep"]
 # A lost end costs a check, so a request does not wait long for it.
 END_RETRY = Retry(tries=2, seconds=2.0)

@@ -240,7 +240,7 @@ def _below(kind: type[BrokerError]) -> Iterator[type[BrokerError]]:
 
 
 _BY_CODE = {kind.code_of_class: kind for kind in _below(BrokerError) if kind.code_of_class}
-# `__dict__`, so that only classes with a status of their own count, not subclasses that inherit it.
+# `__dict__`, so that only classes that define a status themselves count, not subclasses that inherit it.
 _BY_STATUS = {kind.status_of_class: kind for kind in _below(BrokerError) if "status_of_class" in kind.__dict__} | {
     502: Unavailable,
     504: Unavailable,

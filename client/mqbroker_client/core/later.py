@@ -82,7 +82,7 @@ class Later:
                     self._changed.notify_all()
 
     def _send(self, calls: Sequence[Call[Any]]) -> None:
-        """Sends the calls together, and alone those that the broker was too busy for.
+        """Sends the calls together; a call for which the broker was too busy is then sent alone.
 
         Raises the error of the request.
         """
@@ -104,7 +104,7 @@ class Later:
 
 
 def fate(call: Call[Any]) -> str:
-    """What happens to a call that is not sent, in words."""
+    """A text that says what happens to a call that is not sent."""
     return "a check decides" if call.what.endswith("/end") else "the message is lost"
 
 

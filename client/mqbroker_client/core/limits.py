@@ -41,7 +41,7 @@ class Limits:
     delay_seconds: float = 40 * 86400
 
     def widened(self, taken: Sequence[Message]) -> "Limits":
-        """The limits, raised so far that these messages, which the broker has accepted, pass."""
+        """The limits, raised as far as these messages require, which the broker has accepted."""
         size = sum(len(message.body) for message in taken)
         delay = max((message.delay_seconds or 0 for message in taken), default=0)
         if size <= self.message_bytes and delay <= self.delay_seconds:

@@ -82,7 +82,7 @@ class Runner:
         self._limits = limits
         self._hand = Hand(limits)
         self._received: queue.SimpleQueue[Delivery | None] = queue.SimpleQueue()
-        # A connection of its own, so that a stop ends only the long poll.
+        # A separate connection, so that a stop ends only the long poll.
         self._line = consumer.broker.apart()
         self._stopping = threading.Event()
         self._failed: BaseException | None = None
@@ -145,7 +145,7 @@ class Runner:
         try:
             self._receive_all()
         except Exception as error:
-            # Without this thread the run would wait without end.
+            # Without this thread, the run would wait for ever.
             log.exception("%s is received no more by %s", self._topic, self._consumer.group)
             self._end(error)
 

@@ -28,7 +28,7 @@ def heard(act: Callable[[], object]) -> Iterator[None]:
         yield
     finally:
         for number, handler in own.items():
-            # If another handler was set since, it may call this one, which then does nothing.
+            # If another handler has been set since then, it may call this handler, which then does nothing.
             if signal.getsignal(number) is handler:
                 signal.signal(number, before[number])
 

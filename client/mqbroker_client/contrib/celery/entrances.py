@@ -32,7 +32,7 @@ _originals: dict[tuple[Any, str], Any] = {}
 
 
 def _staged(task: str, topic: str, publish: Callable[[Taker], Any]) -> Any:
-    """Sends the call that Celery would publish with the transaction. Returns Celery's own result."""
+    """Sends the call that Celery would publish as a message of the transaction. Returns Celery's own result."""
     taker = Taker()
     # Otherwise Celery would subscribe to the result at the result backend, which may be away; a caller that waits for
     # the result subscribes later.

@@ -15,7 +15,7 @@ from mqbroker_client.contrib.faststream.registrators import MqRegistrator
 from mqbroker_client.core.errors import BrokerError
 from mqbroker_client.core.messages import Delivery
 
-if TYPE_CHECKING:  # an extra of its own
+if TYPE_CHECKING:  # needs the extra `sqlalchemy`
     from mqbroker_client.contrib.sqlalchemy import Outbox
     from mqbroker_client.contrib.sqlalchemy.outbox import AnySession
 

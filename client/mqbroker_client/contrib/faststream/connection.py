@@ -22,7 +22,7 @@ from mqbroker_client.aio import AsyncBroker, AsyncProducer
 from mqbroker_client.contrib.faststream.messages import CONTENT_TYPE, MqPublishCommand, Parser, outcome
 from mqbroker_client.core.messages import Message
 
-if TYPE_CHECKING:  # an extra of its own
+if TYPE_CHECKING:  # needs the extra `sqlalchemy`
     from mqbroker_client.contrib.sqlalchemy import Outbox
 
 # FastStream's own default: the seconds for running handlers at a stop.

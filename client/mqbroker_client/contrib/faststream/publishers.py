@@ -46,7 +46,7 @@ class MqPublisherSpecification(PublisherSpecification[MqBrokerConfig, MqPublishe
         return self.config.title_ or f"{self.topic}:Publisher"
 
     def get_schema(self) -> dict[str, PublisherSpec]:
-        """The schema of the types that its handlers return."""
+        """The schema of the types that the publisher's handlers return."""
         payload = resolve_payloads(self.get_payloads(), "Publisher")
         message = Message(title=f"{self.name}:Message", payload=payload)
         operation = Operation(message=message, bindings=None)

@@ -74,7 +74,7 @@ class MqSubscriberSpecification(SubscriberSpecification[MqBrokerConfig, MqSubscr
         return [self.topic]
 
     def get_schema(self) -> dict[str, SubscriberSpec]:
-        """The schema of the types that its handlers take."""
+        """The schema of the types that the subscriber's handlers take."""
         message = MessageSpec(title=f"{self.name}:Message", payload=resolve_payloads(self.get_payloads()))
         operation = Operation(message=message, bindings=None)
         return {

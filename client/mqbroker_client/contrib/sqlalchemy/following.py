@@ -25,7 +25,9 @@ OPTION = "mqbroker_followed"
 
 @dataclass(slots=True, eq=False)
 class Staged:
-    """A message with the transactions that it is in: its session's savepoints, then the session's own."""
+    """A message with the transactions to which it belongs: the savepoints of its session, and the session's
+    transaction.
+    """
 
     message: Message
     within: Sequence[SessionTransaction]
@@ -38,7 +40,7 @@ class Staged:
 
 @dataclass(slots=True)
 class Followed:
-    """What one outbox has staged in the open root transaction of a connection."""
+    """The messages that one outbox has staged in the open root transaction of a connection."""
 
     steps: CommitSteps
     staged: list[Staged] = field(default_factory=list)
@@ -84,7 +86,9 @@ def prepare(connection: Connection) -> None:
 
 
 def settle(connection: Connection) -> None:
-    """Sends the ends that the rows state, for a transaction that ended in another way than by a plain COMMIT."""
+    """Sends the ends that the barrier's rows state, for a transaction that ended without a plain COMMIT, for example in
+    two phases.
+    """
     for ending in _taken(connection):
         ending.by_its_row()
 

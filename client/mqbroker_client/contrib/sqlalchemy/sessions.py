@@ -41,7 +41,7 @@ class ConnectionSession:
 
 @dataclass(frozen=True, slots=True)
 class OwnConnectionSession(ConnectionSession):
-    """A connection with a pool of its own, which is closed with it."""
+    """A connection with its own pool, which is closed together with the connection."""
 
     pool: Pool
     proxied: PoolProxiedConnection
