@@ -77,7 +77,7 @@ def _open(broker: Broker, options: argparse.Namespace) -> Iterator[Shop]:
 
 
 def _run(shop: Shop, options: argparse.Namespace, stop: threading.Event) -> int:
-    """The deliveries in flight by group id: handed out, not settled, and with time left."""
+    """Sends all orders, then compares the records. Returns 0 only if every order was decided and the records agree."""
     began = time.monotonic()
     order_ids = [uuid7() for _ in range(options.orders)]
     print(f"{options.orders} orders go to the topic demo-orders{options.run}", flush=True)

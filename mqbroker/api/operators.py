@@ -29,7 +29,7 @@ class Resume(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defa
 
 
 class Resolve(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The request to decide a discarded transaction, with the reason."""
+    """The request to decide a pending or discarded transaction, with the reason."""
 
     state: Literal["COMMIT", "ROLLBACK"]
     reason: str

@@ -59,9 +59,8 @@ class PipelinedWriter:
     def hand_in(self, operation: Pipelined[Any], settled: Settled | None = None, *, at_once: bool = False) -> None:
         """Has an operation written. After the commit its future is done, or `settled` is called instead.
 
-        Then the operation has a result; no result if the batch left it out; or the error is SystemBusy (nothing was
-        stored) or OutcomeUnknown. With `at_once` the batch may be sent before this turn ends. Raises SystemBusy,
-        without calling `settled`, if too much waits.
+        Then it has a result, none if it was left out, or the error SystemBusy (nothing was stored) or OutcomeUnknown.
+        With `at_once` it may be sent before this turn ends. Raises SystemBusy, without `settled`, if too much waits.
         """
         self.waiting.add(operation)
         operation.settled = settled
@@ -203,9 +202,7 @@ class PipelinedWriter:
             answer(batch.operations)
 
     def _rest(self) -> None:
-        """Sends no batch until the callers of left-out operations have continued, because later messages must follow
-        theirs.
-        """
+        """Sends no batch until callers of left-out operations have continued: later messages must follow theirs."""
         self._resting = True
         asyncio.get_running_loop().call_soon(self._go_on)
 
@@ -235,8 +232,7 @@ class PipelinedWriter:
             answer(batch.operations)
 
     async def _reconnect(self) -> None:
-        # One limit for all waits together, because callers wait for the result; it also applies if a server accepts
-        # connections and does not answer.
+        # One limit for all waits together, because callers wait; also if a server accepts connections, but is silent.
         patience.begin(REQUEST_SECONDS, in_all=True)
         try:
             async with asyncio.timeout(WRITE_SECONDS):

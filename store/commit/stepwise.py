@@ -34,7 +34,7 @@ COMMIT_LOST = (
 
 
 class StepwiseWriter:
-    """A bounded queue of operations, and the connection over which they are written batch by batch."""
+    """A bounded queue of operations, and the connection over which they are written in stepwise batches."""
 
     def __init__(self) -> None:
         self._waiting = PendingQueue()
@@ -47,7 +47,10 @@ class StepwiseWriter:
         self._looks: set[asyncio.Task[None]] = set()
 
     async def write(self, operation: Operation[Result], note: Note | None = None) -> Result:
-        """A bounded queue of operations, and the connection over which they are written in stepwise batches."""
+        """Writes an operation, and the audit row of `note` with the operation or its refusal. Returns the result.
+
+        Raises the refusal; SystemBusy: nothing was stored; OutcomeUnknown: the connection broke during the commit.
+        """
         pending = self._waiting.add(operation, note)
         self._wake.set()
         if self._task is None or self._task.done():
@@ -57,10 +60,7 @@ class StepwiseWriter:
         return result
 
     async def close(self) -> None:
-        """Writes an operation, and the audit row of `note` with the operation or its refusal. Returns the result.
-
-        Raises the refusal; SystemBusy: nothing was stored; OutcomeUnknown: the connection broke during the commit.
-        """
+        """Writes the waiting operations, then closes the connection."""
         self._closing = True
         for pending in list(self._put_off):
             self._come_again(pending)
@@ -143,8 +143,7 @@ class StepwiseWriter:
         Raises SystemBusy (nothing was stored), OutcomeUnknown (the commit was lost), Departed, or the error of a step.
         """
         if patience.current().is_over:
-            # The server does not answer: another attempt, or half of the batch, would wait as long again for a
-            # connection.
+            # The server does not answer: another attempt would wait as long again for a connection.
             raise connections.away(Unanswered(patience.REQUEST_SECONDS))
         for one in pending:
             one.operation.result = one.operation.refusal = one.operation.before = None
@@ -209,9 +208,7 @@ class StepwiseWriter:
             raise OutcomeUnknown(COMMIT_LOST) from problem
 
     def _refuse_waiting(self, refusal: SystemBusy) -> None:
-        """Refuses all waiting operations when the server does not answer: a new connection would only make them wait
-        longer.
-        """
+        """Refuses all waiting operations when the server does not answer: a new connection would not help them."""
         while waiting := self._waiting.take():
             resolve(waiting, refusal)
 

@@ -19,7 +19,7 @@ Together = Callable[[Sequence[Call[Any]], float], Awaitable[Sequence[Any]]]
 
 
 class Waiting(Part):
-    """The call of a task that awaits `answer`; None: the call is sent alone, because the common request failed."""
+    """The call of a task that awaits `answer`; None: the call is sent alone, because the shared request failed."""
 
     __slots__ = ("alone", "answer", "give_up_at")
 
@@ -31,9 +31,9 @@ class Waiting(Part):
 
 
 class AsyncLane:
-    """The call of a task that awaits `answer`.
+    """Combines the calls of the tasks of one event loop; as `mqbroker_client.core.coalescing.Lane`.
 
-    The answer None means that the shared request failed and the call is to be sent alone.
+    A separate task sends the shared request, so that the cancellation of one caller does not cancel other calls.
     """
 
     def __init__(self, together: Together) -> None:
@@ -43,10 +43,7 @@ class AsyncLane:
         self._sending: asyncio.Task[None] | None = None
 
     def waiting(self) -> int:
-        """Combines the calls of the tasks of one event loop; as `mqbroker_client.core.coalescing.Lane`.
-
-        A separate task sends the shared request, so that the cancellation of one caller does not cancel other calls.
-        """
+        """The number of calls that wait for the running request."""
         return len(self._waiting)
 
     async def ask(self, call: Call[Result], seconds: float, alone: Callable[[float], Awaitable[Result]]) -> Result:

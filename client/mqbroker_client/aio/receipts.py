@@ -84,9 +84,11 @@ async def settle(
     *,
     stopping: asyncio.Event,
 ) -> None:
-    """Send the messages with the ack. Returns None, or the error for which the delivery is to be nacked.
+    """Ack a handled delivery together with the messages that the handler returned, or nack it with the handler's error.
 
-    Raises a temporary error, and ReceiptExpired: then the delivery comes again.
+    If the messages cannot be sent, this counts as an error of the handler. A temporary refusal, for instance because a
+    topic is closed, is tried again until a stop, because the work is done and must not count a retry. A failure is only
+    logged.
     """
     while True:
         try:
@@ -107,9 +109,9 @@ async def settle(
 
 
 async def _forwarded(receipts: AsyncReceipts, delivery: Delivery, messages: Sequence[Message]) -> Exception | None:
-    """Send the messages with the ack; returns None, or the error for which the delivery is nacked.
+    """Send the messages with the ack. Returns None, or the error for which the delivery is to be nacked.
 
-    Raises an error that passes by itself, and ReceiptExpired: the delivery then comes again.
+    Raises a temporary error, and ReceiptExpired: then the delivery comes again.
     """
     try:
         await receipts.forward([delivery], messages)
