@@ -95,7 +95,7 @@ class OfTopic:
 def everywhere(count: int, namespace: str | None = None) -> Iterator[OfTopic]:
     """The retrying messages of each topic, for the first `count` groups by name, in the cell of this work.
 
-    Of all groups, or of a namespace's groups.
+    With `namespace`, only groups of this namespace.
     """
     rows = ConsumerGroup.objects.using(databases.here()).filter(namespaces.within(namespace))
     # By the database's clock, as the times of what waits are.

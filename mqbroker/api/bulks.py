@@ -221,7 +221,7 @@ class Handed:
 
 
 async def _result(call: Call[Any, Any], operation: Operation[Any], rest: Coroutine[Any, Any, object]) -> bytes:
-    """The JSON result of an operation, after the rest of its steps."""
+    """Awaits `rest`, the remaining steps of an operation. Returns its JSON result."""
     problem: Exception | None = None
     try:
         await rest

@@ -66,7 +66,7 @@ class Patience:
     @property
     def is_over(self) -> bool:
         """Whether a wait has been in vain and the database has not answered since."""
-        # A task may inherit this object from a request and live longer than the silence.
+        # After some time the database is tried again: a task that inherits this object may outlive the outage.
         return self._silent_at is not None and time.monotonic() - self._silent_at <= self.limit_seconds
 
     @property

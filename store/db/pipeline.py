@@ -224,7 +224,7 @@ class Pipeline:
             libpq.shut(self._socket)
         self._pgconn.finish()
         under_way, self._under_way = self._under_way, deque()
-        # The sync is the last part of the buffer, so it has not left.
+        # The sync is at the end of the buffer, so the sync of the last transaction was not sent.
         unsent = under_way[-1] if self._unsent and under_way else None
         for number, exchange in enumerate(under_way):
             if number and self._end is not None:
