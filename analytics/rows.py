@@ -7,7 +7,7 @@ from uuid import UUID
 
 
 class Backend(NamedTuple):
-    """The server's process id of a session, and the client's port; the port is None for a Unix socket."""
+    """The server's process of a session, and the port of its client; None by a Unix socket."""
 
     pid: int
     port: int | None
@@ -128,7 +128,7 @@ class TopicId(NamedTuple):
 
 
 class Undecided(NamedTuple):
-    """The numbers of half messages, check attempts and timers in a snapshot."""
+    """The half messages, the check attempts and the timers that a snapshot holds."""
 
     halves: int
     checks: int

@@ -6,8 +6,7 @@ from pathlib import Path
 
 # The seconds of the loop on the machine where the promises in seconds were written; rounds of one measurement.
 REFERENCE_SECONDS, ROUNDS = 0.0125, 5
-# The part of a core that a process of the tests uses on that machine; the process waits for the rest of the time. The
-# row "in all" of `./mq test --profile FILE` has both: CPU seconds and wall seconds.
+# The part of a core that a test process uses there: "in all" of `./mq test --profile FILE` has CPU and wall seconds.
 BUSY = 0.33
 
 

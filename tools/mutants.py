@@ -2,8 +2,7 @@
 
 A seed chooses the faults: inverted comparisons, removed guards, exchanged steps, dropped clauses of statements. Each
 fault is planted in a copy of the last commit, in which the tests of its app run, and then all other tests, until a test
-fails. FILE has a line of JSON for each fault, with the test that caught it; a second run with the same file continues
-the first one. If only `--all` catches a fault, the test that catches it runs only with `--all`.
+fails. FILE has a line of JSON for each fault, with the test that caught it; a second run continues the first one.
 """
 
 import argparse

@@ -51,7 +51,10 @@ def take(budget: Budget, size: int, already: int = 0) -> None:
 
 def in_flight(budget: Budget) -> SystemBusy:
     """The refusal of a request while a budget is used up."""
-    return SystemBusy(f"{budget.held} bytes of requests are in flight: nothing was stored, try again in a second.")
+    return SystemBusy(
+        f"The bodies of requests in progress already fill {budget.held} bytes of memory: nothing was stored, "
+        "try again in a second."
+    )
 
 
 class RequestTimeout(Refusal):

@@ -19,7 +19,9 @@ from store.errors import TopicMoved
 from store.process import runtime
 
 FIND_GUARD = Statement(__file__, "find_guard", one=str)
-OUTDATED = "The map from topics to cells has changed meanwhile: nothing was stored, try again in a second."
+OUTDATED = (
+    "The broker's map from topics to cells changed during this request: nothing was stored, try again in a second."
+)
 _TOPIC = re.compile(r"\d+")
 
 

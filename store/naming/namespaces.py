@@ -179,7 +179,7 @@ def _require(name: str, max_topics: int, counted: Sequence[int]) -> None:
     [topics] = counted
     if topics >= max_topics:
         raise RateLimited(
-            f"The namespace {name} has {topics} topics, its limit: take one away, or have its max_topics raised at "
+            f"The namespace {name} has {topics} topics, its limit: delete a topic, or raise max_topics at "
             f"/v1/namespaces/{name}."
         )
 

@@ -108,8 +108,8 @@ class OverCells(Placement):
         if cell is None:
             return None
         return CellAway(
-            f"The cell {cell.name} is away ({problem}): nothing was stored there, and the topics of other cells go on. "
-            "Try again in a second."
+            f"The cell {cell.name} is away ({problem}): nothing was stored there; topics of other cells can still be "
+            "used. Try again in a second."
         )
 
     def choose(self, operation: Located) -> bool:

@@ -18,8 +18,7 @@ Every call of `/v1`, with a request to a broker and its answer. A list in an ans
 page is generated from the OpenAPI document, which a broker has at `/v1/schema` and shows at `/docs`, where you can try
 each call. [Access](access.md) lists the scope that each call needs.
 
-Lists come in pages: `limit` is the maximum number of results (100 by default), and `cursor` is the `next` of the
-previous page.
+Lists come in pages of at most `limit` results (100 by default); `cursor` is the `next` of the previous page.
 
 A refusal is a problem document (RFC 9457): `{"type", "title", "status", "detail", "code"}`. Its `detail` names the
 refused thing and says what to do. Every call except `/healthz` and `/readyz` may be refused with 400, 401, 403, 422 and

@@ -1,5 +1,4 @@
-"""Generates the Python modules of RocketMQ's gRPC protocol from its definition: `.venv/bin/python -m
-tools.generate.protocol`.
+"""Generates the Python of RocketMQ's gRPC protocol from its definition: `.venv/bin/python -m tools.generate.protocol`.
 
 The definition is Apache RocketMQ's own, unchanged. With --check it writes nothing, and fails if a module is out of
 date.
@@ -54,9 +53,7 @@ def generated() -> dict[Path, str]:
 
 
 def _text(name: str, text: str) -> str:
-    """The module's text with a header and with the package name used here: a top-level package `apache` could clash
-    with another one.
-    """
+    """The module's text with a header and our package name: a top-level package `apache` could clash with another."""
     head = HEAD.format(package=PACKAGE, name=name, meaning=MEANINGS[name])
     return head + text.replace(f"from {PACKAGE.replace('/', '.')} import", "from mqbroker.rocketmq.protocol import")
 

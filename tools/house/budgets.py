@@ -6,9 +6,7 @@ from tools.house import figures
 
 
 class Budget(NamedTuple):
-    """A part of the product: its folders and files, the files below them that do not count, and its
-    maximum of lines.
-    """
+    """A part of the product: its folders and files, the files below them that do not count, its maximum of lines."""
 
     folders: tuple[str, ...]
     without: tuple[str, ...]

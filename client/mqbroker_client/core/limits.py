@@ -100,9 +100,9 @@ def _is_of(kinds: tuple[type, ...], value: object) -> bool:
 
 def _validate_topic(topic: str) -> None:
     if not _is_name(topic):
-        raise _error(errors.TopicIllegal, f"topic {topic[:140]!r} is no topic name: {_NAME_RULE}.")
+        raise _error(errors.TopicIllegal, f"topic {topic[:140]!r} is not a valid topic name: {_NAME_RULE}.")
     if topic in rules.SYSTEM_TOPICS or topic.startswith(rules.SYSTEM_PREFIXES):
-        raise _error(errors.TopicForbidden, f"The topic {topic} is the broker's own: send to a topic of yours.")
+        raise _error(errors.TopicForbidden, f"The topic {topic} belongs to the broker: send to a topic of your own.")
 
 
 def _validate_message(message: Message, limits: Limits) -> None:
