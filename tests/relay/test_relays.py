@@ -73,6 +73,8 @@ def test_none_is_missing_and_each_key_is_in_order_while_relay_and_target_are_kil
                 program.start()
                 kills += 1
         everything = set(range(RELAYED))
+        # A look at a target reads all that is there.
+        eventually(lambda: source.lag() == 0, within_seconds=300)
         eventually(lambda: {int(one.body) for one in target.received()} == everything, within_seconds=300)
     finally:
         program.stop()
