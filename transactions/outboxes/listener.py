@@ -75,7 +75,7 @@ class Listener:
             while True:
                 async for _ in hearing.notices(LOOK_SECONDS):
                     self._called.set()
-                # Finds out whether the connection has broken silently.
-                await hearing.execute(b"SELECT 1")
+                # Finds out whether the connection has broken silently. An empty statement needs no plan.
+                await hearing.execute(b"")
         finally:
             await connection.close()
