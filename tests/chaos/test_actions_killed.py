@@ -1,7 +1,6 @@
 """A worker killed in the middle of an action on all that match: nothing is done twice, and nothing is left out."""
 
 import os
-import subprocess
 import uuid
 from collections.abc import Iterator
 
@@ -9,7 +8,7 @@ import psycopg
 import pytest
 
 from mqbroker.embedded import commands
-from tests.broker import databases
+from tests.broker import databases, forks
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Wire
@@ -31,7 +30,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
         broker = RunningBroker(tmp_path_factory.mktemp("broker"), database_url, os.environ["REDIS_URL"])
         broker.prepare()
         words = commands.manage("shell", "--verbosity", "0", "--command", MAKE_USER)
-        subprocess.run(words, env=broker.environment, cwd=commands.ROOT, check=True)
+        forks.run(words, broker.environment).check_returncode()
         with broker:
             yield broker
 

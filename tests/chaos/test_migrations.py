@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from mqbroker_client import Admin
 
 from mqbroker.embedded import commands
-from tests.broker import databases
+from tests.broker import databases, forks
 from tests.broker.load import Crowd
 from tests.broker.polling import eventually
 from tests.broker.running import QUICK, RunningBroker
@@ -64,7 +63,7 @@ def migrate(running: RunningBroker) -> None:
     """As the first process of a later release does, beside those of this one."""
     environment = {**running.environment, "DJANGO_SETTINGS_MODULE": LATER_RELEASE}
     words = commands.manage("prepare")
-    done = subprocess.run(words, env=environment, cwd=commands.ROOT, capture_output=True, text=True)
+    done = forks.run(words, environment)
     assert done.returncode == 0, done.stderr[-1000:]
 
 

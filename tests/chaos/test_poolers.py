@@ -5,7 +5,6 @@
 
 import asyncio
 import os
-import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,7 +15,7 @@ from mqbroker_client import Admin, Consumer, Producer
 
 from mqbroker.embedded import commands
 from store.db import guards
-from tests.broker import characters, databases, poolers
+from tests.broker import characters, databases, forks, poolers
 from tests.broker.load import Crowd
 from tests.broker.polling import eventually
 from tests.broker.poolers import Pooler
@@ -117,7 +116,7 @@ def refused_start(settings: dict[str, str], url: str, broker: RunningBroker) -> 
     """What a web process says that does not start."""
     words = commands.python("-m", "mqbroker.web", "--port", str(free_port()))
     environment = broker.environment | settings | {"DATABASE_URL": url}
-    done = subprocess.run(words, env=environment, cwd=commands.ROOT, capture_output=True, text=True, timeout=300)
+    done = forks.run(words, environment)
     assert done.returncode
     return done.stderr + done.stdout
 
@@ -161,14 +160,7 @@ def test_a_pooler_without_a_direct_url_is_refused(broker: RunningBroker, pooler:
 
 def test_no_cell_joins_where_sessions_are_shared(bare: str, broker: RunningBroker) -> None:
     settings = {"MQBROKER_DATABASE_POOLER": "transaction"}
-    done = subprocess.run(
-        commands.manage("cells", "add", "c1", bare),
-        env=broker.environment | settings,
-        cwd=commands.ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    done = forks.run(commands.manage("cells", "add", "c1", bare), broker.environment | settings)
 
     assert done.returncode
     assert "several cells take no pooling by transaction" in (done.stderr + done.stdout).lower()

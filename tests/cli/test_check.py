@@ -1,9 +1,7 @@
 """`./mq check` compares models with their migrations, and needs no server for that."""
 
-import subprocess
-
-from mqbroker.embedded.commands import ROOT
 from mqbroker.embedded.environment import common
+from tests.broker import forks
 from tests.broker.ports import free_port
 from tools.check import STEPS
 
@@ -13,7 +11,7 @@ CLOSED = f"postgresql://mqbroker@127.0.0.1:{free_port()}/mqbroker"
 def migrations() -> tuple[int, str]:
     """The step's exit code, and all that it says, where no database answers."""
     environment = common() | {"DATABASE_URL": CLOSED}
-    done = subprocess.run(STEPS["migrations"], cwd=ROOT, env=environment, capture_output=True, text=True)
+    done = forks.run(STEPS["migrations"], environment)
     return done.returncode, done.stdout + done.stderr
 
 

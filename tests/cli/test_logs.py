@@ -7,7 +7,6 @@ import logging
 import os
 import re
 import signal
-import subprocess
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -17,11 +16,11 @@ import pytest
 import structlog
 
 from mqbroker import logs
-from mqbroker.embedded.commands import ROOT, python
+from mqbroker.embedded.commands import python
 from mqbroker.embedded.processes import identity
 from mqbroker.embedded.processes.child import Child
 from mqbroker.embedded.servers.valkey import Server as Valkey
-from tests.broker import databases
+from tests.broker import databases, forks
 from tests.broker.polling import eventually
 from tests.broker.running import QUICK, RunningBroker
 from tests.house.sources import APPS, Source, modules
@@ -97,7 +96,7 @@ def test_the_events_of_every_room_are_logged() -> None:
 def test_a_form_that_is_none_is_refused() -> None:
     words = python("-m", "mqbroker.embedded.cli", "settings")
 
-    done = subprocess.run(words, cwd=ROOT, env=os.environ | {"MQBROKER_LOG": "xml"}, capture_output=True, text=True)
+    done = forks.run(words, os.environ | {"MQBROKER_LOG": "xml"})
 
     assert (done.returncode, done.stderr) == (
         1,

@@ -93,9 +93,7 @@ def test_manage_works_on_the_folder_that_it_is_given(tmp_path: Path) -> None:
     ask = "from django.db import connection as c; print(c.cursor().execute('SHOW data_directory').fetchone()[0])"
     theirs = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "MQBROKER_DATA_DIR")}
 
-    done = subprocess.run(
-        python("-m", "mqbroker.embedded.cli", *words, ask), cwd=ROOT, env=theirs, capture_output=True, text=True
-    )
+    done = forks.run(python("-m", "mqbroker.embedded.cli", *words, ask), theirs)
 
     assert (done.returncode, done.stdout) == (0, f"{folder}/postgres\n"), done.stderr
 
@@ -103,7 +101,7 @@ def test_manage_works_on_the_folder_that_it_is_given(tmp_path: Path) -> None:
 def test_help_of_manage_makes_no_folder(tmp_path: Path) -> None:
     words = ["manage", "--help", "--data-dir", str(tmp_path / "data")]
 
-    done = subprocess.run(python("-m", "mqbroker.embedded.cli", *words), cwd=ROOT, capture_output=True, text=True)
+    done = forks.run(python("-m", "mqbroker.embedded.cli", *words), os.environ)
 
     assert done.returncode == 0
     assert "--data-dir FOLDER" in done.stdout

@@ -3,7 +3,6 @@ cell it lies in.
 """
 
 import json
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -15,7 +14,7 @@ from psycopg import sql
 from psycopg.rows import namedtuple_row
 
 from mqbroker.embedded import commands
-from tests.broker import databases
+from tests.broker import databases, forks
 from tests.console import given_up, in_cell
 from tests.console.conftest import FORGOTTEN, environment
 from tests.console.in_cell import InCell
@@ -26,14 +25,7 @@ NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
 
 def examined(database: str, code: int, **more: str) -> dict[str, dict[str, Any]]:
     """The findings, by what is wrong."""
-    done = subprocess.run(
-        commands.manage("doctor", "--json"),
-        env=environment(database) | more,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = forks.run(commands.manage("doctor", "--json"), environment(database) | more)
     assert done.returncode == code, done.stdout + done.stderr
     return {found["what"]: found for found in map(json.loads, done.stdout.splitlines())}
 
@@ -242,9 +234,7 @@ def test_a_finding_is_three_lines_for_people(running: Broker, database: str) -> 
     orders = running.topic("orders", queues=1)
     running.half(running.producer_group("shop"), orders, b"x", timedelta(hours=4), discarded_at=running.now)
 
-    done = subprocess.run(
-        commands.manage("doctor"), env=environment(database), capture_output=True, text=True, timeout=120, check=False
-    )
+    done = forks.run(commands.manage("doctor"), environment(database))
 
     assert done.stdout == (
         "! 1 discarded transaction\n"
