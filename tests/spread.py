@@ -36,6 +36,12 @@ SHARING = {
         "tests/console/test_console_hostile.py",
         "tests/console/test_console_matrix.py",
     ),
+    "the syntax of all modules": (
+        "tests/house/test_console.py",
+        "tests/house/test_layout.py",
+        "tests/house/test_ownership.py",
+        "tests/house/test_statements.py",
+    ),
     "a console": ("tests/console/",),
     "a broker without checks": ("tests/control/",),
     "a broker that knows who may": ("tests/access/",),

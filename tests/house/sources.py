@@ -51,9 +51,13 @@ class Source:
 
 
 def sources(pattern: str, *folders: str) -> list[Source]:
-    """The files of these folders that match, in the order of their paths."""
-    found = (path for folder in folders for path in (ROOT / folder).rglob(pattern))
-    return [Source(path.relative_to(ROOT), path.read_text(encoding="utf-8")) for path in sorted(found)]
+    """The files of these folders that match, in the order of their paths; each is read and parsed once in a process."""
+    return [_source(path) for path in sorted(path for folder in folders for path in (ROOT / folder).rglob(pattern))]
+
+
+@cache
+def _source(path: Path) -> Source:
+    return Source(path.relative_to(ROOT), path.read_text(encoding="utf-8"))
 
 
 def modules(*folders: str) -> list[Source]:

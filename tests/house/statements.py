@@ -43,8 +43,9 @@ def breaches(source: Source) -> list[str]:
     return [*found, *(_of_tables(source.app, statement) if statement else ())]
 
 
+@cache
 def parsed_of(source: Source) -> exp.Expr | None:
-    """The structure of a statement; None for a setting. Raises ParseError."""
+    """The structure of a statement, not to be changed; None for a setting. Raises ParseError."""
     bare = PLANNED.sub("", COMMENT.sub("", source.text))
     return None if SETTING.match(bare) else sqlglot.parse_one(PARAMETER.sub(r":\1", bare), dialect="postgres")
 

@@ -5,6 +5,7 @@ import hashlib
 import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -100,24 +101,30 @@ def folders() -> int:
 
 
 def classes(*folders: str) -> list[Part]:
-    """The classes, the longest first."""
-    return _parts(folders, (ast.ClassDef,))
+    """The classes by length, the longest first."""
+    return _by_length(part for kind, part in _definitions(folders) if kind is ast.ClassDef)
 
 
 def functions(*folders: str) -> list[Part]:
-    """The functions and methods, the longest first."""
-    return _parts(folders, (ast.FunctionDef, ast.AsyncFunctionDef))
+    """The functions and methods by length, the longest first."""
+    return _by_length(part for kind, part in _definitions(folders) if kind is not ast.ClassDef)
 
 
-def _parts(folders: Iterable[str], kinds: tuple[type[ast.AST], ...]) -> list[Part]:
+@cache
+def _definitions(folders: tuple[str, ...]) -> list[tuple[type[ast.AST], Part]]:
+    """The classes, functions and methods of these folders with their kinds."""
     found = []
     for path in modules(*folders):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and isinstance(node, kinds):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 assert node.end_lineno is not None
                 name = f"{path.relative_to(ROOT)}: {node.name}"
-                found.append(Part(name, node.end_lineno - node.lineno + 1))
-    return sorted(found, key=lambda part: -part.lines)
+                found.append((type(node), Part(name, node.end_lineno - node.lineno + 1)))
+    return found
+
+
+def _by_length(parts: Iterable[Part]) -> list[Part]:
+    return sorted(parts, key=lambda part: -part.lines)
 
 
 def naming(*words: str) -> int:
