@@ -8,6 +8,11 @@ from store.db.columns import CText
 from store.db.sealing import SealedField
 
 
+def one_of(field: str, name: str, *values: str) -> models.CheckConstraint:
+    """The constraint of this name: the field has one of these values."""
+    return models.CheckConstraint(condition=models.Q((f"{field}__in", values)), name=name)
+
+
 class ConsumerGroup(models.Model):
     """Consumers that share the messages of a topic: each message goes to one of them."""
 
@@ -16,7 +21,7 @@ class ConsumerGroup(models.Model):
     start_at = models.TextField(default="earliest")
     ordered = models.BooleanField(default=False)
     queue_order = models.TextField(default="turns", db_default="turns")
-    # The source of a message's key in a fair group: `sharding_key` or a property; null if the group is not fair.
+    # The source of a message's key: `sharding_key` or a property; null if the group is not fair.
     fair_by = models.TextField(null=True)
     max_reconsume_times = models.IntegerField(null=True)
     retry_policy = models.JSONField(default=dict)
@@ -25,9 +30,7 @@ class ConsumerGroup(models.Model):
 
     class Meta:
         db_table = "consumer_group"
-        constraints = (
-            models.CheckConstraint(condition=models.Q(start_at__in=("earliest", "latest")), name="group_start_known"),
-        )
+        constraints = (one_of("start_at", "group_start_known", "earliest", "latest"),)
 
     def __str__(self) -> str:
         return str(self.name)
@@ -44,8 +47,7 @@ class RetryQueue(models.Model):
     group_id = models.IntegerField()
     topic_id = models.IntegerField()
     queue_id = models.IntegerField()
-    # Null where the topic was deleted by a version of the broker that did not keep the name.
-    topic_name = CText(null=True)
+    topic_name = CText(null=True)  # null: deleted by a version of the broker that did not keep the name
 
     class Meta:
         db_table = "retry_queue"
@@ -84,13 +86,8 @@ class Receipt(models.Model):
 
     class Meta:
         db_table = "receipt"
-        constraints = (
-            models.CheckConstraint(
-                condition=models.Q(state__in=("flight", "held", "parked")), name="receipt_state_known"
-            ),
-        )
-        # Index for `take_expired`: deliveries by the end of their invisible time. A held or parked receipt does not
-        # expire.
+        constraints = (one_of("state", "receipt_state_known", "flight", "held", "parked"),)
+        # Index for `take_expired`: deliveries by the end of their invisible time; other receipts do not expire.
         indexes = (
             models.Index(fields=("expires_at",), condition=models.Q(state="flight"), name="receipt_expiry"),
             # Index for `read_ordered_receipts`: deliveries in flight of an ordered group, without receipts that wait.
@@ -227,8 +224,7 @@ class Subscription(models.Model):
     state = models.TextField(default="healthy")
     failures = models.IntegerField(default=0)
     open_until = models.DateTimeField(null=True)
-    # The first failure since the last success.
-    failing_since = models.DateTimeField(null=True)
+    failing_since = models.DateTimeField(null=True)  # the first failure since the last success
     last_failure = models.TextField(null=True)
     last_failure_at = models.DateTimeField(null=True)
     last_success_at = models.DateTimeField(null=True)
@@ -242,12 +238,7 @@ class Subscription(models.Model):
 
     class Meta:
         db_table = "subscription"
-        constraints = (
-            models.CheckConstraint(
-                condition=models.Q(state__in=("healthy", "open", "half_open", "disabled")),
-                name="subscription_state_known",
-            ),
-        )
+        constraints = (one_of("state", "subscription_state_known", "healthy", "open", "half_open", "disabled"),)
 
     def __str__(self) -> str:
         return str(self.name)

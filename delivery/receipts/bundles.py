@@ -68,7 +68,7 @@ class Handles(Set[Handle]):
         self._made: frozenset[Handle] | None = None
 
     @classmethod
-    def _from_iterable(cls, handles: Iterable[Handle]) -> Set[Handle]:  # type: ignore[override]
+    def _from_iterable(cls, handles: Iterable[Handle]) -> Set[Handle]:  # type: ignore[override]  # typeshed: another set of the same class
         return frozenset(handles)
 
     @property

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import psycopg
 import pytest
@@ -44,8 +45,8 @@ def sent(producer: Producer, topic: str, messages: int) -> list[bytes]:
     return made
 
 
-def statuses(settled: Sequence[object]) -> Counter[int]:
-    return Counter(one.status for one in settled)  # type: ignore[attr-defined]
+def statuses(settled: Sequence[Any]) -> Counter[int]:
+    return Counter(one.status for one in settled)
 
 
 def in_flight(broker: RunningBroker, topic: str, group: str) -> int:

@@ -54,8 +54,8 @@ BUDGETS = {
     "client core": Budget((f"{CLIENT}/core", f"{CLIENT}/aio", f"{CLIENT}/barrier"), (), 8_200),
     "client contrib": Budget((f"{CLIENT}/contrib",), (), 5_600),
     "analytics": Budget(("analytics",), (), 7_500),
-    "tools": Budget(("tools",), ("tools/bench",), 1_550),
-    "bench": Budget(("tools/bench",), (), 3_900),
+    "tools": Budget(("tools",), ("tools/bench",), 1_600),
+    "bench": Budget(("tools/bench",), (), 4_000),
     "examples": Budget(("examples",), (), 550),
 }
 

@@ -113,7 +113,7 @@ def functions(*folders: str) -> list[Part]:
 @cache
 def _definitions(folders: tuple[str, ...]) -> list[tuple[type[ast.AST], Part]]:
     """The classes, functions and methods of these folders with their kinds."""
-    found = []
+    found: list[tuple[type[ast.AST], Part]] = []
     for path in modules(*folders):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
