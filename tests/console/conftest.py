@@ -14,6 +14,7 @@ from psycopg import sql
 from psycopg.rows import namedtuple_row
 
 from mqbroker.embedded import commands
+from mqbroker.environment.framework import DOORS
 from tests.broker import databases, forks
 from tests.broker.ports import free_port
 from tests.console.operators import Operator
@@ -35,6 +36,12 @@ roles.assign(make("oda"), "operator", bodies=False)
 roles.assign(make("vic"), "viewer", bodies=False)
 make("noel")
 """
+# The tables of each door, which an installation can do without.
+OF_DOORS = {
+    "analytics": ("nightly_run", "report_chart"),
+    "transactions.outboxes": ("outbox",),
+    "scheduling.cron": ("schedule", "schedule_firing"),
+}
 FORGOTTEN = (
     *("commit_log", "consume_queue", "queue_floor", "progress", "operation", "check_attempt", "half_message"),
     *("transaction_total", "counted_operations"),
@@ -51,17 +58,13 @@ FORGOTTEN = (
         "consumer_group",
         "api_key",
         "namespace",
-        "outbox",
-        "schedule",
-        "schedule_firing",
         "sign_in_limit",
         "heartbeat",
         "presence",
         "export",
-        "nightly_run",
-        "report_chart",
         "history_figure",
     ),
+    *(table for door in DOORS for table in OF_DOORS[door]),
 )
 NUMBERS = ("commit_log_offset", "operation_id")
 
