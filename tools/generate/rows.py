@@ -15,7 +15,6 @@ import re
 import subprocess
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -63,19 +62,14 @@ WIDTH = 116
 
 def main() -> None:
     for path, types in _named().items():
-        _begin(ROOT / path, types)
+        # A new type is first written without fields: the broker's modules are imported to make the database.
+        new = (f"\n\nclass {name}(NamedTuple):\n    pass\n" for name in types if f"class {name}(" not in _text(path))
+        (ROOT / path).write_text(_text(path) + "".join(new), encoding="utf-8")
     with private.servers() as environment:
         subprocess.run(commands.manage("migrate", "--verbosity", "0"), cwd=ROOT, env=environment, check=True)
         with psycopg.connect(environment["DATABASE_URL"]) as reader:
             for path, text in generated(reader).items():
                 (ROOT / path).write_text(text, encoding="utf-8")
-
-
-def _begin(path: Path, types: Iterable[str]) -> None:
-    """Writes new types without fields, so that the broker's modules can be imported when the database is made."""
-    text = path.read_text(encoding="utf-8") if path.exists() else f"{GENERATED}\nfrom typing import NamedTuple\n"
-    new = (f"\n\nclass {name}(NamedTuple):\n    pass\n" for name in types if f"class {name}(" not in text)
-    path.write_text(text + "".join(new), encoding="utf-8")
 
 
 def generated(reader: psycopg.Connection[Any]) -> dict[Path, str]:
@@ -99,12 +93,13 @@ def _named() -> dict[Path, dict[str, list[Path]]]:
             match node:
                 case ast.Call(ast.Name("Statement"), [_, ast.Constant(str(name)), ast.Name(row)]) if row in homes:
                     found[homes[row]][row].append(folder / f"{name}.sql")
-    return {path: dict(types) for path, types in found.items() if _is_ours(ROOT / path)}
+    return {path: dict(types) for path, types in found.items() if _text(path).startswith(GENERATED)}
 
 
-def _is_ours(path: Path) -> bool:
-    """Whether a module is generated; new ones are."""
-    return not path.exists() or path.read_text(encoding="utf-8").startswith(GENERATED)
+def _text(path: Path) -> str:
+    """The text of a module, or the beginning of a new one."""
+    place = ROOT / path
+    return place.read_text(encoding="utf-8") if place.exists() else f"{GENERATED}\nfrom typing import NamedTuple\n"
 
 
 def _module(reader: psycopg.Connection[Any], path: Path, types: dict[str, list[Path]]) -> str:
