@@ -10,9 +10,8 @@ from playwright.sync_api import Browser, expect
 
 from console.pages.routes import ROUTES
 from mqbroker.web.content_policy import POLICY
-from tests.actions.conftest import PASSWORD
 from tests.broker import browser, characters
-from tests.broker.browser import Visitor
+from tests.broker.browser import Visitor, come_in
 from tests.broker.characters import bodies
 from tests.broker.endpoints import ProducerEndpoint, says
 from tests.broker.polling import eventually
@@ -55,7 +54,7 @@ def chromium() -> Iterator[Browser]:
 def visitor(chromium: Browser, broker: RunningBroker, users: dict[str, Operator]) -> Iterator[Visitor]:
     """The operator at the console's overview."""
     with browser.visiting(chromium, broker.url) as visitor:
-        visitor.sign_in("oda", PASSWORD)
+        come_in(visitor.page, users["oda"])
         yield visitor
 
 

@@ -9,10 +9,9 @@ from playwright.sync_api import Browser, expect
 
 from console.actions.kinds import KINDS
 from console.actions.shown_once import KINDS as ONCE
-from tests.actions.conftest import PASSWORD
 from tests.actions.test_actions_browser import PAYLOADS, chromium, visitor
 from tests.broker import browser, characters
-from tests.broker.browser import Visitor
+from tests.broker.browser import Visitor, come_in
 from tests.broker.characters import bodies, register
 from tests.broker.endpoints import ProducerEndpoint, says
 from tests.broker.polling import eventually
@@ -30,7 +29,7 @@ PAGES = {"new_action": "/console/actions/new/", "once": "/console/actions/once/"
 def admin(chromium: Browser, broker: RunningBroker, users: dict[str, Operator]) -> Iterator[Visitor]:
     """The admin at the console's overview."""
     with browser.visiting(chromium, broker.url) as visitor:
-        visitor.sign_in("ada", PASSWORD)
+        come_in(visitor.page, users["ada"])
         yield visitor
 
 

@@ -8,8 +8,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.broker import browser
-from tests.broker.browser import PATIENT_MS
+from tests.broker.browser import PATIENT_MS, come_in
 from tests.console.conftest import PASSWORD
+from tests.console.operators import Operator
 from tests.console.rows import Broker
 from tests.console.test_console_reports import chart
 
@@ -102,7 +103,7 @@ def test_a_browser_without_scripts_shows_the_pages_and_leaves_them(
 
 @pytest.mark.parametrize("width", [360, 1280])
 def test_pages_with_long_names_fit_the_screen_in_the_dark(
-    broker: Broker, page: Page, complaints: list[str], width: int
+    broker: Broker, ada: Operator, page: Page, complaints: list[str], width: int
 ) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     topic, group, coupons = "orders" * 20, "shop" * 25, "coupons" * 15
@@ -112,7 +113,7 @@ def test_pages_with_long_names_fit_the_screen_in_the_dark(
     broker.committed(shop, orders, b"x", timedelta(minutes=5))
     broker.progress(broker.consumer_group(coupons), orders, 0, 1)
 
-    sign_in(page)
+    come_in(page, ada)
 
     places = (
         "",
@@ -139,11 +140,11 @@ def test_pages_with_long_names_fit_the_screen_in_the_dark(
 
 
 def test_the_charts_of_the_reports_are_drawn_by_scripts_of_this_origin_alone(
-    broker: Broker, page: Page, console: str, asked: list[str], complaints: list[str]
+    broker: Broker, ada: Operator, page: Page, console: str, asked: list[str], complaints: list[str]
 ) -> None:
     series = {"committed": [3, 4], "rolled back": [1, 0]}
     chart(broker, 0, "Transactions by hour", ["03-01 12:00", "03-01 13:00"], series)
-    sign_in(page)
+    come_in(page, ada)
     expect(page.locator("#pending-halves")).to_be_visible()
     page.goto("/console/reports/")
 
@@ -156,10 +157,12 @@ def test_the_charts_of_the_reports_are_drawn_by_scripts_of_this_origin_alone(
     assert complaints == []
 
 
-def test_the_list_of_the_pending_renews_itself(broker: Broker, page: Page, complaints: list[str]) -> None:
+def test_the_list_of_the_pending_renews_itself(
+    broker: Broker, ada: Operator, page: Page, complaints: list[str]
+) -> None:
     orders, shop = broker.topic("orders"), broker.producer_group("shop")
     first = broker.half(shop, orders, b"x", timedelta(minutes=5))
-    sign_in(page)
+    come_in(page, ada)
     page.goto("/console/transactions/pending/")
     expect(page.locator("#pending tbody tr")).to_have_count(1)
 
@@ -172,10 +175,10 @@ def test_the_list_of_the_pending_renews_itself(broker: Broker, page: Page, compl
 
 
 def test_a_list_that_renews_itself_leads_to_the_sign_in_page_when_the_session_is_over(
-    broker: Broker, page: Page
+    broker: Broker, ada: Operator, page: Page
 ) -> None:
     broker.half(broker.producer_group("shop"), broker.topic("orders"), b"x", timedelta(minutes=5))
-    sign_in(page)
+    come_in(page, ada)
     page.goto("/console/transactions/pending/")
 
     page.context.clear_cookies()

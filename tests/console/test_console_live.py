@@ -4,20 +4,22 @@ from datetime import timedelta
 
 from playwright.sync_api import Page, expect
 
+from tests.broker.browser import come_in
+from tests.console.operators import Operator
 from tests.console.rows import Broker
-from tests.console.test_console_browser import asked, chromium, complaints, page, sign_in
+from tests.console.test_console_browser import asked, chromium, complaints, page
 
 __all__ = ["asked", "chromium", "complaints", "page"]
 
 
 def test_the_whole_overview_renews_itself_and_keeps_focus_and_selection(
-    broker: Broker, page: Page, complaints: list[str]
+    broker: Broker, ada: Operator, page: Page, complaints: list[str]
 ) -> None:
     orders = broker.topic("orders", queues=1)
     for number in range(2):
         broker.visible(broker.stored(orders, 0, b"x", timedelta(minutes=5)))
         broker.progress(broker.consumer_group(f"group-{number}"), orders, 0, 0)
-    sign_in(page)
+    come_in(page, ada)
     expect(page.locator("#pending-halves")).to_have_text("0")
     link = page.get_by_role("link", name="group-1", exact=True)
     link.focus()
@@ -40,9 +42,9 @@ def test_the_whole_overview_renews_itself_and_keeps_focus_and_selection(
     assert complaints == []
 
 
-def test_a_page_that_is_not_renewed_says_so_until_it_is(broker: Broker, page: Page) -> None:
+def test_a_page_that_is_not_renewed_says_so_until_it_is(broker: Broker, ada: Operator, page: Page) -> None:
     broker.half(broker.producer_group("shop"), broker.topic("orders"), b"x", timedelta(minutes=5))
-    sign_in(page)
+    come_in(page, ada)
     page.goto("/console/transactions/pending/")
     notice = page.locator("#mq-stale")
     expect(notice).to_be_hidden()
@@ -58,10 +60,10 @@ def test_a_page_that_is_not_renewed_says_so_until_it_is(broker: Broker, page: Pa
 
 
 def test_times_are_in_the_browsers_zone_and_utc_when_pointed_at(
-    broker: Broker, page: Page, complaints: list[str]
+    broker: Broker, ada: Operator, page: Page, complaints: list[str]
 ) -> None:
     message = broker.stored(broker.topic("orders"), 0, b"x", timedelta(minutes=5))
-    sign_in(page)
+    come_in(page, ada)
     page.goto(f"/console/messages/{message.message_id}/")
 
     shown = page.locator("time[data-clock]").first
@@ -74,9 +76,9 @@ def test_times_are_in_the_browsers_zone_and_utc_when_pointed_at(
     assert complaints == []
 
 
-def test_the_key_slash_goes_to_the_search_box(broker: Broker, page: Page) -> None:
+def test_the_key_slash_goes_to_the_search_box(broker: Broker, ada: Operator, page: Page) -> None:
     broker.topic("orders")
-    sign_in(page)
+    come_in(page, ada)
     page.wait_for_url("**/console/")
 
     page.keyboard.press("/")

@@ -7,9 +7,11 @@ from uuid import uuid4
 
 from playwright.sync_api import Page
 
+from tests.broker.browser import come_in
 from tests.console import given_up
+from tests.console.operators import Operator
 from tests.console.rows import Broker
-from tests.console.test_console_browser import asked, chromium, complaints, page, sign_in
+from tests.console.test_console_browser import asked, chromium, complaints, page
 
 __all__ = ["asked", "chromium", "complaints", "page"]
 
@@ -76,12 +78,14 @@ def write(broker: Broker, payload: str) -> list[str]:
     return [f"transactions/{half}/", f"messages/{message.message_id}/", f"find/?q={quote(payload)}"]
 
 
-def test_twenty_payloads_in_every_field_run_nothing(broker: Broker, page: Page, console: str, asked: list[str]) -> None:
+def test_twenty_payloads_in_every_field_run_nothing(
+    broker: Broker, ada: Operator, page: Page, console: str, asked: list[str]
+) -> None:
     assert len(PAYLOADS) == len(set(PAYLOADS)) == 20
     named = [path for payload in PAYLOADS for path in write(broker, payload)]
     dialogs: list[str] = []
     page.on("dialog", lambda dialog: dialogs.append(dialog.message))
-    sign_in(page)
+    come_in(page, ada)
     page.wait_for_url("**/console/")
 
     for path in (*PAGES, "mqbroker/apikey/", "transactions/endpoint/", *named):

@@ -13,9 +13,11 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Page
 
+from tests.broker.browser import come_in
 from tests.console import given_up
+from tests.console.operators import Operator
 from tests.console.rows import Broker
-from tests.console.test_console_browser import chromium, sign_in
+from tests.console.test_console_browser import chromium
 
 __all__ = ["chromium"]
 
@@ -104,11 +106,11 @@ def desktop(chromium: Browser, console: str) -> Iterator[Page]:
     context.close()
 
 
-def test_pictures_of_the_console(broker: Broker, desktop: Page, folder: Path) -> None:
+def test_pictures_of_the_console(broker: Broker, ada: Operator, desktop: Page, folder: Path) -> None:
     named = story(broker)
     complaints: list[str] = []
     desktop.on("pageerror", lambda error: complaints.append(str(error)))
-    sign_in(desktop)
+    come_in(desktop, ada)
     desktop.wait_for_url("**/console/")
 
     for picture, path in (
