@@ -5,7 +5,7 @@ from celery import shared_task
 from delivery import reappend as reappends
 from delivery import registry
 from delivery.push import pusher
-from delivery.retries import expiry
+from delivery.receipts import expiry
 from store.cells import cells
 from store.db import event_loop
 

@@ -16,8 +16,8 @@ from console.cells import standing
 from console.monitoring.history.recorder import Recorder
 from delivery.push import pusher
 from delivery.push.pusher import Pusher
+from delivery.receipts import expiry
 from delivery.receive.discarded import Producers
-from delivery.retries import expiry
 from mqbroker.errors import refusal_of
 from scheduling import lateness, release
 from scheduling.alarms import Alarms

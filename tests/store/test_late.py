@@ -6,9 +6,9 @@ import uuid
 import pytest
 
 from delivery import reappend
+from delivery.receipts import expiry
 from delivery.receive import pull, receives
 from delivery.receive.receives import Receive
-from delivery.retries import expiry
 from scheduling import recalls, release
 from scheduling.errors import AlreadyDelivered
 from store.commit import writer

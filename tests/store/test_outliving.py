@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from delivery import reappend as receipt_reappend
-from delivery.receipts import settling
+from delivery.receipts import expiry, settling
 from delivery.receive import receives
 from delivery.receive.deliveries import Delivery
 from delivery.receive.receives import Receive
-from delivery.retries import expiry
 from scheduling import reappend as timer_reappends
 from scheduling import release
 from scheduling.publish import Publication

@@ -12,7 +12,7 @@ The steps, and what they stand for:
   `delivery/sql/extend_receipts.sql`
 - nack: `delivery.receipts.failing.Nack.write`, `delivery.receipts.failing.receipts_of`,
   `delivery/sql/take_receipts.sql`; of an ordered group `delivery/sql/lock_receipts.sql`
-- expiry looks, locks, commits: `delivery.retries.expiry.Expiry.write`, `delivery/sql/lock_expired_bundles.sql`,
+- expiry looks, locks, commits: `delivery.receipts.expiry.Expiry.write`, `delivery/sql/lock_expired_bundles.sql`,
   `delivery/sql/take_expired.sql`; of an ordered group `delivery/sql/lock_expired.sql`
 - what follows a failed delivery: `delivery.retries.redelivery.retry`, `delivery.retries.ordered.hold`,
   `delivery/sql/hold_receipts.sql`

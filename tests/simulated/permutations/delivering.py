@@ -7,10 +7,10 @@ from typing import Any
 import psycopg
 
 from delivery import groups
+from delivery.receipts.expiry import Expiry
 from delivery.receipts.handles import Handle, handle
 from delivery.receipts.settling import Ack, Extension
 from delivery.retries import nonces
-from delivery.retries.expiry import Expiry
 from scheduling.sending.send import Send
 from store.commit import writer
 from store.messages import Message
