@@ -100,6 +100,7 @@ def test_a_consumer_of_the_discarded_learns_the_topic_that_each_was_sent_to(wire
     assert {topics[transaction_id] for transaction_id in discarded.ids} == {discarded.topic}
 
 
+@pytest.mark.one_cell(because="it reads the discards' topic without naming a cell")
 @pytest.mark.parametrize("narrowed", ["", "&key=o-0"], ids=["list", "key"])
 def test_the_checks_of_a_discarded_message_are_not_its_retries(wire: Wire, discarded: Discarded, narrowed: str) -> None:
     found = wire.get(f"/v1/messages?topic={SET_ASIDE}&limit=100{narrowed}").document["results"]
