@@ -84,6 +84,21 @@ def test_notes_who_runs_beside():
     assert not beside
 """
 
+SHARED_BROKER = """
+import pytest
+
+@pytest.fixture(scope="session")
+def broker():
+    yield
+    with open({place!r}, "a") as opened:
+        opened.write("broker ended\\n")
+"""
+NOTES = """
+def test_notes({fixture}):
+    with open({place!r}, "a") as opened:
+        opened.write("{name}\\n")
+"""
+
 
 def pytest_in(folder: Path, *options: str, processes: int = 2) -> subprocess.CompletedProcess[str]:
     """A pytest over a folder in so many processes, without servers."""
@@ -122,6 +137,19 @@ def test_a_process_that_is_killed_fails_its_test_and_another_goes_on(tmp_path: P
     assert (done.returncode, closing(done)) == (1, "1 failed, 3 passed")
     assert [line for line in done.stdout.splitlines() if line.startswith("FAILED") and "::test_kills" in line]
     assert "the process of this test ended by -9" in done.stdout
+
+
+def test_the_broker_that_files_share_ends_before_the_files_that_need_none(tmp_path: Path) -> None:
+    place, folder = str(tmp_path / "notes"), tmp_path / "tests"
+    folder.mkdir()
+    (folder / "conftest.py").write_text(SHARED_BROKER.format(place=place))
+    for name, fixture in (("first", "broker"), ("second", "broker"), ("alone", "")):
+        (folder / f"test_{name}.py").write_text(NOTES.format(place=place, name=name, fixture=fixture))
+
+    done = pytest_in(tmp_path, processes=1)
+
+    assert done.returncode == 0, done.stdout
+    assert (tmp_path / "notes").read_text().splitlines() == ["first", "second", "broker ended", "alone"]
 
 
 def test_the_first_failure_is_the_last_test_where_that_is_asked_for(tmp_path: Path) -> None:
