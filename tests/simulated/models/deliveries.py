@@ -9,7 +9,7 @@ The steps, and what they stand for:
 - a delivery leaves its bundle for a receipt: `delivery.receipts.bundles.take_apart`, `delivery/sql/lock_bundles.sql`,
   `delivery/sql/take_apart.sql`
 - extend: `delivery.receipts.settling.Extension.write`, `delivery.receipts.elsewhere.settled`,
-  `delivery/sql/lock_handles.sql`, `delivery/sql/extend_receipts.sql`
+  `delivery/sql/extend_receipts.sql`
 - nack: `delivery.receipts.failing.Nack.write`, `delivery.receipts.failing.receipts_of`,
   `delivery/sql/take_receipts.sql`; of an ordered group `delivery/sql/lock_receipts.sql`
 - expiry looks, locks, commits: `delivery.receipts.expiry.Expiry.write`, `delivery/sql/lock_expired_bundles.sql`,
