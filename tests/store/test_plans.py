@@ -28,7 +28,6 @@ WALKS = {
     "count_timers_of.sql": "counts what a move of topics would delete, before it begins",
     "purge_halves.sql": "deletes within a fence, once; its session plans for that",
     "purge_receipts.sql": "deletes within a fence, once; its session plans for that",
-    "count_in_flight.sql": "counts all deliveries in flight, for a scrape or a page of the console",
     "count_half_messages.sql": "counts all half messages of undecided transactions, for a scrape",
     "count_waiting.sql": "counts all undecided halves, for the figures of each minute",
     "delete_progress.sql": "deletes what is left of a deleted group, a batch at a time, and no request waits for it",

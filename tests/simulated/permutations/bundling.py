@@ -12,18 +12,19 @@ from delivery.receipts.failing import Nack
 from delivery.receipts.handles import Handle, handle
 from delivery.receipts.settling import Ack, Extension
 from delivery.retries import nonces
+from delivery.retries.expiry import Expiry
 from scheduling.sending.send import Send
 from store.commit import writer
 from store.messages import Message
 from store.naming import topics
 from tests.simulated.permutations.exploring import Scenario
 from tests.simulated.permutations.sessions import Work
-from tests.simulated.permutations.stage import StageConnection, of_stage
+from tests.simulated.permutations.stage import Clock, StageConnection, of_stage, tick
 from tests.simulated.permutations.writing import written
 
 GROUP, TOPIC = "voucher-service", "vouchers"
-# Of the deliveries, and of an extension.
-INVISIBLE, MORE = 3600, 36_000
+# Of the deliveries, of an extension, and what passes meanwhile.
+INVISIBLE, MORE, PASSES = 3600, 36_000, 7200
 DELIVER = """
 WITH gone AS (DELETE FROM receipt), emptied AS (DELETE FROM bundle)
 INSERT INTO bundle (
@@ -45,23 +46,26 @@ SELECT
 
 
 class Bundling(Scenario):
-    """Some of: `ack`, `extend` (of one delivery), `neighbour` (the ack of the other one), `fails` (its nack)."""
+    """Some of: `ack`, `extend` (of one delivery), `neighbour` (its ack), `fails` (its nack), `expire`, `time`."""
 
     inner = ("^INSERT INTO consume_queue", "^SELECT pg_advisory_xact_lock", "^ROLLBACK", "FOR SHARE OF g", "FOR SHARE$")
 
     def __init__(self, watch: psycopg.Connection[Any], names: Sequence[str]) -> None:
         self._watch, self._names = watch, names
+        self.clock: Clock | None = Clock()
         self._offsets = count(PLACES, PLACES)
         self._message: Any = None
         self._before = 0
 
     async def begin(self) -> Mapping[str, Work]:
+        assert self.clock is not None
         if self._message is None:
             await groups.for_consuming(GROUP)
             self._message = (await writer.run(Send(Message(topic=TOPIC, body="voucher", queue_id=0))))[0].message_id
             topic = await topics.for_reading(TOPIC)
             group = await groups.existing(GROUP)
             await groups.retry_queue_of(group.id, GROUP, topic.id)
+        self.clock.seconds = 0
         group = await groups.existing(GROUP)
         offset, nonce = next(self._offsets), nonces.new_nonce(again_at_once=True) | nonces.BUNDLED
         given = {"group": group.id, "offset": offset, "nonce": nonce, "seconds": INVISIBLE}
@@ -74,8 +78,9 @@ class Bundling(Scenario):
             "neighbour": self._acks(1),
             "extend": self._extend,
             "fails": self._fails,
+            "expire": self._expire,
         }
-        return {name: of_stage(works[name]) for name in self._names}
+        return {name: tick(self.clock, PASSES) if name == "time" else of_stage(works[name]) for name in self._names}
 
     def _acks(self, place: int) -> Any:
         async def ack(connection: StageConnection) -> object:
@@ -94,6 +99,9 @@ class Bundling(Scenario):
         done: Any = await written(connection, Nack({self._handles[1]}, 0, None))
         return self._handles[1] in done
 
+    async def _expire(self, connection: StageConnection) -> object:
+        return await written(connection, Expiry())
+
     def _look(self) -> tuple[int, int]:
         row = self._watch.execute(LOOK.encode(), self._retries).fetchone()
         assert row is not None
@@ -104,12 +112,23 @@ class Bundling(Scenario):
         return dict(answers), left, retries - self._before
 
     def serial(self, order: Sequence[str]) -> object:
-        left, retried = {0, 1}, 0
+        now, retried = 0, 0
+        # When each delivery is over.
+        left = {0: INVISIBLE, 1: INVISIBLE}
         answers: dict[str, object] = {}
         for name in order:
-            place = 0 if name in ("ack", "extend") else 1
-            answers[name] = place in left
-            if name != "extend":
-                left.discard(place)
-            retried += name == "fails"
+            if name == "time":
+                now, answers[name] = now + PASSES, None
+            elif name == "expire":
+                over = [place for place, over_at in left.items() if over_at <= now]
+                answers[name], retried = len(over), retried + len(over)
+                left = {place: over_at for place, over_at in left.items() if place not in over}
+            else:
+                place = 0 if name in ("ack", "extend") else 1
+                is_open = answers[name] = left.get(place, 0) > now
+                if is_open and name == "extend":
+                    left[place] = now + MORE
+                elif is_open:
+                    del left[place]
+                    retried += name == "fails"
         return answers, len(left), retried

@@ -22,7 +22,7 @@ from tests.simulated.permutations.writing import written
 GROUP, TOPIC = "parcel-service", "claims"
 # The group has read what there is; nothing of it is in flight.
 READ_ALL = """
-WITH gone AS (DELETE FROM receipt), emptied AS (DELETE FROM bundle)
+WITH gone AS (DELETE FROM bundle)
 INSERT INTO progress (segment_id, reader_id, topic_id, queue_id, move, next_offset, moved_at)
 SELECT
     s.id, %(group)s, %(topic)s, 0,
