@@ -111,27 +111,6 @@ PERMUTATIONS = (
         "an ack that comes too late takes a delivery back",
     ),
     _of_statements(
-        "delivery/sql/ack_bundles.sql",
-        " AND b.expires_at > now()\n        ) IS TRUE",
-        "\n        ) IS TRUE",
-        "ack × expire × time, in a bundle",
-        "an ack that comes too late takes a delivery back",
-    ),
-    _of_statements(
-        "delivery/sql/take_apart.sql",
-        "((f.unsettled & f.wanted) >> p.place)",
-        "((f.places & f.wanted) >> p.place)",
-        "ack × expire × time, in a bundle",
-        "a message that was acked comes again with its neighbours",
-    ),
-    _of_statements(
-        "delivery/sql/lock_bundles.sql",
-        "    FOR UPDATE\n",
-        "",
-        "ack × nack, in a bundle",
-        "a bundle that is read, then taken apart, brings back what was acked meanwhile",
-    ),
-    _of_statements(
         "delivery/sql/extend_receipts.sql",
         " AND r.expires_at > now()) IS TRUE",
         ") IS TRUE",

@@ -22,7 +22,7 @@ Bounds: one message, two deliveries and then the dead letter; one extension by a
 nack and one reappend; in the bundle of the first delivery another delivery that is acked, and one that fails and has
 the bundle taken apart. So an ack looks more often than its row changes. Three points of time after the first one.
 Each transaction has the time of its begin, and may be rolled back before its commit. An update of a row that was
-found by an older snapshot does not find the row again, as by its `ctid`. A stepwise batch locks the row, then looks.
+found by an older snapshot does not find the row again, as by its `ctid`. A stepwise batch locks the row before it looks.
 """
 
 from collections.abc import Iterator, Mapping

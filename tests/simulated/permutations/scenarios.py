@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import psycopg
 
 from tests.simulated.permutations.beginning import Beginning
-from tests.simulated.permutations.bundling import Bundling
 from tests.simulated.permutations.claiming import Claiming
 from tests.simulated.permutations.deciding import Deciding
 from tests.simulated.permutations.delivering import Delivering
@@ -49,10 +48,6 @@ def _delivering(*names: str) -> Callable[[psycopg.Connection[Any]], Scenario]:
     return lambda watch: Delivering(watch, names)
 
 
-def _bundling(*names: str) -> Callable[[psycopg.Connection[Any]], Scenario]:
-    return lambda watch: Bundling(watch, names)
-
-
 def _claiming(*names: str) -> Callable[[psycopg.Connection[Any]], Scenario]:
     return lambda watch: Claiming(watch, names)
 
@@ -90,11 +85,6 @@ SCENARIOS: dict[str, Counted] = {
     "ack × extend": Counted(_delivering("ack", "extend"), 4),
     "ack × expire × time": Counted(_delivering("ack", "expire", "time"), 41),
     "extend × expire × time": Counted(_delivering("extend", "expire", "time"), 30),
-    "ack × ack, in a bundle": Counted(_bundling("ack", "neighbour"), 0),
-    "ack × nack, in a bundle": Counted(_bundling("ack", "fails"), 0),
-    "extend × nack, in a bundle": Counted(_bundling("extend", "fails"), 0),
-    "ack × expire × time, in a bundle": Counted(_bundling("ack", "expire", "time"), 0),
-    "extend × expire × time, in a bundle": Counted(_bundling("extend", "expire", "time"), 0),
     "expire × expire": Counted(_delivering("expire", "again"), 6),
     "release × recall, by a timer": Counted(_timer("release", "recall"), 5),
     "release × release, by a timer": Counted(_timer("release", "again"), 6),
