@@ -62,7 +62,7 @@ async def acked(batch: Batch, handles: Set[Handle]) -> set[Handle]:
     """The handles whose deliveries were acked."""
     in_bundles = bundles.bundled(handles)
     found = await bundles.ack(batch, in_bundles)
-    return found | await _by_receipt(batch, ACK_RECEIPTS, handles - found, {})
+    return found | await _by_receipt(batch, ACK_RECEIPTS, handles.difference(found), {})
 
 
 async def _by_receipt(
