@@ -105,8 +105,7 @@ async def take_all_apart(batch: Batch, keys: Sequence[BundleKey]) -> None:
 async def ack(batch: Batch, handles: Collection[Handle]) -> set[Handle]:
     """Acks deliveries that were handed out in bundles; returns the handles that proved a delivery.
 
-    The bundles are locked first, so a delivery is not missed because another consumer has acked another one. One that
-    has left its bundle may still be missed.
+    The bundles are locked first, so a delivery is not missed because another consumer has acked another one.
     """
     if not (places := places_of(handles)):
         return set()

@@ -17,7 +17,9 @@ from store.process.runtime import Runtime
 Settling = Callable[[Set[Handle]], Operation[Set[Handle]]]
 
 ACK_RECEIPTS = Statement(__file__, "ack_receipts", SettledHandle)
-LOCK_HANDLES = Statement(__file__, "lock_handles", SettledHandle)
+
+# How often a stepwise batch looks for a delivery that it has not found.
+LOOKS = 2
 
 
 def have_left(cell: int | None, handles: Set[Handle]) -> bool:
@@ -51,32 +53,30 @@ async def settle(cell: int | None, handles: Set[Handle], made: Settling) -> set[
 async def settled(
     batch: Batch, statement: Statement[SettledHandle], handles: Set[Handle], parameters: dict[str, object]
 ) -> set[Handle]:
-    """The handles whose deliveries a statement settled by their receipts."""
-    if not handles:
-        return set()
-    await bundles.take_apart(batch, handles)
-    return await _by_receipt(batch, statement, handles, parameters)
+    """The handles whose deliveries a statement settled by their receipts.
+
+    The statement runs twice: its first snapshot may miss a delivery that another process extended at this moment.
+    """
+    found: set[Handle] = set()
+    for _ in range(LOOKS):
+        if left := sorted(handles - found):
+            await bundles.take_apart(batch, left)
+            rows = await batch.read(statement, parameters | columns(left))
+            found.update(left[row.number - 1] for row in rows)
+    return found
 
 
 async def acked(batch: Batch, handles: Set[Handle]) -> set[Handle]:
-    """The handles whose deliveries were acked."""
-    in_bundles = bundles.bundled(handles)
-    found = await bundles.ack(batch, in_bundles)
-    return found | await _by_receipt(batch, ACK_RECEIPTS, handles.difference(found), {})
-
-
-async def _by_receipt(
-    batch: Batch, statement: Statement[SettledHandle], handles: Set[Handle], parameters: dict[str, object]
-) -> set[Handle]:
-    """As `settled`, of deliveries with receipts. Locks the receipts first: the statement's snapshot would miss a
-    delivery that another process extends at this moment.
-    """
-    if not handles:
-        return set()
-    ordered_handles, wanted = sorted(handles), columns(handles)
-    await batch.read(LOCK_HANDLES, wanted)
-    rows = await batch.read(statement, parameters | wanted)
-    return {ordered_handles[row.number - 1] for row in rows}
+    """The handles whose deliveries were acked. Looks for them twice, as `settled`."""
+    found: set[Handle] = set()
+    for _ in range(LOOKS):
+        left = handles - found
+        in_bundles = sorted(bundles.bundled(left))
+        found |= await bundles.ack(batch, in_bundles)
+        if by_receipt := sorted(left.difference(in_bundles)):
+            rows = await batch.read(ACK_RECEIPTS, columns(by_receipt))
+            found.update(by_receipt[row.number - 1] for row in rows)
+    return found
 
 
 class LateAck(Operation[Set[Handle]]):

@@ -157,7 +157,7 @@ class Ack(Pipelined[Set[Handle]]):
 
     @staticmethod
     def _wanted(operations: Sequence["Ack"]) -> tuple[dict[BundleKey, int], list[Handle]]:
-        """The places of bundles and the handles of receipts, sorted, so that two batches lock rows in the same order."""
+        """The places of bundles, and the handles of receipts, sorted, so that two batches lock rows in the same order."""
         handles = {handle for one in operations for handle in one.handles}
         in_bundles = bundles.bundled(handles)
         return bundles.places_of(in_bundles), sorted(handles.difference(in_bundles))

@@ -48,7 +48,6 @@ FORGOTTEN = (
     *(
         "timer",
         "receipt",
-        "bundle",
         "waiting",
         "redrive",
         "nack",
