@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence, Set
 from typing import Self
 
-from delivery.receipts import bundles
 from delivery.receipts.handles import Handle, columns
 from delivery.rows import SettledHandle
 from store.cells import cells
@@ -17,9 +16,6 @@ from store.process.runtime import Runtime
 Settling = Callable[[Set[Handle]], Operation[Set[Handle]]]
 
 ACK_RECEIPTS = Statement(__file__, "ack_receipts", SettledHandle)
-
-# How often a stepwise batch looks for a delivery that it has not found.
-LOOKS = 2
 
 
 def have_left(cell: int | None, handles: Set[Handle]) -> bool:
@@ -53,29 +49,15 @@ async def settle(cell: int | None, handles: Set[Handle], made: Settling) -> set[
 async def settled(
     batch: Batch, statement: Statement[SettledHandle], handles: Set[Handle], parameters: dict[str, object]
 ) -> set[Handle]:
-    """The handles whose deliveries a statement settled by their receipts.
+    """The handles whose deliveries a statement settled.
 
     The statement runs twice: its first snapshot may miss a delivery that another process extended at this moment.
     """
     found: set[Handle] = set()
-    for _ in range(LOOKS):
+    for _ in range(2):
         if left := sorted(handles - found):
-            await bundles.take_apart(batch, left)
             rows = await batch.read(statement, parameters | columns(left))
             found.update(left[row.number - 1] for row in rows)
-    return found
-
-
-async def acked(batch: Batch, handles: Set[Handle]) -> set[Handle]:
-    """The handles whose deliveries were acked. Looks for them twice, as `settled`."""
-    found: set[Handle] = set()
-    for _ in range(LOOKS):
-        left = handles - found
-        in_bundles = sorted(bundles.bundled(left))
-        found |= await bundles.ack(batch, in_bundles)
-        if by_receipt := sorted(left.difference(in_bundles)):
-            rows = await batch.read(ACK_RECEIPTS, columns(by_receipt))
-            found.update(by_receipt[row.number - 1] for row in rows)
     return found
 
 
@@ -93,4 +75,4 @@ class LateAck(Operation[Set[Handle]]):
     @classmethod
     async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
         for one in operations:
-            one.result = await acked(batch, one.handles)
+            one.result = await settled(batch, ACK_RECEIPTS, one.handles, {})

@@ -6,9 +6,7 @@ from typing import Self
 from django.conf import settings
 
 from delivery import groups
-from delivery.receipts import bundles
 from delivery.receipts.given import settle
-from delivery.receipts.elsewhere import LOOKS
 from delivery.receipts.handles import Handle, columns
 from delivery.retries import nacks, ordered, redelivery
 from delivery.rows import FailedReceipt
@@ -53,9 +51,8 @@ async def receipts_of(
 ) -> dict[Handle, FailedReceipt]:
     """The receipts that a statement deletes or locks, by their handles. The statement runs twice, as in `settled`."""
     failed: dict[Handle, FailedReceipt] = {}
-    for _ in range(LOOKS):
+    for _ in range(2):
         if left := handles - failed.keys():
-            await bundles.take_apart(batch, left)
             failed |= {_handle_of(row): row for row in await batch.read(statement, columns(left))}
     return failed
 

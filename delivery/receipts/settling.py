@@ -8,15 +8,14 @@ from django.conf import settings
 
 from access.callers import Caller
 from delivery import groups
-from delivery.receipts import bundles, elsewhere
-from delivery.receipts.bundles import ACK_BUNDLES, BundleKey
-from delivery.receipts.elsewhere import ACK_RECEIPTS, acked, settled
+from delivery.receipts import elsewhere
+from delivery.receipts.elsewhere import ACK_RECEIPTS, settled
 from delivery.receipts.given import ack, outcomes, settle, unpacked, wake
 from delivery.receipts.handles import PACKED, Handle, by_cell
 from delivery.rows import GroupFacts, SettledHandle
 from store.commit.batch import Batch
 from store.commit.operation import Operation, Pipelined
-from store.db import arrays, pipeline
+from store.db import arrays
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
 from store.errors import Refusal, TopicMoved, require_between
@@ -124,30 +123,21 @@ class Ack(Pipelined[Set[Handle]]):
 
     @classmethod
     def statements(cls, operations: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
-        places, by_receipt = cls._wanted(operations)
-        calls = [Call(ACK_BUNDLES, bundles.packed(places))] if places else []
-        if by_receipt:
-            group_ids, topic_ids, queue_ids, queue_offsets, nonces = zip(*by_receipt, strict=True)
-            parameters = {
-                "group_id": arrays.int4s(group_ids),
-                "topic_id": arrays.int4s(topic_ids),
-                "queue_id": arrays.int4s(queue_ids),
-                "queue_offset": arrays.int8s(queue_offsets),
-                "nonce": arrays.int8s(nonces),
-            }
-            calls.append(Call(ACK_RECEIPTS, parameters))
-        return calls
+        group_ids, topic_ids, queue_ids, queue_offsets, nonces = zip(*cls._sorted(operations), strict=True)
+        parameters = {
+            "group_id": arrays.int4s(group_ids),
+            "topic_id": arrays.int4s(topic_ids),
+            "queue_id": arrays.int4s(queue_ids),
+            "queue_offset": arrays.int8s(queue_offsets),
+            "nonce": arrays.int8s(nonces),
+        }
+        return [Call(ACK_RECEIPTS, parameters)]
 
     @classmethod
     def settle(cls, operations: Sequence[Self], results: Results) -> None:
-        places, by_receipt = cls._wanted(operations)
-        keys = list(places)
-        settled = {
-            handle
-            for row in pipeline.rows(results, ACK_BUNDLES)
-            for handle in bundles.handles_at(keys[row.number - 1], row.places)
-        }
-        settled.update(by_receipt[row.number - 1] for row in pipeline.rows(results, ACK_RECEIPTS))
+        handles, rows = cls._sorted(operations), results[ACK_RECEIPTS]
+        numbers = (int.from_bytes(rows.get_value(row, 0) or b"") for row in range(rows.ntuples))
+        settled = {handles[number - 1] for number in numbers}
         for one in operations:
             # A batch is sent again for left-out operations; it does not find the receipts that its first time deleted.
             one.found = one.found | settled.intersection(one.handles)
@@ -156,18 +146,16 @@ class Ack(Pipelined[Set[Handle]]):
                 wake(one.group, one.found)
 
     @staticmethod
-    def _wanted(operations: Sequence["Ack"]) -> tuple[dict[BundleKey, int], list[Handle]]:
-        """The places of bundles, and the handles of receipts, sorted, so that two batches lock rows in the same order."""
-        handles = {handle for one in operations for handle in one.handles}
-        in_bundles = bundles.bundled(handles)
-        return bundles.places_of(in_bundles), sorted(handles.difference(in_bundles))
+    def _sorted(operations: Sequence["Ack"]) -> list[Handle]:
+        """All handles, sorted, so that two batches lock rows in the same order."""
+        return sorted({handle for one in operations for handle in one.handles})
 
     @classmethod
     async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
         left = {handle for one in operations for handle in one.handles - one.found}
-        found = await acked(batch, left)
+        acked = await settled(batch, ACK_RECEIPTS, left, {})
         for one in operations:
-            done = one.result = one.found | found.intersection(one.handles)
+            done = one.result = one.found | acked.intersection(one.handles)
             batch.after_commit(partial(wake, one.group, done))
             if not one.is_late and elsewhere.have_left(one.cell, one.handles - done):
                 one.found = done
