@@ -113,7 +113,7 @@ def remove_topic(topic: Topic) -> None:
     if undecided:
         raise MessageIllegal(
             f"The topic {topic.name} has messages of {undecided} undecided transactions: "
-            "end them, or resolve the discarded ones, before it is deleted."
+            "end them before you delete the topic, the discarded ones with `mqb resolve`."
         )
     registry.remove(topic)
 
@@ -124,7 +124,7 @@ def _require_decided(group: ProducerGroup) -> None:
     if undecided:
         raise MessageIllegal(
             f"The producer group {group.name} has {undecided} undecided transactions: "
-            "end them, or resolve the discarded ones, before it is deleted."
+            "end them before you delete the group, the discarded ones with `mqb resolve`."
         )
 
 

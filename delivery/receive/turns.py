@@ -114,7 +114,7 @@ def validate(fair_by: object) -> None:
     """Raises MessageIllegal unless `fair_by` names the sharding key or a property."""
     name = fair_by.removeprefix(PROPERTY) if isinstance(fair_by, str) else ""
     if fair_by != SHARDING_KEY and (name == fair_by or not name):
-        raise MessageIllegal(f"fair_by is not valid: give {SHARDING_KEY}, {PROPERTY} and a property's name, or null.")
+        raise MessageIllegal(f"fair_by is not valid: give {SHARDING_KEY}, {PROPERTY}NAME, or null.")
 
 
 async def by_key(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Queue, QueueProgress]) -> None:

@@ -174,6 +174,8 @@ def _validate_delay(message: Message) -> None:
     if len(given) > 1:
         raise errors.DelayIllegal(f"{' and '.join(given)} exclude each other: give at most one of them.")
     if (message.delay_level or 0) < 0:
-        raise errors.DelayIllegal(f"delay_level {message.delay_level} is below 0: give 1 to the highest level.")
+        raise errors.DelayIllegal(
+            f"delay_level {message.delay_level} is below 0: give a level from 1 to the highest level."
+        )
     if (message.delay_seconds or 0) < 0:
         raise errors.DelayIllegal(f"delay_seconds {message.delay_seconds} is below 0: give 0 or more.")

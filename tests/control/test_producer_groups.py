@@ -84,7 +84,7 @@ def test_a_group_is_deleted_only_when_nothing_is_undecided(operator: Operator, s
 
     assert illegal(refused) == (
         f"The producer group {shop} has 1 undecided transactions: "
-        "end them, or resolve the discarded ones, before it is deleted."
+        "end them before you delete the group, the discarded ones with `mqb resolve`."
     )
     operator.make(f"/v1/transactions/{begun['transaction_id']}/end", producer_group=shop, state="COMMIT")
     assert operator.delete(f"/v1/producer-groups/{shop}").status == 204

@@ -212,7 +212,7 @@ def test_a_topic_with_undecided_messages_is_not_deleted(operator: Operator, orde
 
     assert illegal(refused) == (
         f"The topic {orders} has messages of 1 undecided transactions: "
-        "end them, or resolve the discarded ones, before it is deleted."
+        "end them before you delete the topic, the discarded ones with `mqb resolve`."
     )
     operator.make(f"/v1/transactions/{begun['transaction_id']}/end", producer_group=shop, state="ROLLBACK")
     assert operator.delete(f"/v1/topics/{orders}").status == 204

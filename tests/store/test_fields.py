@@ -146,7 +146,7 @@ LAWS: dict[str, tuple[Document, int, str, str]] = {
         {"delay_level": -1},
         422,
         "delay_illegal",
-        "delay_level -1 is below 0: give 1 to the highest level.",
+        "delay_level -1 is below 0: give a level from 1 to the highest level.",
     ),
     "seconds below": ({"delay_seconds": -0.5}, 422, "delay_illegal", "delay_seconds -0.5 is below 0: give 0 or more."),
     "too many seconds": (

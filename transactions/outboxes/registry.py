@@ -91,7 +91,8 @@ def validate(name: str, changes: Mapping[str, Any]) -> None:
     validate_name(name)
     if not SCHEMA.fullmatch(changes.get("schema", "public")):
         raise MessageIllegal(
-            "schema is not a name that PostgreSQL accepts without quotes: give small letters, digits and _, 63 at most."
+            "schema is not a name that PostgreSQL accepts without quotes: give at most 63 small letters, digits and _, "
+            "with no digit at the start."
         )
     if "source_url" in changes:
         places.read(changes["source_url"])
