@@ -70,7 +70,7 @@ WAYS_OUT = {
 # An object with fewer fields is shown at each call; a larger object only at the first call.
 FEWEST_FIELDS = 6
 Document = dict[str, Any]
-# The first call whose answer showed an object; the key is the object's field names.
+# Where the page shows an object first, in words; the key is the object's field names.
 Shown = dict[frozenset[str], str]
 
 
@@ -147,7 +147,7 @@ def _request(method: str, path: str, operation: Document, known: Document) -> It
 
 
 def _answers(call: str, operation: Document, shown: Shown) -> Iterator[str]:
-    """The lines about a call's answers. If an earlier call has shown an object, only the name of that call."""
+    """The lines about a call's answers. For an object that an earlier call shows, only where that is."""
     for status, answer in operation["responses"].items():
         example = answer.get("content", {}).get("application/json", {}).get("example")
         if not status.startswith("2") or example is None:
@@ -156,10 +156,11 @@ def _answers(call: str, operation: Document, shown: Shown) -> Iterator[str]:
         thing = found[0] if found and isinstance(found, list) else example
         fields = frozenset(thing) if isinstance(thing, dict) else frozenset()
         if len(fields) >= FEWEST_FIELDS and fields in shown:
-            kind = "The answer's `results` are objects" if thing is not example else "The answer is an object"
-            yield f"\n{kind} with the same fields as the answer to `{shown[fields]}`."
+            kind = "Each object in `results` has" if thing is not example else "The answer is an object with"
+            yield f"\n{kind} the same fields as {shown[fields]}."
             continue
-        shown.setdefault(fields, call)
+        owner = "the answer to" if thing is example else "each object in `results` of"
+        shown.setdefault(fields, f"{owner} `{call}`")
         yield f"```json\n{json.dumps(_cut(example), indent=2, ensure_ascii=False)}\n```"
     yield ""
 

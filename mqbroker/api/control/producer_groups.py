@@ -33,7 +33,7 @@ class ProducerGroupSummary(Shape):
 
 
 class Pending(Shape):
-    """The number of a producer group's undecided transactions, and the age of the oldest."""
+    """The number of a producer group's PREPARED transactions, and the time of the oldest."""
 
     pending = Whole(
         help_text=f"Pending transactions, counted to {stats.MAX_COUNTED}; discarded transactions are not included."
@@ -43,7 +43,7 @@ class Pending(Shape):
 
 
 class ProducerGroup(ProducerGroupSummary, Pending):
-    """A producer group with its undecided transactions."""
+    """A producer group with the number of its PREPARED transactions and the time of the oldest."""
 
 
 def document(group: transactions.ProducerGroup) -> dict[str, object]:

@@ -157,8 +157,9 @@ class SubscriptionDetail(Resource):
         Nacked messages are delivered again as after a `nack`. A call that reached no server does not count as an
         attempt.
 
-        The secret of a new subscription is shown here, once. A secret in a later request replaces the former one as
-        `rotate-secret` does; only then the answer shows it. Calls that are running during a change are finished.
+        The answer shows the secret of a new subscription, once. A `secret` in a later request replaces the old secret
+        as `rotate-secret` does, and the answer shows the new secret. Without a `secret` in the request, the answer to a
+        change shows none. Calls that are running during a change are finished.
         """
         given = self.body(SubscriptionSettings)
         if given.keys() - PACE:
