@@ -118,7 +118,7 @@ def opened(
 
 @contextmanager
 def _undivided(path: Path | None) -> Iterator[str]:
-    """A path that Spark takes as one path, although it has a comma, at which Spark splits lists."""
+    """Yields the path; for a path with a comma a temporary link without one, because Spark splits lists at commas."""
     if path is None or "," not in str(path):
         yield str(path or "")
         return

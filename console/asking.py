@@ -42,7 +42,7 @@ class Asked:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the action can be done."""
+        """Whether the form gives everything that the action needs, and a reason."""
         return self.has_parameters and bool(self.reason)
 
 

@@ -184,7 +184,7 @@ class ConsumeQueue(models.Model):
     real_topic_id = models.IntegerField(null=True)
     real_queue_id = models.IntegerField(null=True)
     real_tags_code = models.BigIntegerField(null=True)
-    # The last column, and null like others for an entry without a delay, which so takes no more bytes.
+    # The last column. For an entry without a delay it is null, as the real_ columns are, so such a row does not grow.
     due_at = models.DateTimeField(null=True)
 
     class Meta:

@@ -32,7 +32,7 @@ def document(lock: str) -> str:
 
 
 def components(lock: str) -> Iterator[Component]:
-    """Each package of the locks, once. A package has one file per system, so one hash for each."""
+    """Each package of the lock, once, with the hashes of all its files; a package can have a file for each system."""
     for name, version, hashes in dict.fromkeys(PACKAGE.findall(lock)):
         yield Component(
             name=name,

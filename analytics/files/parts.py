@@ -23,7 +23,7 @@ COLUMNS = {
     "checks": tables.CHECKS.columns,
     "timers": tables.TIMERS.columns,
 }
-# A table without rows has one empty file, so that readers see its columns.
+# The path of the one file of a table without rows: the file has no rows, but shows readers the table's columns.
 EMPTY = "segment=0/day=1970-01-01/empty"
 COMPACT_BYTES = 128 * 1024 * 1024
 

@@ -86,7 +86,7 @@ def _command(holder: Connection, deadline: float, words: Sequence[str]) -> None:
         try:
             _watch(process, holder, deadline)
         finally:
-            # Also kills the rest of the process group: Java, if only Python was killed.
+            # _kill kills the whole process group, so that Java ends too if only Python was killed.
             _kill(process)
         if process.returncode:
             raise Stopped(_last_line(printed) or f"exit status {process.returncode}")

@@ -26,17 +26,17 @@ def estimate(broker: Connection) -> int:
 
 
 def messages(broker: Connection, closed: ClosedRange) -> int:
-    """The number of messages in a closed range. Raises SegmentDropped."""
+    """The number of messages among the final rows of `closed`. Raises SegmentDropped if retention dropped a segment."""
     return _in_spans(broker, COUNT_MESSAGES, ((segment.id, segment.messages) for segment in closed.segments))
 
 
 def ends(broker: Connection, closed: ClosedRange) -> int:
-    """The number of transactions that were ended in a closed range. Raises SegmentDropped."""
+    """The number of ended transactions among the final rows of `closed`. Raises SegmentDropped as `messages` does."""
     return _in_spans(broker, COUNT_ENDS, ((segment.id, segment.operations) for segment in closed.segments))
 
 
 def entries(broker: Connection, closed: ClosedRange) -> int:
-    """The number of entries in a closed range. Raises SegmentDropped."""
+    """The number of entries among the final rows of `closed`. Raises SegmentDropped as `messages` does."""
     return sum(
         _count(
             broker,

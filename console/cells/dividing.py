@@ -33,7 +33,10 @@ def become(move: Move, target: Side) -> None:
 
 
 def _staying(move: Move, departed: Sequence[int]) -> list[int]:
-    """The topics whose rows the new cell has as copies, because they stay in the source."""
+    """The topics that do not move, whose rows the new cell's database has because it was a standby of the source.
+
+    These are the source's topics that stay, and topics that left the source in an earlier move.
+    """
     there = topic_registry.of_users().filter(cell_id=move.source_id).values_list("id", flat=True)
     return sorted({*there, *departed} - {*move.topic_ids})
 

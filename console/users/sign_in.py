@@ -82,7 +82,10 @@ def too_many(whose: str, wait_seconds: int) -> ValidationError:
 
 
 def with_wait(request: HttpRequest, answer: HttpResponseBase) -> HttpResponseBase:
-    """The answer of a page with a password form; 429 with Retry-After when the password was not checked."""
+    """The answer of a page with a password form: 429 with Retry-After when the password was not checked.
+
+    After a right password, sets the cookie by which attempts from this browser are counted separately.
+    """
     form = (getattr(answer, "context_data", None) or {}).get("form")
     wait_seconds = getattr(form, "wait_seconds", 0)
     if wait_seconds:

@@ -78,7 +78,7 @@ class Retrying:
         return Retrying(self.messages + other.messages, min(oldest, default=None), min(following, default=None))
 
 
-# The retrying messages of a group, by the name of the topic that was received.
+# The number and times of a group's retrying messages, by the name of the topic that first delivered the messages.
 ByTopic = Mapping[str, Retrying]
 
 

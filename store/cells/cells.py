@@ -208,7 +208,7 @@ def missing() -> list[str]:
 
 
 def at(cell: int, work: Callable[[], Result]) -> Result:
-    """The result of the synchronous `work` in one cell; as `each`."""
+    """The result of the synchronous `work` in one cell. Raises CellAway if a cell other than the control is away."""
     return _at(runtime.of(cell), work)
 
 

@@ -53,7 +53,7 @@ READ_ONLY = "the database is read-only: it answers reads and refuses every write
 
 
 UTF8 = "UTF8"
-# Prepared on one session, while another session may be given the same server process.
+# To test a pooler: one session prepares this statement, and repeats it after another session took its server process.
 PROBE = "SELECT 1 AS probe"
 
 

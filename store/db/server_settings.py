@@ -9,7 +9,7 @@ from store.db import pooling, sync
 from store.db.statements import Statement
 from store.rows import ServerSetting
 
-# The connections of a web or worker process: for reads, for writers, for notices, for the control plane.
+# Connections of a process besides DATABASE_CONNECTIONS (reads): 7 of writers, 1 for notices, 4 of the control plane.
 OTHER_CONNECTIONS = 12
 
 

@@ -1,4 +1,4 @@
--- As `append_numbered`, for the only half message of a batch: each array is its only element. A test runs both
+-- As `append_numbered`, for a batch with one half message: each parameter is one value, not an array. A test runs both
 -- statements on the same rows: change both.
 INSERT INTO commit_log (
     segment_id, log_offset, stored_at, born_at, topic_id, queue_id, message_id, transaction_id, producer_group_id,

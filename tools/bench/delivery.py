@@ -52,7 +52,7 @@ class Arrivals:
 
     @contextlib.asynccontextmanager
     async def consumed(self, port: int, group: str, topic: str) -> AsyncIterator[None]:
-        """A block during which consumers wait for the messages, and the second behind it."""
+        """Consumers receive messages from 1 s before the `async with` block until 1 s after the block."""
         consumers = [asyncio.ensure_future(self.consume(port, group, topic)) for _ in range(CONSUMERS)]
         await asyncio.sleep(1)
         yield

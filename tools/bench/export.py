@@ -190,7 +190,7 @@ def senders(rate: int, words: Sequence[str], report: Report, running: Broker, co
     with _scratch() as folder:
         to = folder / "export"
         whole = _during(running, rate, to, words)
-        # Not counted, like the second export: it determines the length of an idle period.
+        # The second export belongs to no round: its duration only sets the length of the first idle period.
         idle = _idle(running, rate, _during(running, rate, to, words).seconds)
         rounds: list[Round] = []
         for number in range(report.options.rounds):

@@ -70,7 +70,7 @@ def written(*folders: str) -> list[Part]:
 
 
 def rows() -> int:
-    """The types of rows that statements name and no script writes."""
+    """The number of row types that statements name, without the types of generated modules."""
     texts = {path: path.read_text() for path in modules(*PRODUCT)}
     generated = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts)

@@ -75,7 +75,7 @@ class Begin(Pipelined[Begun]):
         self.transaction_id = given.transaction_id or new_id()
         # Set by `complete` or `ready`:
         self.accepted: Sequence[Accepted]
-        # The one message of a plain transaction.
+        # The first message; the only one if `ready` returns True.
         self.message: Accepted
         self.group_id = 0
         self.endpoint_id: int | None = None

@@ -109,7 +109,7 @@ class Drain:
     async def _step(self, source: Source, listener: Listener) -> float:
         """Takes the next rows. Returns how long to wait for a notice before the next step."""
         if self._progress.look_is_due() and self._queueing.counts:
-            # Counted even if this process does not have the turn, because perhaps no process gets it.
+            # The waiting rows are counted even without the turn, because perhaps no process gets the turn.
             async with source.transaction():
                 [waits] = await source.read(LOOK_AT_OUTBOX, {"max_count": MAX_WAITING})
             self._progress.saw(waits)

@@ -76,7 +76,7 @@ class Lane:
         self._lock = Lock()
         self._under_way = False
         self._waiting: deque[Waiting] = deque()
-        #: The thread that waits until a number of calls wait.
+        #: The sender that waits until `_expected` calls have come; None if no sender waits for further calls.
         self._letting_come: Waiting | None = None
         self._expected = 0
         #: Whether the last wait for further calls brought one.

@@ -44,7 +44,7 @@ class Relay:
     def run(self, *, concurrency: int = CONCURRENCY, stop: threading.Event | None = None) -> None:
         """Relays in `concurrency` threads until SIGTERM, SIGINT or `stop`.
 
-        Raises the broker's refusal if one ends it.
+        Raises the broker's refusal that ended the run.
         """
         self._stop = stop or threading.Event()
         try:
