@@ -39,7 +39,7 @@ class Bucket:
         self._at = at
 
     def wait_seconds(self, at: float) -> float:
-        """Seconds for which the next request has to wait; 0: the request may pass now."""
+        """The number of seconds for which the next request has to wait; 0: the request may pass now."""
         filled = self._balance + max(at - self._at, 0.0) * self.per_second
         self._balance, self._at = min(filled, float(self.per_second)), at
         return 0.0 if self._balance > 0 else max(-self._balance / self.per_second, 1 / self.per_second)

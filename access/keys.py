@@ -117,7 +117,7 @@ def find(name_or_id: str) -> ApiKey:
 
 
 def limits() -> Sequence[ApiKey]:
-    """At most MAX_LISTED keys, by name, that have a limit or had a request refused."""
+    """The keys that have a limit or had a request refused, at most MAX_LISTED, by name."""
     limited = Q(refused__gt=0) | Q(*((f"{name}__isnull", False) for name in LIMIT_NAMES), _connector=Q.OR)
     return list(ApiKey.objects.filter(limited).order_by("name")[:MAX_LISTED])
 

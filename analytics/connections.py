@@ -30,7 +30,7 @@ def read(
 
 
 def database(connection: Connection) -> str:
-    """What names the database among all: an increment goes on from an export of the same one only."""
+    """The identity of a database: an increment continues an export of the same database only."""
     [name] = read(connection, FIND_DATABASE)
     return name
 
@@ -42,7 +42,7 @@ def bind(connection: Connection) -> None:
 
 
 def bind_backend(backend: Backend) -> None:
-    """As `bind`, for a session that any driver has opened in this process.
+    """Does what `bind` does, for a session that any driver has opened in this process.
 
     The server's process may then use only the processors that both processes were allowed to use. A server process that
     a pooler shares among clients is not changed, because its client is the pooler.

@@ -1,4 +1,4 @@
-"""What the export and its reports add to the broker."""
+"""The additions of the export and its reports to the parts of the broker."""
 
 from store.process.doors import Adds, Link, Tick, To
 

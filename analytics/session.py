@@ -137,7 +137,7 @@ def joined(scratch: Path) -> Iterator[SparkSession]:
     with _ended(session):
         context = session.sparkContext
         if (context.master or "").startswith("local"):
-            # These workers run on this machine and also write the files, so they need more modules.
+            # The workers of a local session run on this machine and also write the files, so they need more modules.
             context.environment["PYTHONPATH"] = str(ROOT)
         else:
             _ship(session, scratch)
@@ -162,7 +162,7 @@ def _choices(cluster: Cluster) -> dict[str, str]:
 
     The caller's variables only count on a cluster.
     """
-    # This Python has pyarrow and the driver; the first Python of the PATH may lack them.
+    # The Python of this process has pyarrow and the driver; the first Python of the PATH may lack them.
     ours = {"PYSPARK_PYTHON": sys.executable, "SPARK_CONF_DIR": str(java.NO_SETTINGS)}
     return {name: os.environ.get(name, value) if cluster.master else value for name, value in ours.items()}
 

@@ -173,7 +173,7 @@ class QueueProgress:
 
     @property
     def lag(self) -> int:
-        """Entries that the group was not handed yet."""
+        """The number of entries that the group was not handed yet."""
         return self.max_offset - self.next_offset
 
     def pass_over(self, offset: int) -> None:

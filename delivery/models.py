@@ -80,7 +80,7 @@ class Receipt(models.Model):
     # The topic that the receive named. A message from the retry topic is retried in the retry queue of this topic.
     origin_topic_id = models.IntegerField()
     state = models.TextField()
-    # In an ordered group the message's sharding key, empty for a message without a key; in any other group null.
+    # The sharding key of the message in an ordered group, empty for a message without a key; null in any other group.
     sharding_key = models.TextField(null=True)
 
     class Meta:

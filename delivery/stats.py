@@ -156,7 +156,7 @@ class TopicLag:
 
 def lags(namespace: str | None = None) -> Iterator[TopicLag]:
     """The lag of each group, or of each in a namespace, in each topic it reads, for the first MAX_GROUPS by name."""
-    # By the database's clock, as the times of the messages are.
+    # The database's clock, as for the times of the messages.
     wanted = _groups().filter(namespaces.within(namespace))
     groups = list(wanted.annotate(read_at=Now()).order_by("name")[:MAX_GROUPS])
     queues_of_groups = _queues_of(groups)
@@ -194,7 +194,7 @@ class GroupStats:
 
     @property
     def lag(self) -> int:
-        """Entries that the group was not handed yet, over its queues."""
+        """The number of entries that the group was not handed yet, over its queues."""
         return sum(queue.lag for queue in self.queues)
 
     @property

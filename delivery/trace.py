@@ -84,7 +84,7 @@ class TraceGroup(msgspec.Struct):
 
 
 class Step(NamedTuple):
-    """One event between a group and a message.
+    """A step in the history of a message in one consumer group.
 
     `offered` and `retried`: an entry that the group reads, with the group's state at the entry. `failed` and `dead`:
     the retry or the dead letter that followed a delivery without an ack.

@@ -21,7 +21,7 @@ from store.db.connections import away, is_read_only
 
 Met = TypeVar("Met", bound=Exception)
 
-# What a database that is away raises: Django has errors of its own.
+# The errors that a database that is away causes: Django has errors of its own.
 AWAY = (OperationalError, InterfaceError, psycopg.OperationalError)
 STATUS_OF_CODE = {
     "bad_request": 400,
@@ -233,6 +233,6 @@ def answer_failure(request: HttpRequest) -> HttpResponse:
 
 
 def page(refusal: errors.Refusal) -> HttpResponse:
-    """As `answer`, but a page for a browser. It reads nothing from the database, not even the session."""
+    """The answer to an error as a page for a browser. The page reads nothing from the database, not even the session."""
     html = render_to_string("console/refused.html", {"problem": problem_of(refusal)})
     return HttpResponse(html, status=status_of(refusal), headers=headers_of(refusal))

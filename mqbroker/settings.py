@@ -189,7 +189,7 @@ SECRETS_KEYS = env.secret_keys(
 DEBUG = False
 SECRET_KEY = env.text("SECRET_KEY", "", "Signs the console's sessions; all web processes need the same one.")
 if not SECRET_KEY:
-    # One per process is enough for tests and one-off commands; sessions end with the process.
+    # One connection for each process is enough for tests and one-off commands; sessions end with the process.
     SECRET_KEY = secrets.token_urlsafe(50)
 ALLOWED_HOSTS = list(env.words("ALLOWED_HOSTS", ("*",), "Host names the console answers to."))
 CSRF_TRUSTED_ORIGINS = list(
@@ -230,7 +230,7 @@ DATABASE_POOLER = env.choice("DATABASE_POOLER", "none", "How a PgBouncer in DATA
 DATABASES, DIRECT_DATABASE = databases(DATABASE_URL, DATABASE_POOLER, os.environ.get("DIRECT_DATABASE_URL", ""))
 DATABASE_ROUTERS = ["store.db.databases.Router"]
 
-# Set by `./mq up` for each process: the data folder of its private servers.
+# `./mq up` sets this for each process: the data folder of its private servers.
 DATA_DIR = os.environ.get("MQBROKER_DATA_DIR", "")
 TASK_QUEUE = env.text(
     "TASK_QUEUE",

@@ -57,7 +57,7 @@ def _validate_seconds(delay: Delay) -> None:
 
 
 async def require_possible(message: Message) -> None:
-    """As `validate`, by the database's clock, before a topic is created for the message.
+    """Does what `validate` does, by the database's clock, before a topic is created for the message.
 
     Raises DelayIllegal.
     """

@@ -23,7 +23,7 @@ FIRST_ID = uuid.UUID(int=0)
 
 
 async def run() -> int:
-    """Moves timers off the segment that retention drops next; returns their number. Retention waits for the move."""
+    """Moves timers off the segment that retention drops next, and returns how many. Retention waits for the move."""
     leaving_id = await retention.leaving()
     if leaving_id is None:
         return 0

@@ -107,7 +107,7 @@ def _against(
         return []
     with connections.connect(conninfo) as broker:
         connections.bind(broker)
-        # Compared before any field of the manifest is trusted.
+        # The two manifests are compared before any field of the manifest is trusted.
         compared = noted.compared(broker, place, made, target)
         changed = [compared] if compared == noted.CHANGED else []
         if connections.database(broker) == made.database:

@@ -60,7 +60,7 @@ def write(place: Place, names: Iterable[str]) -> None:
 
 
 def contents(target: Path, names: Iterable[str]) -> Contents:
-    """What a local folder may contain if it is to hold the exports of these cells.
+    """The names that a local folder may contain if an export of these cells is to be written to it.
 
     The export of a single database is also allowed: `adopt` makes it the export of the control.
     """

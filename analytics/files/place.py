@@ -63,7 +63,7 @@ class Local:
         return Local(self.folder / folder)
 
     def url(self, path: str) -> str:
-        """With the scheme `file`: without a scheme Spark would take the path as one of Hadoop's default file system."""
+        """The path with the scheme `file`: without it Spark would look for the path in Hadoop's default file system."""
         return f"file://{self.folder / path}"
 
     def files(self, folder: str = "") -> list[str]:

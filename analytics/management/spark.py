@@ -1,4 +1,4 @@
-"""What the commands of the export and the reports have in common: options for the place of the files and for Spark."""
+"""Options that the commands of the export and the reports share: the place of the files, and Spark's settings."""
 
 import os
 import re

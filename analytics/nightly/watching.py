@@ -12,7 +12,7 @@ LATE_SECONDS = 600.0
 
 
 def problems(nights: Nights) -> Iterator[str]:
-    """What is out of order, a sentence each."""
+    """The problems of the nightly run, one sentence for each."""
     if nights.failure is not None:
         yield f"The nightly export of {nights.day} failed {nights.tries} times, at last: {nights.failure}."
     if nights.day != nights.due_day and LATE_SECONDS < nights.since < runs.HOURS * 3600:

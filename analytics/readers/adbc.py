@@ -45,7 +45,7 @@ class AdbcSource:
         return self._read([query(table, clause) for clause in slices], table)
 
     def weighed(self, table: Table, slices: Sequence[str]) -> DataFrame:
-        """As `slices`: ADBC limits its batches by bytes, so the size of the rows does not matter."""
+        """The result of `slices`: ADBC limits its batches by bytes, so the size of the rows does not matter."""
         return self.slices(table, slices)
 
     def save_now(self, table: Table, first: str, clause: str, to: Path) -> None:
@@ -91,7 +91,7 @@ def _files(
     day_of: str | None,
     numbers: Iterable[pyarrow.RecordBatch],
 ) -> Iterator[pyarrow.RecordBatch]:
-    """In a worker: writes the rows of the queries with these numbers to new files. Yields the paths."""
+    """Writes the rows of the queries with these numbers to new files, in a Spark worker. Yields the paths."""
     written = [
         path
         for batch in numbers

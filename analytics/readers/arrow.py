@@ -32,7 +32,7 @@ def numbered(
     first: Sequence[str],
     numbers: Iterable[pyarrow.RecordBatch],
 ) -> Iterator[pyarrow.RecordBatch]:
-    """In a worker: the rows of the queries with these numbers, as Arrow batches."""
+    """The rows of the queries with these numbers, as Arrow batches; runs in a Spark worker."""
     for batch in numbers:
         for number in batch.column(0).to_pylist():
             yield from batches(conninfo, queries[number], schema, first)

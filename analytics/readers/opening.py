@@ -30,7 +30,7 @@ Target = Path | str
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What an export is asked to do: to read by ADBC (`source`) or by JDBC (`jdbc`), and how to write.
+    """The options of an export: whether to read by ADBC (`source`) or by JDBC (`jdbc`), and how to write.
 
     `jdbc_jar` is the path of a JDBC driver, `heaviest` the usual maximum size of a body in bytes. With `compact` small
     files are merged. The broker notes the export under the name `noted_as`. `format` is the format of tables that are
@@ -44,7 +44,7 @@ class Wishes:
     compact: bool = False
     cluster: Cluster = session.HERE
     format: str = "parquet"
-    # Called once a second with a line about the progress.
+    # A function that the export calls once a second with a line about the progress.
     say: Callable[[str], None] | None = None
 
     @property

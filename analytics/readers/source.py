@@ -23,7 +23,7 @@ class Source(Protocol):
         """The rows of the slices as a frame, with one task per slice. There must be at least one slice."""
 
     def weighed(self, table: Table, slices: Sequence[str]) -> DataFrame:
-        """As `slices`, for rows whose size varies; the column `weight` is their size in bytes."""
+        """Slices as `slices` gives, for rows whose size varies; the column `weight` is the size of a row in bytes."""
 
 
 def query(table: Table, clause: str, columns: StructType | None = None) -> str:

@@ -10,6 +10,6 @@ class KindNotExist(Refusal):
 
 
 class TargetsOnly(Refusal):
-    """This kind of action needs a list of targets; it cannot change all that match a filter."""
+    """Raised for a kind of action that needs a list of targets, and cannot change all things that match a filter."""
 
     code = "message_illegal"

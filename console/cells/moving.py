@@ -35,7 +35,7 @@ Say = Callable[[str], None]
 
 
 class Run:
-    """One run of a move, from its last finished step on. A context manager, which closes the run's sessions."""
+    """A run continues a move after the last finished step. As a context manager, it closes its sessions at the end."""
 
     def __init__(self, move: Move, signature: Signature, say: Say) -> None:
         self.move = move

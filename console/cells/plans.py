@@ -55,7 +55,7 @@ class Plan:
 
     @property
     def pause_seconds(self) -> float:
-        """Seconds during which the source will probably take no writes."""
+        """The number of seconds during which the source will probably take no writes."""
         deleted = max(self.moved.halves + self.moved.receipts, self.stayed.halves + self.stayed.receipts)
         return PAUSE_SECONDS + (0 if self.move.is_whole else deleted / DELETED_PER_SECOND)
 

@@ -96,7 +96,7 @@ def found(facts: Facts) -> list[Attention]:
 
 
 def of_the_broker(facts: Facts) -> Iterator[Attention]:
-    """What is out of order of the whole broker, and of no namespace."""
+    """The findings about the whole broker that belong to no namespace."""
     for ailing in doors.added(doors.To.FINDINGS):
         yield from ailing(facts.now)
     yield from late_releases(facts.waits)

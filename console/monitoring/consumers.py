@@ -71,7 +71,7 @@ class Failing(NamedTuple):
 
 
 def failing(groups: Sequence[GroupStats], now: datetime, most: int) -> Iterator[Failing]:
-    """At most `most` groups whose messages fail, and at most `most` queues that a failing message holds up."""
+    """The groups whose messages fail, and the queues that a failing message delays: at most `most` of each."""
     yield from _most_failing(groups, now)[:most]
     by_id = {one.group.id: one.group for one in groups if one.retrying.messages}
     for queue in retrying.standing(list(by_id.values()), STANDS_SECONDS)[:most]:

@@ -48,7 +48,7 @@ class Exports:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What a door says of its own surroundings: a sentence for each problem, and its part of the page System.
+    """The contribution of a door to the page System: a sentence for each problem, and the door's part of the page.
 
     `template` shows `found` there; without a template the page has no such part.
     """

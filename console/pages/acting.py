@@ -145,7 +145,7 @@ def latest(request: HttpRequest) -> HttpResponse:
 @require_GET
 @refusing
 def one(request: HttpRequest, action_id: uuid.UUID) -> HttpResponse:
-    """One action: its progress, and the results of its targets."""
+    """The page of one action: its progress, and the results of its targets."""
     action = jobs.find(action_id)
     results = jobs.results(action)
     entries = audit.page(Wanted(action_id=action.id), None, RESULTS)

@@ -49,6 +49,6 @@ def as_hex(raw: bytes) -> str:
 
 
 def hex_line(start: int, line: bytes) -> str:
-    """One line of a hex dump."""
+    """A line of a hex dump."""
     visible = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in line)
     return f"{start:04x}  {line.hex(' '):<{BYTES_PER_LINE * 3}} {visible}"

@@ -130,7 +130,7 @@ KINDS: dict[str, tuple[Any, str]] = {
 
 
 def named(text: str, kinds: tuple[str, ...] = tuple(KINDS), namespace: str | None = None) -> list[Named]:
-    """At most NAMES things of each kind whose names contain a text, an exact match first."""
+    """The things of each kind whose names contain a text, at most NAMES of each kind, an exact match first."""
     found = []
     whole = namespaces.wrapped(namespace, text) if namespace else text
     for kind in kinds:
@@ -152,7 +152,7 @@ def suggest(request: HttpRequest) -> HttpResponse:
 
 
 def completions(word: str) -> list[str]:
-    """At most SUGGESTED completions of a word."""
+    """The completions of a word, at most SUGGESTED."""
     name, colon, value = word.partition(":")
     if not colon:
         return [f"{one}:" for one in search.WORDS if one.startswith(word.lower())]

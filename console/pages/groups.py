@@ -68,7 +68,7 @@ def all_producers(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def one_producer(request: HttpRequest, name: str) -> HttpResponse:
-    """One producer group: its pending transactions, and the health of its endpoints."""
+    """The page of one producer group: its pending transactions, and the health of its endpoints."""
     group = registry.named(name)
     if group is None:
         return frame.not_there(request, f"Producer group {name} does not exist.", "producer_groups")
@@ -104,7 +104,7 @@ def all_consumers(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def one_consumer(request: HttpRequest, name: str) -> HttpResponse:
-    """One consumer group: its progress and lag in each queue."""
+    """The page of one consumer group: its progress and lag in each queue."""
     group = consumer_registry.named(name)
     if group is None:
         return frame.not_there(request, f"Consumer group {name} does not exist.", "consumer_groups")

@@ -26,7 +26,7 @@ from transactions.reads import last_hour
 from transactions.reads.last_hour import LastHour
 
 CONSUMER_GROUPS = 10
-# Of the chart.
+# The width of the chart, in minutes, and the width of one bar, in seconds.
 MINUTES = 60
 MINUTE_SECONDS = 60
 

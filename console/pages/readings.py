@@ -81,7 +81,7 @@ class LatestReadings:
 
 
 def kept_seconds(wanted_seconds: float, took_seconds: float, age_seconds: float) -> float:
-    """Seconds for which a reading is kept, given how long it took and how old it is; 0 if the caller wants 0 s.
+    """The seconds for which a reading is kept, by how long it took and how old it is; 0 if the caller wants 0 s.
 
     A reading that has reached its maximum age is still kept for half a second, for the requests that waited for it.
     """
@@ -102,5 +102,5 @@ def shared(read: Callable[[], Read]) -> Read:
 
 
 def aged(read: Callable[[], Read]) -> tuple[Read, float]:
-    """As `shared`, but with the age of the result in seconds."""
+    """The result of `shared`, and its age in seconds."""
     return runtime.control(LatestReadings).of(read)

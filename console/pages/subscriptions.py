@@ -22,7 +22,7 @@ def all_subscriptions(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def one(request: HttpRequest, name: str) -> HttpResponse:
-    """One subscription: its topic and URL, the lag of its group, and the health of its server."""
+    """The page of one subscription: its topic and URL, the lag of its group, and the health of its server."""
     subscription = registry.named(name)
     if subscription is None:
         return frame.not_there(request, f"Subscription {name} does not exist.", "subscriptions")

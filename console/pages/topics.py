@@ -48,7 +48,7 @@ def all_topics(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def one(request: HttpRequest, name: str) -> HttpResponse:
-    """One topic: its queues, and the newest entries of one of them."""
+    """The page of one topic: its queues, and the newest entries of one of them."""
     topic = registry.named(name)
     if topic is None:
         return frame.not_there(request, f"Topic {name} does not exist.", "topics")

@@ -68,7 +68,7 @@ class Event:
 
 @require_GET
 def one(request: HttpRequest, transaction_id: UUID) -> HttpResponse:
-    """One transaction: its state, its messages and its history."""
+    """The page of one transaction: its state, its messages and its history."""
     kept = history.kept(transaction_id)
     if kept is None:
         hours = f"ended transactions are kept for {settings.RESERVED_HOURS} hours"

@@ -37,7 +37,7 @@ class SignInForm(AuthenticationForm):  # type: ignore[misc]  # Unfold ships no t
             self.wait_seconds = RETRY_SECONDS
             raise ValidationError(refusal.detail, code="busy") from refusal
         sign_in_attempts.give_back(uses)
-        # Each sign-in deletes expired sessions, so only sessions of the last two weeks are kept.
+        # A sign-in deletes all expired sessions, so the table keeps only sessions of the last two weeks.
         self.request.session.clear_expired()
         return cleaned
 

@@ -36,7 +36,7 @@ class Allowance:
     seconds_each: int
 
 
-# At most 2,880 guesses a day at one user, from any number of addresses.
+# These rates allow at most 2,880 guesses a day at one user, from any number of addresses.
 OF_USER = OF_BROWSER = Allowance(attempts=10, seconds_each=30)
 # More attempts for an address, which a whole office may share.
 OF_ADDRESS = Allowance(attempts=20, seconds_each=6)
@@ -97,7 +97,7 @@ def locked(numbers: list[int]) -> list[Left]:
 
 
 def wait(row: Left, allowance: Allowance) -> float:
-    """Seconds until a slot has an attempt; 0 or less: it has an attempt now."""
+    """The number of seconds until a slot allows an attempt; 0 or less: the slot allows an attempt now."""
     return (row.free_at - row.now).total_seconds() - (allowance.attempts - 1) * allowance.seconds_each
 
 

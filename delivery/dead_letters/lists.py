@@ -127,7 +127,7 @@ def _both(one: GroupDeadLetters, other: GroupDeadLetters) -> GroupDeadLetters:
 def page(
     group: ConsumerGroup, wanted: Wanted, after: Mapping[int, int] | None, count: int
 ) -> Page[ListedDeadLetter, int]:
-    """At most `count` dead letters of a group, the latest first; with `after`, only letters before its offset per cell.
+    """The latest `count` dead letters of a group; with `after`, only letters before its offset in each cell.
 
     A page reads at most MAX_LOOKED_AT letters, so a page before the last may hold fewer than `count`, or none.
     """
@@ -175,7 +175,7 @@ def _topic_of(row: ListedDeadLetter | NarrowedDeadLetter) -> tuple[int | None]:
 
 
 def count(group: ConsumerGroup, until: Mapping[int, int], max_count: int) -> int:
-    """A group's dead letters below an offset of each cell, counted up to `max_count`."""
+    """The number of a group's dead letters below an offset of each cell, counted up to `max_count`."""
     topic = registry.dead_letter_topic(group.name)
 
     def read() -> int:
@@ -188,7 +188,7 @@ def count(group: ConsumerGroup, until: Mapping[int, int], max_count: int) -> int
 def narrowed(
     group: ConsumerGroup, wanted: Wanted, cursors: Mapping[int, int], until: Mapping[int, int], count: int
 ) -> Page[NarrowedDeadLetter, int]:
-    """At most `count` dead letters that match, between two offsets of each cell, the oldest first, cell by cell.
+    """The oldest `count` dead letters that match, between two offsets of each cell, cell by cell.
 
     A page reads at most MAX_LOOKED_AT letters of a cell, so it may be empty although later letters match.
     """

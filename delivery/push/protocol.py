@@ -71,7 +71,7 @@ class Result(msgspec.Struct):
     message_id: uuid.UUID
     status: Literal["ack", "nack"]
     delay_seconds: Annotated[float, Meta(ge=0)] | None = None
-    # Of any type, so that a reason that is no text does not make the whole answer unreadable.
+    # The reason may have any type, so that a reason that is no text does not make the whole answer unreadable.
     reason: object = None
 
     @property

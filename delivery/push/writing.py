@@ -9,7 +9,7 @@ from store.errors import Refusal
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# Added to a call's time-out for the invisible time of its messages, so that the acks can be written in this time.
+# The invisible time of a call's messages is the call's time-out plus this time, in which the acks are written.
 SETTLE_SECONDS = 20.0
 LAST_TRY_SECONDS = SETTLE_SECONDS - 8.0
 PAUSE_SECONDS = 0.5

@@ -44,7 +44,7 @@ class Forward(Operation[list[Sent]]):
     """
 
     __slots__ = ("caller", "given", "group", "group_name", "handles", "request_bytes", "sends")
-    # Written after the batch's sends, so that it sees their messages.
+    # A forward is written after the batch's sends, so that it sees their messages.
     ORDER = 3
     URGENT = True
 
@@ -64,7 +64,7 @@ class Forward(Operation[list[Sent]]):
         self.request_bytes = request_bytes
         # The sends have no caller: this operation checks the caller's permission for all messages at once.
         self.sends = [Send(each, traceparent) for each in messages]
-        # Set by `complete`:
+        # `complete` sets these:
         self.group: GroupFacts
         self.handles: Set[Handle] = frozenset()
 
@@ -88,7 +88,7 @@ class Forward(Operation[list[Sent]]):
         self.handles = {one for one in found.values() if one is not None}
         self.key = PACKED.pack(*min(self.handles))
         if self.caller is not None:
-            # One call for all messages. With a call for each, more messages than a second's limit would never pass.
+            # One call spends for all messages: with a call for each, more messages than a second's limit would never pass.
             self.caller.spend(len(self.sends), self.request_bytes)
         for send in self.sends:
             await send.complete()

@@ -72,7 +72,7 @@ class Ack(Pipelined[Set[Handle]]):
         self.group_name = group_name
         self.given = given
         self.caller = caller
-        # Set by `complete`:
+        # `complete` sets these:
         self.group: GroupFacts
         self.unpacked: list[Handle | None] = []
         self.handles: Set[Handle] = frozenset()

@@ -43,7 +43,7 @@ class Delivery(Entry, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """One receive, with its group and topic as they are now. `queues`: the queues it reads, the retry queue first."""
+    """A receive with its group and topic as they are now. `queues`: the queues it reads, the retry queue first."""
 
     group: GroupFacts
     topic: TopicFacts
@@ -104,7 +104,7 @@ class Receiver:
         return self.topic.name.startswith(DEAD_LETTER_PREFIX)
 
 
-# Not frozen: an object is made for each delivery, and a frozen one takes three times as long.
+# The class is not frozen: an object is made for each delivery, and making a frozen object takes three times as long.
 @dataclass(slots=True)
 class HandedOut:
     """An entry that is handed out: where its message lies, this delivery's nonce, and the retries before it."""

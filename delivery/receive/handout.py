@@ -171,7 +171,7 @@ class Receiving(Pipelined[Handout]):
 
     @property
     def most(self) -> int:
-        """The most messages that the receive takes."""
+        """The largest number of messages that the receive takes."""
         return self.receiver.max_messages
 
     @property

@@ -55,7 +55,7 @@ async def pull(
     """
     deadline, reader = time.monotonic() + wait_seconds, object()
     while True:
-        # Looked up in each round: during the wait the topic may be deleted, or created again under its name.
+        # Each round looks the topic up: during the wait the topic may be deleted, or created again under its name.
         topic = await topics.for_reading(topic_name)
         _validate(topic, queue_id, max_messages, wait_seconds)
         with runtime.in_cell(holders.of_queues(topic, cell)), notifier.listening((topic.id,), reader) as waiter:

@@ -51,9 +51,9 @@ class Received:
 
     group: str
     handout: Handout | None = None
-    # By id, the names of the topics that dead letters and discarded messages were sent to.
+    # The names of the topics to which dead letters and discarded messages were sent, by the topics' ids.
     origins: Mapping[int, str] = field(default_factory=dict)
-    # By id, the names of the producer groups of discarded messages.
+    # The names of the producer groups of discarded messages, by the groups' ids.
     producers: Mapping[int, str] = field(default_factory=dict)
     # Whether the consumer shall handle the only delivery with no other message beside it.
     alone: bool = False
@@ -80,7 +80,7 @@ class Received:
 
 
 async def receive(group_name: str, request: Receive, hold: Hold | None = None, *, makes: bool = True) -> list[Delivery]:
-    """As `entries`, but returns a list. Without a `hold` the bodies count only until the function returns."""
+    """The result of `entries` as a list. Without a `hold` the bodies count only until the function returns."""
     if hold is not None:
         return list(await entries(group_name, request, hold, makes=makes))
     with Hold() as own:

@@ -80,7 +80,7 @@ class Turn:
     def __init__(self) -> None:
         self.key = NO_KEY
         self.waiting = 0
-        # By time.monotonic().
+        # The time of the last count, by time.monotonic().
         self.counted_at: float | None = None
 
     async def is_full(self, batch: Batch, group_id: int) -> bool:

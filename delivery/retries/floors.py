@@ -21,7 +21,7 @@ class Floor(NamedTuple):
 
     offset: int
     move: int
-    # By time.monotonic().
+    # The time at which the bound was read, by time.monotonic().
     seen_at: float
 
 

@@ -57,7 +57,7 @@ COUNT_HANDED_SINCE = Statement(__file__, "count_handed_since", Handed)
 COUNT_RETRYING = Statement(__file__, "count_retrying", RetryingOf)
 FIND_STANDING_QUEUES = Statement(__file__, "find_standing_queues", StandingQueue)
 
-# Counted at most, each: held receipts, timers of retries, entries of each delay level. Each takes about 50 ms.
+# The count ends here, for held receipts, for timers of retries, and for entries of each delay level: each takes 50 ms.
 MAX_WAITING = 100_000
 MAX_STANDING = 100
 # The latest moves that are read of each queue: about 0.2 ms.
@@ -98,7 +98,7 @@ def everywhere(count: int, namespace: str | None = None) -> Iterator[OfTopic]:
     With `namespace`, only groups of this namespace.
     """
     rows = ConsumerGroup.objects.using(databases.here()).filter(namespaces.within(namespace))
-    # By the database's clock, as the times of what waits are.
+    # The database's clock, as for the times of the waiting messages.
     groups = list(rows.annotate(read_at=Now()).order_by("name")[:count])
     waits = of_groups(groups)
     for group in groups:

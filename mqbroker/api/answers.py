@@ -50,7 +50,7 @@ class Answer:
             self.content = shows.show_document(self.content)
 
     async def show_in_steps(self, shows: Shows) -> None:
-        """As `show`, but in steps, for an answer that may be large."""
+        """Shows an answer that may be large as `show` does, but in steps."""
         if len(self.content) > PART_BYTES and self._is_json and self.content.startswith(b"{"):
             self.content = await pacing.through(shows.showing_document(self.content))
         else:

@@ -53,7 +53,7 @@ async def decoded(name: str, content: bytes, limit: int, hold: Callable[[int], N
     """
     try:
         hold(await _size_of(name, content, min(limit, UNPACKED_BYTES)))
-        # Collected in one buffer, because joining 16 MB at the end would take 8 ms.
+        # The parts are collected in one buffer, because joining 16 MB at the end would take 8 ms.
         whole = io.BytesIO()
         async for piece in pacing.each(compression.pieces(name, content)):
             whole.write(piece)

@@ -161,7 +161,7 @@ async def pull(request: DataRequest, topic: str, queue_id: int) -> Answer:
 
 
 async def _pull_internal(request: DataRequest, topic: str, queue_id: int) -> Answer:
-    """As `pull`, for RocketMQ's two topics of transactions, which are read-only views of other tables.
+    """Pulls from RocketMQ's two topics of transactions, which are read-only views of other tables.
 
     Needs the scope `manage`, and does not wait.
     """

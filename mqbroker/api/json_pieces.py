@@ -27,7 +27,7 @@ def _whole_characters(masked: bytes, following: int) -> int:
     """How many bytes at the start of a piece are whole characters. `following` is the byte after the piece."""
     size = len(masked)
     for place in range(size - 3, size):
-        # In UTF-8 this byte continues a character.
+        # A byte with these bits continues a character of UTF-8.
         if masked[place] >= 0xC0 and following & 0xC0 == 0x80:
             size = place
             break

@@ -38,7 +38,7 @@ def is_large(body: bytes) -> bool:
 
 
 def reading(shape: type[Shape], body: bytes) -> Work[Shape]:
-    """As `decode`, for a large body.
+    """Decodes a large body as `decode` does.
 
     Also raises MessageIllegal for more values or longer texts than a valid request has.
     """

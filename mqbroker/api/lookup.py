@@ -65,7 +65,7 @@ async def messages_of_topic(request: DataRequest) -> Answer:
     is_internal = name in internal_topics.NAMES
     request.caller.require_manage() if is_internal else request.caller.require("read", name)
     if name in topics.HIDDEN:
-        # Its entries are messages of any topic, which no consumer can see.
+        # The entries of the schedule topic are messages of any topic, which no consumer can see.
         request.caller.require_manage()
     since, until = requests.time("from", query.get("from")), requests.time("to", query.get("to"))
     if since is not None and until is not None and since >= until:

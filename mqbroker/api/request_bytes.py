@@ -37,17 +37,17 @@ def of_messages(count: int) -> int:
 
 
 def message() -> int:
-    """POST /v1/messages."""
+    """The bytes of a `POST /v1/messages`."""
     return of_messages(1)
 
 
 def batch() -> int:
-    """POST /v1/messages/batch."""
+    """The bytes of a `POST /v1/messages/batch`."""
     return of_messages(batches.MAX_MESSAGES)
 
 
 def transaction() -> int:
-    """POST /v1/transactions."""
+    """The bytes of a `POST /v1/transactions`."""
     return of_messages(validation.MAX_MESSAGES)
 
 

@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from mqbroker.api.answers import Answer
 
-# Called with the request and the path's parameters.
+# A view's function, called with the request and the path's parameters.
 View = Callable[..., Awaitable[Answer]]
 Limit = Callable[[], int]
 # The values of a path's parameters by name.

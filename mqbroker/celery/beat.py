@@ -24,7 +24,7 @@ class PatientScheduler(PersistentScheduler):
     """
 
     def tick(self, *given: Any, **named: Any) -> float:
-        """As Celery's `tick`; also touches a file, by which `mqbroker.alive` sees that beat is working."""
+        """Does what Celery's `tick` does, and touches a file, by which `mqbroker.alive` sees that beat is working."""
         beating.touched(Path(self.schedule_filename)).touch()  # type: ignore[attr-defined]  # missing in the stubs
         return float(super().tick(*given, **named))
 

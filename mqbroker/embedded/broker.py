@@ -25,7 +25,7 @@ CALLERS, WEB, WORKERS, VALKEY, POSTGRES = range(5)
 
 
 class Broker:
-    """One broker: `start`, `run`, `stop`, within a claimed data folder and entered interrupts."""
+    """A broker of `./mq up`: `start`, `run`, `stop`, within a claimed data folder and entered interrupts."""
 
     def __init__(
         self,

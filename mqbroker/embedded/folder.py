@@ -157,7 +157,7 @@ def why_taken(port: int) -> str | None:
 
 
 def free_port() -> int:
-    """A port that is free now; random, so that two starts at the same time rarely choose the same one."""
+    """A port that is free now, chosen at random, so that two starts at the same time rarely choose the same port."""
     while True:
         port = random.choice(PORTS)
         if why_taken(port) is None:

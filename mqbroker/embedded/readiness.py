@@ -59,7 +59,7 @@ def answers(database_url: str) -> bool:
 
 
 class Readiness:
-    """One wait for /readyz. `failure` is the reason why the wait gave up, else empty."""
+    """A wait for /readyz. `failure` is the reason why the wait gave up, or empty."""
 
     def __init__(
         self,

@@ -68,7 +68,7 @@ class Supervisor:
             next_restart = self._tend()
 
     def deaths(self, child: Child) -> int:
-        """The deaths of a child in a row."""
+        """The number of a child's deaths, one soon after the other."""
         return next(watched.deaths for watched in self._watched if watched.child is child)
 
     def stop(self) -> None:

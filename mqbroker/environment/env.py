@@ -16,7 +16,7 @@ PREFIX = "MQBROKER_"
 
 @dataclass(frozen=True)
 class Setting:
-    """One declared setting: its environment variable, meaning, value and default, the last two as text."""
+    """A declared setting: its environment variable, meaning, value and default, the last two as text."""
 
     name: str
     value: str
@@ -44,7 +44,7 @@ def read(
 
 
 def whole(name: str, default: int, meaning: str, minimum: int = 0, maximum: int = 2**53) -> int:
-    """A whole number between `minimum` and `maximum`."""
+    """The value of a variable, which must be a whole number between `minimum` and `maximum`."""
 
     def parse(raw: str) -> int:
         value = int(raw)
@@ -67,7 +67,7 @@ def switch(name: str, default: bool, meaning: str) -> bool:
 
 
 def choice(name: str, default: str, meaning: str, choices: tuple[str, ...]) -> str:
-    """One of the words in `choices`."""
+    """The value of a variable, which must be one of the words in `choices`."""
 
     def parse(raw: str) -> str:
         if raw not in choices:

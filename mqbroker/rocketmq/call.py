@@ -43,13 +43,13 @@ class OpenCalls(Shares):
 
 
 class Call:
-    """One call of a client. `enter` identifies the caller; `leave` ends the call."""
+    """A call of a RocketMQ client. `enter` identifies the caller; `leave` ends the call."""
 
     __slots__ = ("_has_entered", "_keys", "caller", "client", "client_id", "deadline", "gone", "metadata", "namespace")
 
     def __init__(self, metadata: Mapping[str, str | bytes], remaining: float | None, keys: KeyRing) -> None:
         self.metadata = metadata
-        # In time.monotonic(); None for a call without a deadline.
+        # The deadline by time.monotonic(); None for a call without a deadline.
         self.deadline = None if remaining is None else time.monotonic() + remaining
         self._keys = keys
         self._has_entered = False
@@ -116,7 +116,7 @@ class Call:
         return name if self.namespace is None else self.namespace.show(name)
 
     def seconds_left(self) -> float:
-        """Seconds until the deadline; infinite without one."""
+        """The number of seconds until the deadline; infinite for a call without a deadline."""
         return float("inf") if self.deadline is None else self.deadline - time.monotonic()
 
     def end(self) -> None:
@@ -129,7 +129,7 @@ class Call:
         is_ready = operation.ready()
         if is_ready and isinstance(operation, Pipelined) and not (operation.ordered or operation.overtakes):
             writer.hand_in(operation, at_once=True)
-            # Cancelled, it is written all the same.
+            # An operation whose call is cancelled is written all the same.
             if await operation.future is None:
                 await kept(writer.finish(operation))
         else:

@@ -152,7 +152,7 @@ async def _try(work: Coroutine[Any, Any, None], **concerned: str) -> None:
 
 
 def half_time() -> float:
-    """Seconds between two extensions."""
+    """The number of seconds between two extensions."""
     return float(setting("DEFAULT_INVISIBLE_SECONDS")) / 2
 
 

@@ -117,7 +117,7 @@ class Streams:
     """The open streams of this process by client."""
 
     def __init__(self) -> None:
-        # By key.
+        # The streams by key.
         self.waiting_bytes: Counter[str] = Counter()
         self._by_client: dict[Client, Stream] = {}
         self._producers: dict[str, dict[Client, None]] = {}

@@ -47,7 +47,7 @@ def load() -> None:
 def serve(listening: socket.socket, handover: Handover = processes.ALONE) -> None:
     """Serves on the socket in this process until a signal."""
     gc.disable()
-    # Not imported by the parent when children restart on changed code: a new child then imports the present code.
+    # The parent does not import this module if children restart on changed code: a new child imports the present code.
     import django
     import uvloop
 
@@ -76,7 +76,7 @@ def start_anew(words: Sequence[str], listening: socket.socket, pids: Collection[
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     listening.set_inheritable(True)
     given = ["--socket", str(listening.fileno()), "--children", ",".join(map(str, pids))]
-    # Without the arguments that an earlier `start_anew` added.
+    # The arguments of the command line, without those that an earlier `start_anew` added.
     own = words[: words.index("--children") - 2] if "--children" in words else words
     os.execv(sys.executable, [sys.executable, "-m", "mqbroker.web", *own, *given])
 

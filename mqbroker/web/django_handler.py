@@ -13,7 +13,7 @@ from django.http.response import HttpResponseBase
 from store.process import runtime
 from store.process.runtime import CONTROL
 
-# As many as the connections in Django's pool: more requests at once would wait for a connection.
+# The number of threads equals the connections in Django's pool: further requests would wait for a connection.
 KEPT_THREADS = 4
 
 

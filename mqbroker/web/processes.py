@@ -161,14 +161,14 @@ class Processes:
             os._exit(status)
 
     def _begun(self, replaced: Collection[int]) -> None:
-        """In a child: reports that it can serve, so that the children it replaces may end."""
+        """Called by a child: reports that it can serve, so that the children that it replaces may end."""
         self._report(os.getpid())
         for pid in replaced:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
 
     def _leave(self) -> None:
-        """In a child: reports that it accepts no more requests.
+        """Called by a child: reports that it accepts no more requests.
 
         Its parent starts another child while this one finishes.
         """
@@ -179,7 +179,7 @@ class Processes:
             os.write(self._reporter, struct.pack("=i", id_))
 
     def _reset_signals(self) -> None:
-        """In a child: restores the default signal handlers, except for SIGHUP, which only the parent handles."""
+        """Called by a child: restores the default signal handlers, except for SIGHUP, which only the parent handles."""
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)

@@ -24,7 +24,7 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Connection(asyncio.Protocol):
-    """One caller's connection.
+    """The connection of one caller.
 
     1. `data_received` feeds the reader, which makes an Exchange of each head.
     2. After its admission the exchange is served, in a task if it has to wait. Its body may still be arriving. Bytes
@@ -223,7 +223,7 @@ class Connection(asyncio.Protocol):
         if self._is_malformed and not exchange.is_started:
             self._serve_next()
         else:
-            # Aborted, so that the caller does not take a part of the answer for all of it.
+            # The connection is aborted, so that the caller does not take a part of the answer for the whole answer.
             self._transport.abort()
 
     def _refuse(self, status: int) -> None:

@@ -49,7 +49,7 @@ class Connections:
 
     @property
     def count(self) -> int:
-        """The connections that are open."""
+        """The number of open connections."""
         return len(self._open)
 
     def discard(self, connection: Connection) -> None:

@@ -1,4 +1,4 @@
-"""One HTTP request, and how its answer is sent."""
+"""An HTTP request, and the functions that send its answer."""
 
 import asyncio
 from collections.abc import Generator
@@ -70,11 +70,11 @@ class Shows(Protocol):
         """The JSON document with names as the caller writes them, without the namespace."""
 
     def showing_document(self, content: bytes) -> Generator[None, None, bytes]:
-        """As `show_document`, but for a large object: it pauses after each part."""
+        """Shows a large object as `show_document` does, with a pause after each part."""
 
 
 class Exchange(ArrivingBody):
-    """One request. Its body may still be arriving; its answer is sent whole, or in parts."""
+    """A request whose body may still be arriving; its answer is sent whole, or in parts."""
 
     __slots__ = (
         "_chunked",

@@ -16,7 +16,7 @@ def head_of(status: int, date: bytes, headers: Headers, *, keep_alive: bool) -> 
 def head_of_whole(
     status: int, date: bytes, headers: Headers, request_id: bytes, length: int, *, keep_alive: bool
 ) -> bytes:
-    """As `head_of`, for a whole answer: in 0.5 us instead of 1.5 us, because most heads begin like the one before."""
+    """The head of a whole answer, in 0.5 us; `head_of` takes 1.5 us. Most heads begin like the head before."""
     parts = _opening(status, date, headers), request_id, length, _END_OF_HEAD[keep_alive]
     return b"%sx-request-id: %s\r\ncontent-length: %d\r\n%s" % parts
 

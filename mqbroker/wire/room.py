@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 
-# Each long poll holds a connection.
+# A long poll holds its connection while it waits.
 MOST_CONNECTIONS = 65536
 # Descriptors for everything else: the database, Redis, files.
 OTHER_DESCRIPTORS = 128

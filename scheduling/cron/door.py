@@ -1,4 +1,4 @@
-"""What schedules add to the broker."""
+"""The additions of schedules to the parts of the broker."""
 
 from store.process.doors import Adds, Link, Tick, To
 

@@ -1,4 +1,4 @@
-"""What each web process does for schedules where no beat or worker does it in time."""
+"""The work for schedules that each web process does where no beat or worker does the work in time."""
 
 from scheduling.cron import firing
 

@@ -22,7 +22,7 @@ class BatchedMessage(Message, kw_only=True, forbid_unknown_fields=True):
 
 
 class SentBatch(msgspec.Struct):
-    """One result per message, in order."""
+    """The results of a batch, one for each message, in order."""
 
     results: list[Sent]
 

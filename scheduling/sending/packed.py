@@ -63,7 +63,7 @@ class Timer:
 
 
 class Part(Protocol):
-    """One send in a batch: its messages, the queue that gets their entries now, and where they wait."""
+    """A send in a batch: its messages, the queue that gets their entries now, and where the messages wait."""
 
     @property
     def parcel(self) -> Parcel: ...
@@ -181,7 +181,7 @@ def _insert_timers(parts: Sequence[Part], segment_id: bytes) -> Iterable[Call]:
         return
     timers = [wait for wait, _ in each if isinstance(wait, Timer)]
     records = [record for wait, record in each if isinstance(wait, Timer)]
-    # Rounded to microseconds by Python's timedelta, because the answer's due time is computed from the same value.
+    # Python's timedelta rounds the delay to microseconds, because the answer's due time is computed from the same value.
     seconds = [None if one.delay.seconds is None else timedelta(seconds=one.delay.seconds) for one in timers]
     columns = {
         **accept.columns(records, ()),
@@ -190,7 +190,7 @@ def _insert_timers(parts: Sequence[Part], segment_id: bytes) -> Iterable[Call]:
         "number": arrays.int4s(numbers),
         "due_at": TIMES([timer.delay.at for timer in timers]),
         "delay_seconds": SECONDS([None if wait is None else wait.total_seconds() for wait in seconds]),
-        # Only the stepwise writer sets these.
+        # Only the stepwise writer sets these fields.
         "log_segment": None,
         "log_offset": None,
         "reconsume_times": None,

@@ -53,7 +53,7 @@ class Send(Pipelined[list[Sent]]):
         self.traceparent = traceparent
         self.caller = caller
         self.request_bytes = request_bytes
-        # Set by `complete`:
+        # `complete` sets these:
         self.parcel: Parcel
         self.wait: Level | Timer | None
         # The queue that gets the messages' entries now; None when they wait in a timer.
@@ -108,7 +108,7 @@ class Send(Pipelined[list[Sent]]):
             given.validate()
             self._prepare(await accept.accept_together(given.messages, given.topic_name, self.traceparent))
             return
-        # Validated first, so that no topic is created for a message that breaks a rule.
+        # The message is validated first, so that no topic is created for a message that breaks a rule.
         await delays.require_possible(given)
         accepted = await accept.accept(given, traceparent=self.traceparent)
         delay = delays.of_message(given)

@@ -68,7 +68,7 @@ class Switch(Field):
 
 @dataclass(frozen=True, slots=True)
 class Choice(Field):
-    """One of a few words; `component` is their name in the API's schema."""
+    """A column whose value is one of a few words; `component` is the name of these words in the API's schema."""
 
     _: KW_ONLY
     component: str

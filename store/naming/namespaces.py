@@ -114,7 +114,7 @@ class Namespace:
         return documents.rewritten(content, self.show, self.show_text)
 
     def showing_document(self, content: bytes) -> Generator[None, None, bytes]:
-        """As `show_document`, but for a large object: it pauses after each part."""
+        """Shows a large object as `show_document` does, with a pause after each part."""
         return documents.rewriting(content, self.show, self.show_text)
 
     def show_text(self, text: str) -> str:
@@ -164,7 +164,7 @@ async def require_room(name: str) -> None:
 
 
 def hold_room(name: str) -> None:
-    """As `require_room`, but exact, in the transaction of the control that creates the topic.
+    """Checks the limit as `require_room` does, but exactly, in the transaction of the control that creates the topic.
 
     The row of the namespace is locked, so of two transactions that create a topic the second counts the topic of the
     first.

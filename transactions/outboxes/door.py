@@ -1,4 +1,4 @@
-"""What outboxes add to the broker."""
+"""The additions of outboxes to the parts of the broker."""
 
 from store.process.doors import Adds, Link, To
 

@@ -1,4 +1,4 @@
-"""What each web process does for outboxes: it keeps a drain for each, and ends the drains before its other parts."""
+"""The work of each web process for outboxes: it runs a drain for each, and ends the drains before its other parts."""
 
 from store.process import runtime
 from transactions.outboxes.drain import Drains

@@ -42,7 +42,7 @@ class BrokerReader(DataSourceReader):
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
-        """In a worker: the rows of one slice. Raises SegmentDropped."""
+        """The rows of one slice, read in a Spark worker. Raises SegmentDropped if retention dropped the segment."""
         return rows(self.conninfo, partition, self.columns)
 
     def _may_hold(self, segment_id: int) -> bool:
@@ -97,7 +97,7 @@ class BrokerReader(DataSourceReader):
 
 
 class FilteringReader(BrokerReader):
-    """As BrokerReader, but PostgreSQL applies Spark's filters.
+    """A BrokerReader that leaves Spark's filters to PostgreSQL.
 
     Spark 4.3 keeps one plan for all uses of a loaded frame: the filters of the last use then apply to earlier uses too,
     which lose rows. So an option turns this on, for frames that are used only once.

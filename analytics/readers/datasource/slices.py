@@ -33,7 +33,7 @@ class Slice(InputPartition):
 
 
 def rows(conninfo: str, part: InputPartition, columns: StructType) -> Iterator[pyarrow.RecordBatch]:
-    """In a worker: the rows of a slice. Raises SegmentDropped if the segment was dropped."""
+    """The rows of a slice, read in a Spark worker. Raises SegmentDropped if the segment was dropped."""
     assert isinstance(part, Slice)
     if part.rows:
         yield from pyarrow.ipc.open_stream(part.rows)

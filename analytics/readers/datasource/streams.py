@@ -18,7 +18,7 @@ from analytics.readers.datasource.queue_order import QueueOrder
 from analytics.readers.datasource.slices import Slice, rows
 from analytics.readers.source import query
 
-# Each closed range needs a snapshot, for which writers wait some milliseconds.
+# To find a closed range, a stream takes a snapshot, for which writers wait some milliseconds.
 SECONDS_BETWEEN_SNAPSHOTS = 2.0
 # The order of each table, and its field of SegmentRows.
 ORDERS: dict[str, tuple[Order, str]] = {
@@ -103,7 +103,7 @@ class BrokerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
-        """In a worker: the rows of one slice. Raises SegmentDropped."""
+        """The rows of one slice, read in a Spark worker. Raises SegmentDropped if retention dropped the segment."""
         return rows(self.conninfo, partition, self.columns)
 
     def _looked(self) -> ClosedRange:

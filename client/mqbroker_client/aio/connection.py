@@ -123,7 +123,7 @@ class AsyncBroker:
         await line.leave()
 
     def leave_to_parent(self) -> None:
-        """In a forked child: drops the parent's connections, and starts afresh."""
+        """Drops the parent's connections in a forked child, and starts afresh."""
         _of_parent.extend(self._lines.values())
         self._lines = WeakKeyDictionary()
 

@@ -36,11 +36,11 @@ class KeptMessages:
     _said: tuple[str, int] | None = field(default=None, init=False)
 
     def send(self, *, seconds: float = 30.0) -> int:
-        """Sends kept transactions until none is left, the broker is away or `seconds` are over; returns the number."""
+        """Sends kept transactions until none is left, the broker is away or `seconds` are over; returns how many."""
         return len(self._send(seconds).sent)
 
     def send_again(self, transaction_ids: Sequence[UUID] | None = None, *, seconds: float = 30.0) -> Sending:
-        """As `send`, for messages that were set apart: of these transactions, or all.
+        """Sends messages that were set apart, of these transactions or of all, as `send` sends waiting messages.
 
         Messages that are refused again are set apart again.
         """

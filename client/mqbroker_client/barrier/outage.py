@@ -29,7 +29,7 @@ class Outage:
         forks.remember(self)
 
     def leave_to_parent(self) -> None:
-        """In a forked child: a thread of the parent may have held the lock."""
+        """Replaces the lock in a forked child, because a thread of the parent may have held the lock."""
         self._lock = threading.Lock()
 
     @property

@@ -14,7 +14,7 @@ from mqbroker_client.core.producers import Producer
 from mqbroker_client.core.retries import Retry
 from mqbroker_client.core.states import LocalTransactionState
 
-# One attempt, because the next round tries again.
+# A request has one attempt, because the next round tries again.
 ONCE = Retry(tries=1, seconds=5.0)
 
 

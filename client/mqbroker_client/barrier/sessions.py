@@ -32,7 +32,7 @@ DRIVERS = {
 
 
 class Session(Protocol):
-    """One session, one statement at a time. Parameters are named, as in `:transaction_id`."""
+    """A database session that executes one statement at a time. Parameters are named, as in `:transaction_id`."""
 
     @property
     def dialect(self) -> Dialect: ...

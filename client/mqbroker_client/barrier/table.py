@@ -51,7 +51,7 @@ class KeptTransaction:
     """A committed local transaction whose messages are in its row."""
 
     transaction_id: UUID
-    #: In the database's clock.
+    #: The time by the database's clock.
     committed_at: datetime
     #: The topics of its messages, each once; none if the row cannot be read.
     topics: Sequence[str]

@@ -99,7 +99,7 @@ class Sending:
     api_key: str = field(repr=False)
 
     def send(self, rows: Iterable[Row]) -> WriterCommitMessage:
-        """In a worker: sends the rows of one task. Raises RowRefused, or BrokerError if the broker is away."""
+        """Sends the rows of one task, in a Spark worker. Raises RowRefused, or BrokerError if the broker is away."""
         with Broker(self.url, self.api_key) as broker:
             for messages in _batches(self._message(row.asDict(recursive=True)) for row in rows):
                 sent = broker.do_all([calls.send(message) for message in messages])
@@ -130,7 +130,7 @@ class MessageWriter(DataSourceWriter):
         self._sending = sending
 
     def write(self, iterator: Iterator[Row]) -> WriterCommitMessage:
-        """In a worker: sends the rows of one task."""
+        """Sends the rows of one task, in a Spark worker."""
         return self._sending.send(iterator)
 
 
@@ -141,7 +141,7 @@ class MessageStreamWriter(DataSourceStreamWriter):
         self._sending = sending
 
     def write(self, iterator: Iterator[Row]) -> WriterCommitMessage:
-        """In a worker: sends the rows of one task."""
+        """Sends the rows of one task, in a Spark worker."""
         return self._sending.send(iterator)
 
 

@@ -72,7 +72,7 @@ class Lane:
         forks.remember(self)
 
     def leave_to_parent(self) -> None:
-        """In a forked child: forgets waiting threads, which only exist in the parent."""
+        """Forgets waiting threads in a forked child, because they only exist in the parent."""
         self._lock = Lock()
         self._under_way = False
         self._waiting: deque[Waiting] = deque()

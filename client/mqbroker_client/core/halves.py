@@ -16,7 +16,7 @@ class HalfMessage(Message):
 
     transaction_id: UUID
     producer_group: str
-    #: In the broker's clock; None while its local transaction runs.
+    #: The time by the broker's clock; None while the local transaction runs.
     stored_at: datetime | None = None
     #: How often the broker has asked about the half message, including this check; 0 while its local transaction runs.
     check_times: int = 0

@@ -41,9 +41,9 @@ class HookContext:
     #: The stored messages of `send`, `begin`, and an ack that sends; the half message of `check`.
     messages: Sequence[Message] = ()
     transaction_id: UUID | None = None
-    #: What `end` gives.
+    #: For `end`: the state that the end gives to the transaction.
     state: LocalTransactionState | None = None
-    #: Of `handle`.
+    #: For `handle`: the delivery that the function handles.
     delivery: Delivery | None = None
     #: The receipt handles of `ack`, `nack`, `return` and `extend`; empty for a pushed delivery.
     receipt_handles: Sequence[str] = ()

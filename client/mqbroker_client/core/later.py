@@ -42,7 +42,7 @@ class Later:
         _all.add(self)
 
     def leave_to_parent(self) -> None:
-        """In a forked child: forgets the calls, which the parent sends."""
+        """Forgets the calls in a forked child, because the parent sends them."""
         self._changed = threading.Condition()
         self._waiting: deque[Part] = deque()
         self._sending = False

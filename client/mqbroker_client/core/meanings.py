@@ -1,4 +1,4 @@
-"""What an answer means for kept messages: one table that says which stay, are refused, or are tried again later."""
+"""The table that says by the broker's answer which kept messages stay, are refused, or are tried again later."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

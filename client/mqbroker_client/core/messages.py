@@ -119,7 +119,7 @@ class Message:
 class StoredMessage(Message):
     """A stored message, as a consumer receives it."""
 
-    #: In the broker's clock.
+    #: The time by the broker's clock.
     stored_at: datetime
     commit_log_offset: int
     transaction_id: UUID | None = None

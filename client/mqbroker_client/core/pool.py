@@ -45,7 +45,7 @@ class ConnectionPool:
         try:
             answer, is_kept = exchange.exchange(sock, request.method, sent, give_up_at)
         finally:
-            # Kept only if `renew` or `close` was not called meanwhile.
+            # The connection is kept only if `renew` or `close` was not called meanwhile.
             if is_kept and idle is self._idle and len(idle) < self._limit:
                 idle.append(sock)
             else:
@@ -65,13 +65,13 @@ class ConnectionPool:
 
     def hang_up(self) -> None:
         """Ends the running requests of other threads: each fails at once."""
-        # Copied in one step, because other threads may connect meanwhile.
+        # The list is copied in one step, because other threads may connect meanwhile.
         for sock in self._opened.copy():
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 
     def leave_to_parent(self) -> None:
-        """In a forked child: closes the child's copies of the connections; they stay open in the parent.
+        """Closes a forked child's copies of the connections, which stay open in the parent.
 
         If both processes read from one connection, each could get answers to the other's requests.
         """

@@ -24,7 +24,7 @@ CONNECTION = re.compile(r"^\w+\(host=.*?\): ")
 class Request:
     method: str
     target: str
-    #: Not shown by repr: the headers contain the API key, the content may contain an endpoint's secret.
+    #: repr does not show these fields: the headers contain the API key, the content may contain an endpoint's secret.
     headers: dict[str, str] = field(repr=False)
     content: bytes | None = field(repr=False)
 
@@ -38,9 +38,9 @@ class Answer:
     """An HTTP answer whose body was read completely."""
 
     status: int
-    #: By lower-case name.
+    #: The headers of the answer, by lower-case name.
     headers: Mapping[str, str] = field(repr=False)
-    #: Not shown by repr: the body may contain receipt handles or a new key.
+    #: repr does not show the body, which may contain receipt handles or a new key.
     body: bytes = field(repr=False)
 
 

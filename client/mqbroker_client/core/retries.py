@@ -57,7 +57,7 @@ class Tries:
         return max(min(self._timeout_seconds + waits, share), 0.001)
 
     def pause_after(self, error: errors.BrokerError, what: str) -> float:
-        """Seconds to wait before the next attempt after a temporary failure.
+        """The seconds to wait before the next attempt after a temporary failure.
 
         Raises the error again when no attempt is left.
         """
@@ -69,7 +69,7 @@ class Tries:
 
 
 def round_pause_seconds(failures: int) -> float:
-    """Seconds to pause after a number of consecutive failures, for a loop that asks without end."""
+    """The seconds to pause after a number of consecutive failures, for a loop that asks without end."""
     return min(0.5 * 2.0 ** min(failures, 10), LONGEST_ROUND_PAUSE_SECONDS)
 
 

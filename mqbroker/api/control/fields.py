@@ -71,7 +71,7 @@ class Text(Strict, serializers.CharField):
 
 
 class Choice(Strict, serializers.ChoiceField):
-    """One of a few words; `component` is their name in the schema."""
+    """A field whose value is one of a few words; `component` is the name of these words in the schema."""
 
     types = (str,)
 

@@ -111,7 +111,7 @@ def require_receive(request: Request, name: str, given: Mapping[str, Any]) -> No
 
 
 def received(request: Request, name: str) -> delivery.Subscription:
-    """As `found`, but only for a caller that may receive the subscription's messages.
+    """The result of `found`, for a caller that may receive the subscription's messages.
 
     Raises NoPermission for a key that only has `manage`: such a key may not change a subscription, so it may neither
     delete it nor rotate its secret.

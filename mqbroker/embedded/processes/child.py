@@ -1,4 +1,4 @@
-"""One child process, with its own session and log; it is ended together with its process group."""
+"""A child process with its own session and log, which is ended together with its process group."""
 
 import contextlib
 import os

@@ -16,7 +16,7 @@ def _failing(_: ReadOnce) -> list[Sample]:
 
 
 def overdue_seconds() -> float:
-    """Seconds for which the oldest due time has been waiting for its message to be stored; 0 without such a time.
+    """The seconds for which the message of the oldest due time has not been stored; 0 if no due message waits.
 
     Schedules that fail are left out, because their messages do not wait for a process.
     """

@@ -1,1 +1,1 @@
-"""What operators see and do of outboxes: the HTTP API, the page of the console and its actions, metrics, findings."""
+"""Outboxes for operators: the HTTP API, the page of the console and its actions, metrics, findings."""

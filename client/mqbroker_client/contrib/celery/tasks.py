@@ -25,14 +25,14 @@ class TransactionalTask(Task):  # type: ignore[type-arg]  # Celery's own class t
     topic = TOPIC
 
     def delay_in_transaction(self, *args: Any, **kwargs: Any) -> "AsyncResult[Any]":
-        """As `delay`, but only after the commit of the open transaction, and not after a rollback.
+        """Calls the task as `delay` does, but only after the commit of the open transaction, and not after a rollback.
 
         Raises OutsideTransaction without an open transaction.
         """
         return self.apply_async_in_transaction(args, kwargs)
 
     def apply_async_in_transaction(self, args: Any = None, kwargs: Any = None, **options: Any) -> "AsyncResult[Any]":
-        """As `delay_in_transaction`, with all options of `apply_async` except `producer` and `connection`."""
+        """Calls as `delay_in_transaction` does, with the options of `apply_async` except `producer` and `connection`."""
         result: AsyncResult[Any] = entrances.in_transaction(self, args, kwargs, options)
         return result
 
@@ -50,7 +50,7 @@ entrances.hold(AlwaysTransactional)
 
 
 def transactional_task(*args: Any, **options: Any) -> Any:
-    """As Celery's `shared_task`, for a task whose every call belongs to the open transaction.
+    """Declares a task as Celery's `shared_task` does; each call of the task belongs to the open transaction.
 
     Calls of a canvas with this task do so, too. Outside of a transaction they raise OutsideTransaction. `topic="…"`
     sends the calls to another topic than `celery-tasks`.

@@ -33,7 +33,7 @@ outcome: ContextVar[Outcome | None] = ContextVar("outcome", default=None)
 class MqMessage(StreamMessage[Delivery]):
     """A delivery. Within a handler, an ack or nack is sent when the handler returns, with its published messages."""
 
-    # Set for a message from `get_one` or iteration, which is settled at once.
+    # The consumer of a message from `get_one` or iteration, which is settled at once; None for a handler's message.
     consumer: AsyncConsumer | None = None
 
     async def ack(self) -> None:
@@ -142,7 +142,7 @@ class MqPublishCommand(PublishCommand):
 
 
 class MqResponse(Response):
-    """What a handler returns to publish a body with headers, and with `fields` of `mqbroker_client.Message`."""
+    """The answer of a handler that publishes a body with headers, and with `fields` of `mqbroker_client.Message`."""
 
     def __init__(
         self, body: Any, *, headers: dict[str, Any] | None = None, correlation_id: str | None = None, **fields: Any

@@ -22,7 +22,7 @@ class MqPublisherConfig(PublisherUsecaseConfig):
 
     _outer_config: MqBrokerConfig
     topic: str
-    # Not shown, because they may contain a secret.
+    # The headers are not shown, because they may contain a secret.
     headers: dict[str, Any] = field(default_factory=dict, repr=False)
     fields: dict[str, Any] = field(default_factory=dict)
 
@@ -84,7 +84,7 @@ class MqPublisher(PublisherUsecase):
         session: Any = None,
         **fields: Any,
     ) -> Any:
-        """As `MqBroker.publish`, by default to its own topic, at once."""
+        """Publishes a message as `MqBroker.publish` does, at once, by default to the publisher's own topic."""
         cmd = MqPublishCommand(
             message,
             topic=topic or self.topic,

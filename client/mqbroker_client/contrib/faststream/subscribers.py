@@ -163,7 +163,7 @@ class MqSubscriber(SubscriberUsecase[Delivery]):
         raise own.error or NotSettled("nacked" if own.status else "neither acked nor nacked")
 
     async def process_message(self, msg: Delivery) -> Any:
-        """As in every subscriber; the reason of a nack is the exception."""
+        """Settles a message as every subscriber does; the reason of a nack is the exception."""
         try:
             return await super().process_message(msg)
         except Exception as error:

@@ -100,7 +100,7 @@ class MemoryProducer(MqProducer):
         self._test = test
 
     async def publish(self, cmd: MqPublishCommand) -> Any:
-        """As the real producer; a session counts as committed."""
+        """Publishes as the real producer does; a session counts as committed."""
         cmd.session = None
         return await super().publish(cmd)
 

@@ -22,7 +22,7 @@ class EngineBarrier(Barrier):
         self.producer_group = producer_group
 
     async def create_table_async(self) -> None:
-        """As `create_table`, when an event loop is running."""
+        """Creates the table as `create_table` does, when an event loop is running."""
         await asyncio.to_thread(self.create_table)
 
     async def insert_commit_async(self, session: AsyncSession | AsyncConnection, transaction_id: UUID) -> None:

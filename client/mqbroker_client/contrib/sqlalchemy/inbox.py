@@ -45,7 +45,7 @@ def exactly_once(
 def exactly_once_async(
     group: str, sessions: async_sessionmaker[AsyncSession]
 ) -> Callable[[AsyncSessionHandler], Callable[[Delivery], Awaitable[object]]]:
-    """As `exactly_once`, for `AsyncConsumer.run`."""
+    """Does what `exactly_once` does, for `AsyncConsumer.run`."""
 
     def decorate(handle: AsyncSessionHandler) -> Callable[[Delivery], Awaitable[object]]:
         @wraps(handle)

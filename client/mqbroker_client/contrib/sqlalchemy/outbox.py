@@ -99,7 +99,7 @@ class Outbox:
         return message
 
     def answer(self, halves: Sequence[HalfMessage]) -> list[Outcome]:
-        """As `Barrier.answer`."""
+        """Answers a check as `Barrier.answer` does."""
         return self.barrier.answer(halves)
 
     def __call__(self, half: HalfMessage) -> LocalTransactionState:

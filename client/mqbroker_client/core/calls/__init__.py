@@ -28,7 +28,7 @@ class Operation:
 
 @dataclass(slots=True)
 class Call(Generic[Result]):
-    """One call and the function that reads its answer.
+    """A request to the broker, and the function that reads its answer.
 
     `content` is a JSON object, or None for a call without a body.
     """
