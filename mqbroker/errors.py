@@ -233,6 +233,6 @@ def answer_failure(request: HttpRequest) -> HttpResponse:
 
 
 def page(refusal: errors.Refusal) -> HttpResponse:
-    """The answer to an error as a page for a browser. The page reads nothing from the database, not even the session."""
+    """The answer to an error as a page for a browser, made without reading the database, not even the session."""
     html = render_to_string("console/refused.html", {"problem": problem_of(refusal)})
     return HttpResponse(html, status=status_of(refusal), headers=headers_of(refusal))

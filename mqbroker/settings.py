@@ -189,7 +189,7 @@ SECRETS_KEYS = env.secret_keys(
 DEBUG = False
 SECRET_KEY = env.text("SECRET_KEY", "", "Signs the console's sessions; all web processes need the same one.")
 if not SECRET_KEY:
-    # One connection for each process is enough for tests and one-off commands; sessions end with the process.
+    # A key made by each process is enough for tests and one-off commands; sessions end with the process.
     SECRET_KEY = secrets.token_urlsafe(50)
 ALLOWED_HOSTS = list(env.words("ALLOWED_HOSTS", ("*",), "Host names the console answers to."))
 CSRF_TRUSTED_ORIGINS = list(

@@ -4,6 +4,6 @@ from django.apps import AppConfig
 
 
 class SchedulingConfig(AppConfig):
-    """Plain sends, delays, releases and recalls."""
+    """Sends without a transaction, delays, releases and recalls."""
 
     name = "scheduling"

@@ -1,1 +1,1 @@
-"""What the broker keeps: topics, the commit log, consume queues, segments and retention; and the group commit."""
+"""The stored data of the broker: topics, the commit log, consume queues, segments and retention; the group commit."""

@@ -67,7 +67,7 @@ def page(after: str, count: int, matching: str = "", namespace: str | None = Non
 
 
 def page_of_users(after: str, count: int, matching: str = "", namespace: str | None = None) -> Sequence[Topic]:
-    """As `page`, but without the broker's own topics."""
+    """The page that `page` returns, without the broker's own topics."""
     return list(
         of_users()
         .filter(namespaces.within(namespace), name__gt=after, name__icontains=matching)
@@ -84,7 +84,7 @@ def of_users() -> QuerySet[Topic]:
 
 
 def page_of_broker(after: str, count: int, matching: str = "", namespace: str | None = None) -> Sequence[Topic]:
-    """As `page`, but only the broker's own topics: retry topics, dead-letter topics, and the fixed ones."""
+    """The page of the broker's own topics: retry topics, dead-letter topics, and the fixed ones."""
     own = Q(name__in=topics.SYSTEM) | Q(name__startswith=topics.RETRY_PREFIX)
     own |= Q(name__startswith=topics.DEAD_LETTER_PREFIX)
     return list(

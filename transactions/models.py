@@ -203,7 +203,7 @@ class Operation(models.Model):
 
 
 class CheckAttempt(models.Model):
-    """One check of a transaction, and its answer. Append-only; partitioned by segment."""
+    """A check of a transaction, and its answer. Append-only; partitioned by segment."""
 
     pk = models.CompositePrimaryKey("attempt_id", "segment_id")
     segment_id = models.IntegerField()

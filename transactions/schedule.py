@@ -32,7 +32,7 @@ WHOLE_SECONDS = re.compile(r"[0-9]{1,12}")
 
 
 def interval_seconds() -> float:
-    """Seconds from one check of a half message to the next."""
+    """The number of seconds from one check of a half message to the next."""
     return float(settings.TRANSACTION_CHECK_INTERVAL_SECONDS)
 
 
@@ -60,7 +60,7 @@ def in_seconds(asked: float | None) -> float:
 
 
 def line(seconds: float) -> int:
-    """The line in which a half message with this immunity waits for its first check; 0 means no line."""
+    """The number of the line in which a half message with this immunity waits for its first check; 0 means no line."""
     return int(seconds) if seconds in LINES else 0
 
 

@@ -88,7 +88,7 @@ class Callee:
 
     @classmethod
     def of_readable(cls, row: CalleeRow, **more: object) -> Self | None:
-        """As `of`, but returns None, with a log entry, for a callee whose secrets this process cannot open."""
+        """The result of `of`; None, with a log entry, for a callee whose secrets this process cannot open."""
         try:
             return cls.of(row, **more)
         except SecretUnreadable as problem:
@@ -97,7 +97,7 @@ class Callee:
 
     @property
     def age_seconds(self) -> float:
-        """Seconds since the row was read."""
+        """The number of seconds since the row was read."""
         return asyncio.get_running_loop().time() - self.read_on
 
     def now(self) -> datetime:

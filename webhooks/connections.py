@@ -90,7 +90,7 @@ def _open_socket(allowed: Networks, addr_info: aiohttp.AddrInfoType) -> socket.s
 
 
 class Line(ResponseHandler):
-    """One connection, which closes when a server sends bytes without a request, or sends without end.
+    """A connection that closes when a server sends bytes without a request, or sends without end.
 
     aiohttp parses and queues bytes of an idle connection without a limit: 170 MB of memory a second, and an event loop
     blocked for 0.2 s at a time, when a server sends empty answers in a loop. aiohttp then takes the first queued
@@ -114,7 +114,7 @@ class Line(ResponseHandler):
         self._left_bytes -= len(data)
         if self._left_bytes < 0 and self._exchange is not None:
             self._exchange.flooded = True
-            # Not self.abort(), after which the reader of the answer would wait until the deadline.
+            # The code does not call self.abort(), after which the reader of the answer would wait until the deadline.
             if self.transport is not None:
                 self.transport.abort()
             return

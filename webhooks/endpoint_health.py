@@ -79,6 +79,6 @@ class Circuit:
 
 
 def open_seconds(failures: int) -> float:
-    """Seconds for which a circuit is open after failures in a row: 5 s, doubled by each failed probe, at most 5 min."""
+    """The seconds for which a circuit is open after failures in a row: 5 s, doubled by a failed probe, up to 300 s."""
     doublings = min(max(failures - FAILURES_TO_OPEN, 0), 16)
     return min(FIRST_OPEN_SECONDS * 2.0**doublings, MAX_OPEN_SECONDS)

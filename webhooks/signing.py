@@ -58,7 +58,7 @@ def headers(webhook_id: str, payload: bytes, secrets: Sequence[str], at: datetim
     }
 
 
-# Cached, because decoding and checking a key costs more than signing a small payload.
+# Decoded keys are cached, because decoding and checking a key costs more than signing a small payload.
 @lru_cache(maxsize=4_096)
 def _webhook(secret: str) -> Webhook:
     check_secret(secret)

@@ -88,7 +88,7 @@ class Forward(Operation[list[Sent]]):
         self.handles = {one for one in found.values() if one is not None}
         self.key = PACKED.pack(*min(self.handles))
         if self.caller is not None:
-            # One call spends for all messages: with a call for each, more messages than a second's limit would never pass.
+            # One call spends for all messages: with a call for each, more than a second's limit would never pass.
             self.caller.spend(len(self.sends), self.request_bytes)
         for send in self.sends:
             await send.complete()

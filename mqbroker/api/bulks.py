@@ -51,7 +51,7 @@ TOO_LATE = refused(SystemBusy("The database does not answer: nothing was stored,
 
 async def bulk(request: DataRequest) -> Answer:
     """POST /v1/bulk."""
-    # The size is checked here too: the result is the same whether or not the body arrived in one piece with its head.
+    # The right is checked here too: the result is the same whether or not the body arrived in one piece with its head.
     request.caller.require_any(*VERBS)
     return Answer(b'{"results":[%s]}' % b",".join(await _results(request)))
 

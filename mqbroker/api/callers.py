@@ -50,7 +50,7 @@ def _session_of(headers: dict[bytes, bytes]) -> str:
 
 
 async def _is_of_console_user(session_key: str) -> bool:
-    # Another thread looks the key up, because a look-up may wait for a connection, and messages must not wait with it.
+    # Another thread looks the session up: the look-up may wait for a connection, and messages must not wait with it.
     return await asyncio.to_thread(_look_up, session_key)
 
 

@@ -117,7 +117,7 @@ class Streams:
     """The open streams of this process by client."""
 
     def __init__(self) -> None:
-        # The streams by key.
+        # The bytes that wait in the streams, by API key.
         self.waiting_bytes: Counter[str] = Counter()
         self._by_client: dict[Client, Stream] = {}
         self._producers: dict[str, dict[Client, None]] = {}

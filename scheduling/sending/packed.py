@@ -181,7 +181,7 @@ def _insert_timers(parts: Sequence[Part], segment_id: bytes) -> Iterable[Call]:
         return
     timers = [wait for wait, _ in each if isinstance(wait, Timer)]
     records = [record for wait, record in each if isinstance(wait, Timer)]
-    # Python's timedelta rounds the delay to microseconds, because the answer's due time is computed from the same value.
+    # timedelta rounds the delay to microseconds, because the answer's due time is computed from the same value.
     seconds = [None if one.delay.seconds is None else timedelta(seconds=one.delay.seconds) for one in timers]
     columns = {
         **accept.columns(records, ()),

@@ -33,7 +33,7 @@ _in_one: ContextVar[bool] = ContextVar("in_one", default=False)
 # The list, like all configuration, is read from the control.
 LIST_CELLS = Statement(__file__, "list_cells", CellFacts)
 
-# So short that a look-up ends before the cached value expires.
+# This time is so short that a look-up ends before the cached value expires.
 CONTROL_SECONDS = 0.4
 # How long `ask` waits for the answer of a cell, the wait for a free thread included.
 ASKED_SECONDS = 5.0
@@ -53,7 +53,7 @@ class Learnt:
 
 
 async def learn_anew() -> None:
-    """As `learn`, unless the last time was less than ANEW_SECONDS ago; with several cells AMONG_SEVERAL_SECONDS."""
+    """Calls `learn`, unless the last call was less than ANEW_SECONDS ago; with several cells AMONG_SEVERAL_SECONDS."""
     least = AMONG_SEVERAL_SECONDS if runtime.placement.several else ANEW_SECONDS
     if time.monotonic() - runtime.control(Learnt).at >= least:
         await learn()
@@ -65,7 +65,7 @@ async def learn() -> None:
 
 
 def learn_once() -> None:
-    """As `learn`, for a command without an event loop, on Django's connection. Raises Django's OperationalError."""
+    """Does what `learn` does without an event loop, on Django's connection. Raises Django's OperationalError."""
     _serve(sync.read(LIST_CELLS))
 
 
@@ -150,7 +150,7 @@ def ask(work: Callable[[], Result], only: Container[int] | None = None) -> dict[
 
 
 def ask_others(work: Callable[[], Result]) -> dict[int, Result]:
-    """As `ask`, in each cell except the control, whose rows the caller has read."""
+    """The results of `ask` in each cell except the control, whose rows the caller has read."""
     return ask(work, only={cell.cell for cell in runtime.cells()} - {CONTROL})
 
 
@@ -222,7 +222,7 @@ def _at(cell: Runtime, work: Callable[[], Result]) -> Result:
 
 
 def _apart(cell: int, work: Callable[[], Result]) -> Result:
-    """As `at`, but in another thread, which then returns its connection to the pool."""
+    """The result of `at`, in another thread, which then returns its connection to the pool."""
     try:
         return at(cell, work)
     finally:

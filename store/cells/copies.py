@@ -59,7 +59,7 @@ def change() -> Iterator[None]:
 
 def in_others(work: Callable[[], object]) -> None:
     """Calls `work` in each other cell, in a transaction that ends after the `change`. Raises CellAway."""
-    # Taken before any lock in a cell, as a repair does.
+    # The lock is taken before any lock in a cell, as in a repair.
     _read_control(locks.SHARE_LOCK, {"key": COPIES_LOCK})
     for cell in others():
         _hold(cell)

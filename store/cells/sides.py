@@ -46,7 +46,7 @@ LOOK_SECONDS = 0.001
 
 
 class Side:
-    """One of the databases, with a session that may write while the cell is fenced. Its methods raise CellAway."""
+    """A database of a move, with a session that may write while the cell is fenced. The methods raise CellAway."""
 
     def __init__(self, name: str, url: str) -> None:
         self.name = name
@@ -56,7 +56,7 @@ class Side:
 
     @property
     def pid(self) -> int:
-        """The server process of the session."""
+        """The id of the session's server process."""
         return self._session.info.backend_pid
 
     def __enter__(self) -> Self:

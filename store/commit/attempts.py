@@ -11,7 +11,7 @@ from store.errors import Refusal, SystemBusy
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# These problems do not concern the batch itself, so it is repeated. Another process interfered: it used the same id or
+# The batch itself did not cause these problems, so it is repeated. Another process interfered: it used the same id or
 # the same locks, or committed between two reads. Or the session was ended before the commit, by an administrator or
 # because this process had stopped.
 BETWEEN = (pg.UniqueViolation, pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable)

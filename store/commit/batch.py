@@ -22,7 +22,7 @@ class Overtaken(Exception):
 
 
 class Batch:
-    """One transaction of the stepwise writer while it is written."""
+    """A transaction of the stepwise writer, while the writer adds its statements."""
 
     def __init__(self, connection: Connection, segment_id: int, now: datetime, *, again: bool) -> None:
         self.connection = connection

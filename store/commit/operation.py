@@ -20,7 +20,7 @@ from store.segments import log
 
 Result = TypeVar("Result")
 Written = TypeVar("Written", bound="Operation[Any]")
-# Called with the operation's problem, or None; raises nothing.
+# A function that is called with the operation's problem, or None, and raises nothing.
 Settled = Callable[[Exception | None], None]
 # A class is written without a pause, or with two: the first assigns log offsets, the second queue offsets.
 Steps = Coroutine[Any, Any, None] | AsyncGenerator[None, None]
@@ -47,7 +47,7 @@ class Operation(Generic[Result]):
 
     def __init__(self, key: bytes = b"") -> None:
         self.key = key
-        # In bytes, by `accept.size_of`.
+        # The size in bytes, by `accept.size_of`.
         self.size = 0
         # The cell that writes this operation, set by `complete`. None: the cell of the calling task.
         self.cell: int | None = None
@@ -103,7 +103,7 @@ class Operation(Generic[Result]):
 
 
 class Pipelined(Operation[Result]):
-    """An operation that a pipelined batch writes, if it is plain.
+    """An operation that a pipelined batch may write.
 
     `ids`: the key and the ids of messages that another operation may contain too; no two operations of a pipelined
     batch share an id.
@@ -111,7 +111,7 @@ class Pipelined(Operation[Result]):
 
     __slots__ = ("_future", "_is_resolved", "ids", "is_plain", "settled")
 
-    # Set for a read that has joined a batch of another lane.
+    # The join of a read to a batch of another lane; None for an operation that has not joined.
     joined: Joined | None = None
 
     def __init__(self, key: bytes = b"") -> None:
@@ -185,7 +185,7 @@ class Pipelined(Operation[Result]):
             return
         self._is_resolved = True
         if problem is not None and self.may_be_elsewhere(problem):
-            # Treated as left out: `finish` then asks the other cells.
+            # The operation counts as left out: `finish` then asks the other cells.
             problem = None
         if self.settled is not None:
             # `settled` refers to this operation: without this line both would wait for the garbage collector.

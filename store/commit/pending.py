@@ -22,7 +22,7 @@ class Pending:
     def __init__(self, operation: Operation[Any], note: Note | None) -> None:
         self.operation = operation
         self.note = note
-        # By the clock of the event loop.
+        # The time by the clock of the event loop.
         self.submitted_at = asyncio.get_running_loop().time()
         # The sessions whose lock an attempt has waited for, as far as `locked.looking` has found them.
         self.holders = ""

@@ -34,7 +34,7 @@ from store.segments.log import APPENDERS_LOCK
 JOIN_AND_LOCK = Statement(__file__, "join_and_lock", LockedQueues)
 JOIN_AND_LOCK_ONE = Statement(__file__, "join_and_lock_one", LockedQueue)
 JOIN_LOG = Statement(__file__, "join_log", JoinedLog)
-# Each batch has exactly one of these statements.
+# A batch has exactly one of the statements in JOINS.
 JOINS: tuple[Statement[Any], ...] = (JOIN_AND_LOCK, JOIN_AND_LOCK_ONE, JOIN_LOG)
 
 # The limit of one batch, by `accept.size_of`; more operations wait for the next batch. The buffers of the sockets hold
@@ -148,7 +148,7 @@ def _lock(queues: set[tuple[int, int]]) -> Call:
 
 
 def _lock_all(queues: set[tuple[int, int]], only_free: bytes) -> Call:
-    """As `_lock`, also for queues in `mq.ending`; with `only_free` it skips queues that another session has locked."""
+    """Locks queues as `_lock` does, also those of `mq.ending`. `only_free`: no queue that another session locks."""
     return Call(
         JOIN_AND_LOCK,
         {

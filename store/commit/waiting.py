@@ -37,7 +37,7 @@ def limit() -> int:
 
 
 def most_wait_seconds() -> float:
-    """Seconds that new work may wait before it begins. If the oldest has waited longer, new work is refused.
+    """The seconds that new work may wait before it begins. If the oldest has waited longer, new work is refused.
 
     With the default, 3,000 requests are waiting by then in a process that serves 10,000 sends a second. Clients repeat
     refused requests.

@@ -45,7 +45,7 @@ async def run(operation: Operation[Result], note: Note | None = None) -> Result:
 
 
 async def write(operation: Operation[Result], note: Note | None = None) -> Result:
-    """As `run`, for an operation that is already completed."""
+    """Writes an operation that is already completed, as `run` does."""
     if operation.result is not None:
         return operation.result  # the operation had nothing to write
     # Since `ready` an earlier operation may be written stepwise, and this one must follow it.
@@ -65,13 +65,13 @@ async def _follow(operation: Operation[Any]) -> None:
     async with writers.following[operation.LANE]:
         earlier = writers.pipelined[operation.LANE].unanswered()
         before = [one.future for one in earlier if one.ordered and not one.is_done]
-        # Without the sleep, it would overtake an operation that was left out in this turn of the event loop, and whose
-        # caller hands it to the stepwise writer in the next turn.
+        # Without the sleep, the operation would overtake an operation that was left out in this turn of the event loop:
+        # the caller of that operation hands it to the stepwise writer in the next turn.
         await (asyncio.wait(before) if before else asyncio.sleep(0))
 
 
 async def finish(operation: Operation[Result], note: Note | None = None) -> Result:
-    """As `run`, but stepwise, for an operation that is completed and was left out or is never pipelined."""
+    """Writes a completed operation stepwise, because it was left out of its batch or is never pipelined."""
     for _ in runtime.cells():
         try:
             with operation.detour():
@@ -88,7 +88,7 @@ async def _write_stepwise(operation: Operation[Result], note: Note | None) -> Re
 
 
 def hand_in(operation: Pipelined[Any], settled: Settled | None = None, *, at_once: bool = False) -> None:
-    """As `PipelinedWriter.hand_in`, by the writer of the operation's cell and lane."""
+    """Calls `PipelinedWriter.hand_in` of the writer of the operation's cell and lane."""
     runtime.part_of(operation.cell, Writers).pipelined[operation.LANE].hand_in(operation, settled, at_once=at_once)
 
 

@@ -91,7 +91,7 @@ def byteas(values: Sequence[bytes | None]) -> bytes:
 
 
 def sparse(pack: Callable[[Sequence[Any]], bytes]) -> Callable[[Sequence[Any]], bytes]:
-    """As `pack`, but an empty array if all values are None: for columns that are None in almost all rows.
+    """The result of `pack`, or an empty array if all values are None: for columns that are None in almost all rows.
 
     When `unnest` reads several arrays, missing elements of a shorter array are NULL. An array of NULLs costs PostgreSQL
     0.2 to 0.3 us per row, an empty array nothing.
@@ -193,7 +193,7 @@ def _empty(type_: int) -> bytes:
 
 
 def usually(usual: str) -> Packing:
-    """As SPARSE_TEXTS, but for a column in which almost all rows have one usual value: this value becomes NULL."""
+    """The Packing of a column in which almost all rows have one usual value, which becomes NULL."""
 
     def array(values: Sequence[str]) -> bytes:
         return SPARSE_TEXTS.array([None if value == usual else value for value in values])

@@ -18,7 +18,7 @@ class EventLoop:
         threading.Thread(target=self._loop.run_forever, name="event loop", daemon=True).start()
 
     def run(self, work: Coroutine[Any, Any, Result], limit_seconds: float) -> Result:
-        """As the function `run`, in this loop."""
+        """Does what the function `run` does, in this loop."""
         return asyncio.run_coroutine_threadsafe(asyncio.wait_for(work, limit_seconds), self._loop).result()
 
 

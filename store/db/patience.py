@@ -91,7 +91,7 @@ class Patience:
             yield left
         except _WaitTimeout:
             self.unanswered(left)
-            # Closed, because its answer may still arrive.
+            # The connection is closed, because its answer may still arrive.
             pgconn.finish()
             raise Unanswered(round(left, 1) or self.limit_seconds) from None
         self._silent_at = None
@@ -145,7 +145,7 @@ class PatientAsyncConnection(psycopg.AsyncConnection[Any]):
     map_version = 0
 
     async def wait(self, gen: PQGen[Any], interval: float = INTERVAL_SECONDS, timeout: float | None = None) -> Any:
-        """As psycopg's method; also raises Unanswered."""
+        """Does what psycopg's method does; also raises Unanswered."""
         if timeout is not None or self.is_patient:
             return await super().wait(gen, interval, timeout)
         with current().waiting(self.pgconn) as left_seconds:
@@ -180,10 +180,10 @@ class PatientAsyncConnection(psycopg.AsyncConnection[Any]):
 
 
 class PatientConnection(psycopg.Connection[Any]):
-    """As PatientAsyncConnection, for Django. If no patience is set, waits have no limit, as in migrations."""
+    """A PatientAsyncConnection for Django. If no patience is set, waits have no limit, as in migrations."""
 
     def wait(self, gen: PQGen[Any], interval: float = INTERVAL_SECONDS, timeout: float | None = None) -> Any:
-        """As psycopg's method; also raises Unanswered."""
+        """Does what psycopg's method does; also raises Unanswered."""
         patience = _current.get()
         try:
             if timeout is not None or patience is None:
@@ -196,7 +196,7 @@ class PatientConnection(psycopg.Connection[Any]):
             raise
 
     def commit(self) -> None:
-        """As psycopg's method.
+        """Does what psycopg's method does.
 
         From here on the transaction counts as committed, unless the server refuses the commit.
         """

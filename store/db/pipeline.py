@@ -55,7 +55,7 @@ Done = Callable[[Results | Exception], None]
 
 
 class Exchange:
-    """One transaction under way: the statements without an answer yet, and the answers that have arrived."""
+    """A transaction under way: the statements without an answer yet, and the answers that have arrived."""
 
     __slots__ = ("done", "failure", "prepares", "results", "statements")
 
@@ -72,7 +72,7 @@ class Exchange:
 
 
 class Pipeline:
-    """One connection in pipeline mode, in the event loop that opened it."""
+    """A connection in pipeline mode, in the event loop that opened it."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -96,7 +96,7 @@ class Pipeline:
 
     @property
     def pid(self) -> int:
-        """The server process of the connection."""
+        """The id of the connection's server process."""
         return self._pgconn.backend_pid
 
     def run(self, calls: Sequence[Call]) -> asyncio.Future[Results]:
@@ -109,7 +109,7 @@ class Pipeline:
         return future
 
     def send(self, calls: Sequence[Call], done: Done) -> None:
-        """As `run`, but `done` is called as soon as the outcome is read, in the same turn of the event loop."""
+        """Does what `run` does, and calls `done` as soon as the outcome is read, in the same turn of the event loop."""
         calls = (*self._limits, *calls)
         exchange = Exchange((call.statement for call in calls), done)
         if not self.is_open:

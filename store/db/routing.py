@@ -27,7 +27,7 @@ class Known:
 
 
 async def connect(application: str) -> Connection:
-    """As `connections.connect`. If there are several cells, the connection gets the version of the map at its opening.
+    """Opens a connection as `connections.connect` does. With several cells, it gets the map's version at its opening.
 
     Raises SystemBusy if the control is away and the epoch of the cell has changed: topics may have left the cell.
     """

@@ -18,7 +18,7 @@ from django.db.models.functions import Cast
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# The beginnings of plain texts: of a secret, or of the URL of a cell.
+# The beginnings of unsealed texts: of a secret, or of the URL of a cell.
 PLAIN = ("whsec_", "postgres://", "postgresql://")
 
 
@@ -42,7 +42,7 @@ def _is_plain(stored: str) -> bool:
     return not stored or stored.startswith(PLAIN)
 
 
-# Cached, because opening costs 30 µs, and each claim of checks or pushes reads the row with the secret.
+# Opened secrets are cached: opening costs 30 µs, and each claim of checks or pushes reads the row with the secret.
 @lru_cache(maxsize=4_096)
 def _opened(stored: str, keys: tuple[str, ...]) -> str:
     try:
@@ -80,7 +80,7 @@ class SealedField(TextField):  # type: ignore[type-arg]  # Django's own class ta
             return ""
 
     def deconstruct(self) -> Any:
-        """In migrations the column is a plain text field, as they have no keys."""
+        """Makes the column a text field without sealing in migrations, which have no keys."""
         name, _, arguments, options = super().deconstruct()
         return name, "django.db.models.TextField", arguments, options
 

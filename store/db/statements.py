@@ -46,7 +46,7 @@ class Statement(Generic[RowType]):
         self._make, self.columns = _made(row, self.one)
         text = "\n".join(line for line in lines if not line.lstrip().startswith("--")).strip()
         self.text = _named(text, self.columns)
-        # In libpq's form: parameters are numbered in the order of their first occurrence.
+        # The statement in libpq's form: parameters are numbered in the order of their first occurrence.
         self.handle = f"{app.name}.{name}".encode()
         self.parameters = tuple(dict.fromkeys(PARAMETER.findall(self.text)))
         self.numbered = PARAMETER.sub(self._number, self.text).replace("%%", "%").encode()

@@ -24,7 +24,7 @@ def read(statement: Statement[RowType], parameters: Mapping[str, Any] | None = N
 def read_of(
     alias: str, statement: Statement[RowType], parameters: Mapping[str, Any] | None = None
 ) -> Sequence[RowType]:
-    """As `read`, on Django's connection with this alias."""
+    """Reads as `read` does, on Django's connection with this alias."""
     asked = connections[alias]
     asked.ensure_connection()
     with asked.wrap_database_errors, asked.connection.cursor(row_factory=statement.rows) as cursor:

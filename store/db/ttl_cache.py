@@ -120,6 +120,6 @@ class TtlCache(Generic[Key, Value]):
         self._look_ups.pop(key, None)
 
     def forget_all(self) -> None:
-        """As `forget`, for all values."""
+        """Forgets all values as `forget` forgets one."""
         self._values.clear()
         self._look_ups.clear()

@@ -87,7 +87,7 @@ def columns(
 
 
 def contents(records: Sequence[Record], pack: Pack = arrays.together) -> dict[str, bytes | None]:
-    """As `columns`, but without topic, queue and the ids that may already be stored."""
+    """The columns of `columns` without topic, queue and the ids that may already be stored."""
     codes = [None if record.tags is None else tags_code_of(record.tags) for record in records]
     return {**messages.packed(records, pack), "tags_code": pack(arrays.SPARSE_INT8S, codes)}
 
@@ -113,7 +113,7 @@ async def accept(
 
 
 def accept_known(message: Message, traceparent: str | None, message_id: uuid.UUID | None = None) -> Accepted | None:
-    """As `accept`, without waiting. None if the topic has to be looked up or the body is long to unpack."""
+    """The result of `accept` without waiting; None if the topic must be looked up or the body is long to decompress."""
     is_soon = message.compression is None or messages.is_soon_read(message)
     topic = topics.known_for_sending(message.topic) if is_soon else None
     return None if topic is None else _accepted(message, messages.checked(message), topic, traceparent, message_id)
@@ -181,7 +181,7 @@ async def require_unused(
 
 
 def accept_for(topic: TopicFacts, given: Sequence[Message], traceparent: str | None) -> Parcel:
-    """As `accept_together`, for a known topic and bodies that can be unpacked."""
+    """Accepts messages as `accept_together` does, for a known topic and bodies that can be decompressed."""
     bodies = [messages.checked(message) for message in given]
     repeatable = [message.message_id for message in given if message.message_id is not None]
     validate_together(bodies, repeatable, "batch")

@@ -68,7 +68,7 @@ def _of_zlib(packed: bytes, window: int) -> Iterator[tuple[bytes, int]]:
 
 
 def _of_zstd(packed: bytes) -> Iterator[tuple[bytes, int]]:
-    """As `_of_zlib`."""
+    """The decompressed pieces of a zstd body, as `_of_zlib` yields the pieces of a zlib body."""
     stream = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: MAX_WINDOW_LOG})
     at = 0
     while not stream.eof:

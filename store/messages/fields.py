@@ -40,7 +40,7 @@ class Message(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_def
     delay_seconds: float | None = None
     deliver_at: Time | None = None
     born_at: Time | None = None
-    # These two are stored as properties with RocketMQ's names.
+    # The two fields of this table are stored as properties with RocketMQ's names.
     born_host: str | None = None
     max_reconsume_times: int | None = None
 

@@ -77,7 +77,7 @@ def rewritten(content: bytes, change: Changed, sentence: Changed, depth: int = M
 
 
 def rewriting(content: bytes, change: Changed, sentence: Changed) -> Generator[None, None, bytes]:
-    """As `rewritten`, but for a large object: it pauses after each entry of the object's lists."""
+    """Rewrites a large object as `rewritten` does, with a pause after each entry of the object's lists."""
     fields: dict[str, Raw] = {}
     for name, value in _fields.decode(content).items():
         if not bytes(value).startswith(b"["):

@@ -1,4 +1,4 @@
-"""What a topic's permission allows, and the time before which it takes no messages."""
+"""Permissions of topics: whether a topic may be written and read, and the time before which it takes no messages."""
 
 from datetime import UTC, datetime
 from math import ceil

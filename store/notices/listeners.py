@@ -90,7 +90,7 @@ class Listeners:
         self.wake_blocked(messages)
 
     def wake_blocked(self, messages: int) -> None:
-        """As `wake`, but for messages that were already counted as published."""
+        """Wakes listeners as `wake` does, for messages that were already counted as published."""
         while self.blocked and messages:
             messages -= self.blocked.popleft().wake()
         self.missed = min(self.missed + messages, self.reading)

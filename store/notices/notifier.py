@@ -208,15 +208,15 @@ def visible(entries: Iterable[Entry]) -> None:
 
 
 def notify(topics: Counter[int]) -> None:
-    """As `Wakeups.notify`."""
+    """Does what `Wakeups.notify` does, in the cell that this task works for."""
     runtime.part(Wakeups).notify(topics)
 
 
 def listening(topic_ids: Collection[int], reader: Hashable) -> contextlib.AbstractContextManager[Waiter]:
-    """As `Wakeups.listening`."""
+    """Does what `Wakeups.listening` does, in the cell that this task works for."""
     return runtime.part(Wakeups).listening(topic_ids, reader)
 
 
 def start() -> None:
-    """As `Wakeups.start`."""
+    """Does what `Wakeups.start` does, in the cell that this task works for."""
     runtime.part(Wakeups).start()

@@ -119,7 +119,7 @@ class Answers:
         while given:
             given = False
             for key in [key for key in self._turns if not self.is_short(key)]:
-                # Checked again, because another key's turn may have taken the room.
+                # The room is checked again, because another key's turn may have taken it.
                 given |= not self.is_short(key) and self._give_turn(key)
 
     def _give_turn(self, key: str) -> bool:
@@ -151,7 +151,7 @@ class Hold:
     def __init__(self, key: str = "") -> None:
         self.key = key
         self.size = 0
-        # Its bytes of the reserve.
+        # The bytes that the answer has of the reserve.
         self._small = 0
         # Whether the next message does not fit into a page of the reserve.
         self.is_large = False

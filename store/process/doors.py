@@ -68,7 +68,7 @@ Adds = Mapping[To, str | Sequence[Any]]
 
 
 def added(to: To, names: Sequence[str] | None = None) -> Iterator[Any]:
-    """What the doors add to a part of the core, door by door; also before Django's apps are ready.
+    """The additions of the doors to a part of the core, door by door; may be called before Django's apps are ready.
 
     `names` are the doors; None: the doors of the settings.
     """

@@ -18,7 +18,7 @@ CONTROL = 0
 
 
 class Cell(Protocol):
-    """What a placement uses of a cell's runtime."""
+    """The members of a cell's runtime that a placement uses."""
 
     cell: int
     name: str
@@ -35,7 +35,7 @@ class Located(Protocol):
 
 
 class Topic(Protocol):
-    """What a placement uses of a topic."""
+    """The members of a topic that a placement uses."""
 
     @property
     def cell_id(self) -> int:

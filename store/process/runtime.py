@@ -40,11 +40,11 @@ class Runtime:
         # Copies in its database that belong to other cells, and why it is fenced, as read by its latest session.
         self.departed = Departed()
         self.fence = ""
-        # Set for good by `close`: work that still runs in a thread must not start anything that outlasts the runtime.
+        # `close` sets this for good: work that still runs in a thread must start nothing that outlasts the runtime.
         self.is_closing = False
         # All cells by id, this one included. The runtime of another cell than the control has only itself.
         self.cells: dict[int, Runtime] = {cell: self}
-        # Only set for the control: functions that start, end and explain a cell, and open its sessions.
+        # For the control only: the functions that start, end and explain a cell, and open its sessions.
         self.begins: Callable[[Runtime], None] | None = None
         self.ends: Callable[[Runtime], None] | None = None
         self.explain: Callable[[Any, Runtime], Awaitable[str]] | None = None
@@ -208,7 +208,7 @@ def in_cell(cell: int) -> contextlib.AbstractContextManager[None]:
 
 
 def entered(cell: int | None) -> contextlib.AbstractContextManager[None]:
-    """As `in_cell`; None stands for the cell that this task works for."""
+    """Does what `in_cell` does; None stands for the cell that this task works for."""
     return (here() if cell is None else of(cell)).entered()
 
 

@@ -22,7 +22,7 @@ ATTACH = SQL("ALTER TABLE {table} ATTACH PARTITION {partition} FOR VALUES IN ({s
 DETACH = SQL("ALTER TABLE {table} DETACH PARTITION {partition} CONCURRENTLY")
 FINALIZE = SQL("ALTER TABLE {table} DETACH PARTITION {partition} FINALIZE")
 DROP = SQL("DROP TABLE {partition}")
-# This statement changes nothing, but makes every session build its list of the table's partitions again.
+# The statement changes nothing, but makes every session build its list of the table's partitions again.
 ANNOUNCE = SQL("ALTER TABLE ONLY {table} ALTER COLUMN segment_id SET STATISTICS -1")
 # A short lock time-out, so that an autovacuum under way is not cancelled.
 ANALYZE = SQL("ANALYZE (SKIP_LOCKED) {table}")

@@ -24,7 +24,7 @@ RETURN_CHECKS = Statement(__file__, "return_checks")
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One check of one transaction: the endpoint, and its answer.
+    """The outcome of a check of one transaction: the endpoint, and its answer.
 
     `counted`: whether a producer was asked; an attempt that reached no endpoint does not count. `answer` is None for
     such an attempt, and for a check that was handed to a poll, whose answer comes as an end.

@@ -158,7 +158,7 @@ class NextChecks:
 
 
 async def _seconds_to_next(group_id: int) -> float:
-    """Seconds until the group's next check is due, negative if it is late; infinite without a pending half message.
+    """The seconds until the group's next check is due, negative for a late check; infinite without pending ones.
 
     Raises SystemBusy if all cells are away.
     """

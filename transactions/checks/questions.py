@@ -19,7 +19,7 @@ from webhooks.results import NoResults, results_of
 
 # The most bytes of a void answer that the history keeps.
 MAX_KEPT_ANSWER = 200
-# What is missing in an answer with 2xx that decides nothing.
+# The fault of an answer with 2xx that decides nothing.
 WITHOUT_STATE = ' without this transaction\'s state: {"results": [{"transaction_id": "…", "state": "COMMIT"}]} has one.'
 OTHER_STATUS = ": a state is read from an answer with the status 200."
 BODIES = ("body", "body_base64")

@@ -73,7 +73,7 @@ class Begin(Pipelined[Begun]):
         # Whether the client chose the transaction's id.
         self.may_repeat = given.transaction_id is not None
         self.transaction_id = given.transaction_id or new_id()
-        # Set by `complete` or `ready`:
+        # `complete` or `ready` sets these:
         self.accepted: Sequence[Accepted]
         # The first message; the only one if `ready` returns True.
         self.message: Accepted
@@ -85,7 +85,7 @@ class Begin(Pipelined[Begun]):
         self.limit: RateLimited | None = None
 
     def ready(self) -> bool:
-        """Whether it has one message, not delayed and not large, a known group and topic, and a key without limits."""
+        """Whether the begin has one small message, no delay, a known group and topic, and a key without limits."""
         given, caller = self.given, self.caller
         if caller is not None:
             for topic in given.named_topics if given.messages else (given.topic,):

@@ -91,7 +91,7 @@ class End(OfTransaction[Ended]):
         self.discarded = discarded
         # The check whose answer is this decision, as parameters of INSERT_CHECK_ATTEMPTS.
         self.attempt = attempt
-        # Whether it is a decision about a pending transaction, as almost all are.
+        # Whether the end is a decision about a pending transaction, as almost all ends are.
         self.is_plain = decision in STATE_AFTER and discarded is False and attempt is None
         # The queue of its half message, set by `ready` if this process has begun the transaction.
         self.queue: tuple[int, int] | None = None
@@ -125,7 +125,7 @@ class End(OfTransaction[Ended]):
         return self.is_plain
 
     def choose_cell(self) -> bool:
-        """As `OfTransaction.choose_cell`, or the cell of the named topic. False if the topic has to be looked up."""
+        """Chooses a cell by the named topic or by `OfTransaction.choose_cell`. False if the topic must be looked up."""
         if self.queue is not None:
             self.cell = runtime.control(HalfQueues).take_cell(self.key)
             # If the transaction has left this cell, a repeated end asks all cells, because its queue is forgotten.
@@ -166,7 +166,7 @@ class End(OfTransaction[Ended]):
                 raise states.not_found(self.transaction_id, judging.ON_THE_WAY)
 
     async def renew(self, refusal: Refusal) -> bool:
-        """As `OfTransaction.renew`; also True if the cached group was deleted and created again."""
+        """Does what `OfTransaction.renew` does; also True if the cached group was deleted and created again."""
         if await super().renew(refusal):
             return True
         if self.group_name is None or not isinstance(refusal, ProducerGroupWrong):
@@ -203,7 +203,7 @@ class End(OfTransaction[Ended]):
 
     @classmethod
     async def write(cls, batch: Batch, operations: Sequence[Self]) -> AsyncGenerator[None, None]:
-        """One delete decides all transactions, then their messages are published together."""
+        """Decides all transactions of the batch by one delete, then publishes their messages together."""
         halves = await _delete(batch, [one for one in operations if one.decision in STATE_AFTER])
         for one in operations:
             if (half := halves.get(one.transaction_id)) is not None:

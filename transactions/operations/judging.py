@@ -146,7 +146,7 @@ def operation(
 def of_end(
     end: Decision, transaction: TransactionRow | DeletedHalf, queue_offsets: list[int | None] | None = None
 ) -> dict[str, object]:
-    """As `operation`, for an end."""
+    """The row of `operation` for an end."""
     counts = end.attempt is not None
     return operation(transaction, end.decision, end.decided_by, end.remark, counts=counts, queue_offsets=queue_offsets)
 

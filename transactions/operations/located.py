@@ -29,7 +29,7 @@ class OfTransaction(Pipelined[Result]):
 
     An id that the broker made names the cell; an id that a caller chose does not. If no cell has the transaction and a
     cell is away, the answer is the refusal of that cell, because it may have the transaction. Of these operations only
-    an end is ever plain.
+    an end is ever plain, so that a pipelined batch may write it.
     """
 
     __slots__ = ("away", "known_version", "left_cells", "topic", "transaction_id")
@@ -46,7 +46,7 @@ class OfTransaction(Pipelined[Result]):
         self.topic: str | None = None
 
     def ready(self) -> bool:
-        """As `Operation.ready`; also chooses the cell."""
+        """Does what `Operation.ready` does, and chooses the cell."""
         runtime.placement.choose(self)
         return super().ready()
 

@@ -33,7 +33,7 @@ class Listener:
 
     @property
     def hears(self) -> bool:
-        """Whether it receives the notices of producers."""
+        """Whether the listener receives the notices of producers."""
         return self._hears
 
     @property

@@ -74,7 +74,7 @@ def chains(rows: Sequence[Row]) -> Iterator[list[Row]]:
 
 
 async def _store_chain(chain: Sequence[Row], caller: Caller) -> Left:
-    """Stores rows in order, runs of plain rows as batches. Rows behind a waiting row wait too."""
+    """Stores rows in order, neighbouring plain rows (`is_plain`) as batches. Rows behind a waiting row wait too."""
     topic = chain[0].topic or ""
     # Rows of outboxes count for the limits of their topic's namespace too.
     caller = dataclasses.replace(caller, allowance=await key_limits.of_topic(topic))
@@ -82,7 +82,7 @@ async def _store_chain(chain: Sequence[Row], caller: Caller) -> Left:
     done = 0
     for run in runs(chain):
         problem = await _try_to_send(run, caller)
-        # One of several rows is refused: sent one by one, the refused row is found.
+        # A row of several is refused: the rows are sent one by one, to find the refused row.
         parts = [run] if problem is None or _is_for_now(problem) or len(run) == 1 else [[row] for row in run]
         for part in parts:
             if part is not run:
@@ -100,7 +100,7 @@ def _is_for_now(problem: Exception) -> bool:
 
 
 def runs(chain: Sequence[Row]) -> Iterator[list[Row]]:
-    """The rows in parts: each part is a run of plain rows, or a single row that is not plain."""
+    """The rows in parts: each part has neighbouring plain rows (`is_plain`), or one row that is not plain."""
     run: list[Row] = []
     for row in chain:
         if is_plain(row):

@@ -143,7 +143,7 @@ def said_of(problem: BaseException, stored_url: str) -> str:
 
 
 async def reachable(place: Place) -> str:
-    """As `conninfo`, without blocking. A name server that hangs delays only other look-ups of names."""
+    """The result of `conninfo`, without blocking. A name server that hangs delays only other look-ups of names."""
     return await asyncio.get_running_loop().run_in_executor(runtime.control(Lookups), conninfo, place)
 
 

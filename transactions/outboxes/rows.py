@@ -112,7 +112,7 @@ class Small(NamedTuple):
 
     @property
     def turn(self) -> Turn:
-        """What the first waiting row is, and whether this transaction has the turn."""
+        """The first waiting row, and whether this transaction has the turn."""
         return Turn(self.asleep, self.first_slot, self.first_seq, self.is_mine)
 
     @property

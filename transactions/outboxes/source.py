@@ -128,7 +128,7 @@ class Source:
         try:
             yield await self._began(statements)
         except BaseException:
-            # As in `undoing`.
+            # The same rule as in `undoing`.
             with contextlib.suppress(psycopg.Error):
                 await self._send(sql.SQL("ROLLBACK"))
             raise

@@ -1,4 +1,4 @@
-"""One turn at an outbox: rows are measured, taken and stored; rows that cannot become messages are set apart."""
+"""A turn at an outbox: the drain measures, takes and stores rows, and sets apart rows that cannot become messages."""
 
 import contextlib
 from collections.abc import Sequence

@@ -67,7 +67,7 @@ Page = merging.Page[TransactionSummary, P]
 
 
 def page(wanted: Wanted, after: Mapping[int, Cursor] | None, count: int) -> Page[Cursor]:
-    """At most `count` transactions, from the beginning or after a cursor in each cell.
+    """The first `count` transactions, from the beginning or after a cursor in each cell.
 
     A page may have fewer transactions than requested, even none, although more follow: see MAX_LOOKED_AT.
     """

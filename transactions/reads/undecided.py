@@ -33,7 +33,7 @@ def discarded(
     after: Mapping[int, DiscardedCursor] | None,
     count: int,
 ) -> Page[DiscardedCursor]:
-    """At most `count` transactions that were discarded from `since` on and before `until`, the latest first."""
+    """The latest `count` transactions that were discarded from `since` on and before `until`, the latest first."""
     asked = {**listing.parameters(wanted), "since": since, "until": until}
 
     def read(cursor: DiscardedCursor, most: int) -> Part[TransactionRow, DiscardedCursor]:
@@ -59,7 +59,7 @@ class DueCursor(NamedTuple):
 def due(
     wanted: Wanted, after: Mapping[int, DueCursor] | None, count: int, passed_over: Sequence[int] = ()
 ) -> Page[DueCursor]:
-    """At most `count` pending transactions, the longest due for a check first, without groups with these ids."""
+    """The first `count` pending transactions, the longest due for a check first, without groups with these ids."""
     asked = {**listing.parameters(wanted), "passed_over": list(passed_over)}
 
     def read(cursor: DueCursor, most: int) -> Part[TransactionRow, DueCursor]:

@@ -22,7 +22,7 @@ class Servers:
             self.postgres.prepare()
 
     def prepare_as(self, other: "Servers") -> None:
-        """Prepares servers by copying the files of other servers that are prepared and not started. Raises CannotStart."""
+        """Prepares servers by copying the files of servers that are prepared and not started. Raises CannotStart."""
         if self.postgres and other.postgres:
             self.postgres.prepare_as(other.postgres)
 

@@ -13,7 +13,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     """Django's wrapper. After a request has waited in vain once, it does not wait again for a new connection."""
 
     def get_new_connection(self, conn_params: Any) -> Any:
-        """As Django's method; also raises Unanswered."""
+        """Does what Django's method does; also raises Unanswered."""
         ours = patience.current()
         if ours.is_over:
             raise Unanswered(ours.limit_seconds)

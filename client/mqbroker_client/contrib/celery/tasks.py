@@ -32,7 +32,7 @@ class TransactionalTask(Task):  # type: ignore[type-arg]  # Celery's own class t
         return self.apply_async_in_transaction(args, kwargs)
 
     def apply_async_in_transaction(self, args: Any = None, kwargs: Any = None, **options: Any) -> "AsyncResult[Any]":
-        """Calls as `delay_in_transaction` does, with the options of `apply_async` except `producer` and `connection`."""
+        """Calls as `delay_in_transaction`, with the options of `apply_async` except `producer` and `connection`."""
         result: AsyncResult[Any] = entrances.in_transaction(self, args, kwargs, options)
         return result
 
