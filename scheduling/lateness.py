@@ -59,7 +59,7 @@ def note(queue_id: int, late_ms: Iterable[float]) -> None:
 
 
 async def keep() -> None:
-    """Writes the counts of this process; as `Counts.keep`."""
+    """Writes the counts of this process by `Counts.keep`."""
     await runtime.part(Counts).keep()
 
 

@@ -36,7 +36,7 @@ def files(folder: Path, schema: pyarrow.Schema, day_of: str | None) -> Files:
 
 
 class DayFiles:
-    """Writes a file for each segment and day that occurs in the rows; the column `day_of` gives the day."""
+    """Writes a file for each segment and day that occurs in the rows. `day_of`: the column whose value has the day."""
 
     def __init__(self, folder: Path, day_of: str) -> None:
         self._folder = folder

@@ -39,7 +39,7 @@ class Draft:
     earlier: bytes | None
 
     def commit(self, made: Manifest) -> None:
-        """Writes the manifest, and removes the files that it replaces.
+        """Writes the manifest `made`, then removes the files that `made` does not list.
 
         Raises ExportUnderWay and leaves the earlier manifest if an export of another database was written in between.
         """

@@ -68,7 +68,7 @@ class Thing:
     def changed(
         self, name: str, title: str, button: str, sets: Mapping[str, object] = EMPTY, *, right: str = "", **more: Any
     ) -> Stepwise:
-        """A kind that sets the columns `sets` of its targets, or else its parameters. `more`: fields of Stepwise."""
+        """A kind of action that writes `sets`, or else its parameters, into the targets. `more`: fields of Stepwise."""
         run = self._run(self.action, lambda found, parameters: self.change(found, sets or parameters))
         standing = self.standing if "fields" in more else None
         return Stepwise(name, title, button, run, self.describe, right=right or self.action, standing=standing, **more)

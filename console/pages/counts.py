@@ -1,4 +1,4 @@
-"""Readings that several pages share, and pages of long lists, each of which continues after a name."""
+"""Reads counts that several pages of the console show, and cuts long lists into parts that continue after a name."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

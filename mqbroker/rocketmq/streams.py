@@ -30,7 +30,7 @@ MAX_TOPICS_OF_ALL = 10_000
 # page. Beyond them the client is not asked.
 MAX_COMMANDS = 256
 MAX_WAITING_BYTES = 1024 * 1024
-# The maximum bytes of commands that wait for all streams of one key.
+# The maximum bytes of the waiting commands of all streams of one API key together.
 MAX_WAITING_BYTES_OF_KEY = 8 * 1024 * 1024
 
 

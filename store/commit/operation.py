@@ -57,7 +57,7 @@ class Operation(Generic[Result]):
         self.ordered = False
         self.result: Result | None = None
         self.refusal: Refusal | None = None
-        # For the audit: what it changed, as it was before.
+        # For the audit: the values that the operation changes, as they were before the change.
         self.before: object = None
 
     # Methods that are called before the operation is written.

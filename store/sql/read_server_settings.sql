@@ -1,4 +1,4 @@
--- Read the server's settings with these names, not the values of this session: where each was set, and when a change
+-- Read the settings with these names as this session sees them: the value, where the value was set, and when a change
 -- takes effect. A name that this version of PostgreSQL does not know has no row.
 -- Row: A setting of the server. `source`: where it was set; `context`: when a change takes effect.
 SELECT s.name, s.setting AS value, s.source, s.context

@@ -6,7 +6,7 @@ WITH place AS MATERIALIZED (
         (SELECT id FROM producer_group WHERE name = %(group)s) AS group_id
 ),
 
--- Runs before the first row is inserted: later, a scan for each of them would pass all earlier rows.
+-- Finds the last offset of each queue before the first row is inserted: a scan for each row would pass all earlier rows.
 tail AS MATERIALIZED (
     SELECT q AS queue_id, coalesce(max(c.queue_offset), -1) AS queue_offset
     FROM place AS p

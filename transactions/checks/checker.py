@@ -124,7 +124,7 @@ class Checker:
             self._asking.pop(group.id, None)
 
     async def _claim(self, group: Group) -> bool:
-        """Makes one claim after another, and asks about its half messages. Returns whether none that is due is left."""
+        """Claims due half messages and asks about them, claim after claim. True when a claim finds none that is due."""
         most = claims.MAX_CLAIM
         try:
             while candidates := await endpoints.callable_endpoints(group.id):

@@ -208,7 +208,7 @@ def _first(found: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
     """The first row of a turn. Raises SourceUnreadable."""
     if not found:
         raise SourceUnreadable(
-            "mqbroker_outbox_state has no row, which is the turn: "
+            "mqbroker_outbox_state has no row, and a process takes the turn by a lock of this row: "
             "execute INSERT INTO mqbroker_outbox_state DEFAULT VALUES."
         )
     return found[0]

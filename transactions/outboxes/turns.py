@@ -161,7 +161,7 @@ class Batch:
 
 
 def held(size: int) -> contextlib.AbstractAsyncContextManager[None]:
-    """A block that may hold this number of bytes of rows. Raises TimeoutError after HOLD_SECONDS."""
+    """A block that holds this number of bytes for rows. Raises TimeoutError if none are free for HOLD_SECONDS."""
     return runtime.control(Held).bytes.hold(size, HOLD_SECONDS)
 
 

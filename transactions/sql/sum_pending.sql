@@ -1,6 +1,6 @@
--- Count the pending transactions of each producer group by the last failure of their checks. Of each group only the
--- `max_halves` that are due first are read, in each line and outside of the lines, so that the statement stays fast
--- after an outage.
+-- Count the half messages of each producer group that are not discarded, by the last failure of their checks. Of each
+-- group at most `max_halves` of each line are read, and the `max_halves` outside of the lines that are due first, so
+-- that the statement stays fast after an outage.
 SELECT g.name AS producer_group, h.last_failure, count(*) AS halves
 FROM producer_group AS g
 CROSS JOIN LATERAL (

@@ -83,7 +83,7 @@ class AsyncTransactionProducer:
         return TransactionSent.of(begun, outcome.state, outcome.remark, await self._end(half, outcome))
 
     async def check_local_transaction(self, half: HalfMessage) -> LocalTransactionState | None:
-        """The function to give to `AsyncCheckPoller`, or a plain one to `CheckListener`; an exception means UNKNOWN."""
+        """Answers a check. Give this method to `AsyncCheckPoller`, which takes an exception as UNKNOWN."""
         if self.barrier is not None:
             return await blocking(self.barrier.check, half)
         assert isinstance(self.listener, AsyncTransactionListener)

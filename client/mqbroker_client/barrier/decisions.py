@@ -212,7 +212,7 @@ class Barrier:
 
 
 def _is_decided(table: Table, half: HalfMessage, batch: _Batch) -> bool:
-    """Whether no lock needs to be waited for: the row exists now, or cannot be written. Notes the reason."""
+    """Inserts ROLLBACK. True unless the insert raised an error, which may be a lock; notes the error in `batch`."""
     try:
         written = table.insert_rollback(half.transaction_id, half.producer_group)
     except Exception as error:  # noqa: BLE001  the errors of drivers have no common class

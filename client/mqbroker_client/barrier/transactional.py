@@ -84,7 +84,7 @@ class TransactionProducer:
         return TransactionSent.of(begun, outcome.state, outcome.remark, self._end(half, outcome))
 
     def check_local_transaction(self, half: HalfMessage) -> LocalTransactionState | None:
-        """The function to give to `CheckPoller`, or a plain one to `CheckListener`; an exception means UNKNOWN."""
+        """Answers a check. Give this method to `CheckPoller`, which takes an exception as UNKNOWN."""
         if self.barrier is not None:
             return blocking(self.barrier.check, half)
         assert isinstance(self.listener, TransactionListener)
