@@ -40,5 +40,5 @@ def watched(command: list[str], folders: list[Path]) -> list[str]:
 
 
 def demonstration(broker_url: str, *options: str) -> list[str]:
-    """The command of the examples' shop. Its API key comes in SHOP_API_KEY: each user of a machine can read arguments."""
+    """The command of the examples' shop. Its API key comes in SHOP_API_KEY, because each user can read arguments."""
     return python("-m", "examples.shop", *options, "--broker", broker_url)
