@@ -60,7 +60,7 @@ class Caller:
         return f"{verb}:*" in self.scopes and self.namespace is None
 
     def require(self, verb: str, name: str) -> None:
-        """Raises NoPermission unless the key allows it."""
+        """Raises NoPermission unless the key allows `verb` (produce, consume or read) on the topic or group `name`."""
         if not self._allowed.get((verb, name)) and not self.may(verb, name):
             raise NoPermission(f"The key {self.name!r} lacks the scope {verb}:{name[:140]}: add it at /v1/api-keys.")
 

@@ -83,7 +83,7 @@ def validate_name(name: str) -> None:
 
 
 def put(name: str, changes: Mapping[str, Any]) -> tuple[Namespace, bool]:
-    """Creates the namespace, or changes its given FIELDS; the flag tells whether it was created.
+    """Creates the namespace, or changes its given FIELDS. Returns its row, and whether the row was created.
 
     Raises MessageIllegal. A change takes effect in each process.
     """

@@ -48,7 +48,7 @@ class Typed:
 
     @property
     def lists(self) -> bool:
-        """Whether a list of transactions is wanted."""
+        """Whether the text asks for a list of transactions."""
         return bool(self.state or self.older_than_seconds or (self.topic and self.group))
 
 

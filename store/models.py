@@ -24,7 +24,7 @@ class Topic(models.Model):
     queues = models.IntegerField()
     reserved_hours = models.IntegerField(null=True)
     permission = models.TextField(default="rw")
-    # The topic takes no messages before this time. RocketMQ's startAcceptSendRequestTimestamp, here for one topic.
+    # The topic takes no messages before this time. RocketMQ's startAcceptSendRequestTimestamp is for a whole broker.
     sends_from = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=Now())
     cell_id = models.IntegerField(default=0, db_default=0)

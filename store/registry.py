@@ -109,7 +109,7 @@ def named(name: str) -> Topic | None:
 
 
 def bounds(topic: Topic) -> Sequence[QueueBounds]:
-    """The bounds of each queue of the topic. `max_offset` is the next offset to be written.
+    """The first and the next offset of each queue of the topic. `max_offset` is the next offset to be written.
 
     For a topic of the broker's own, of which each cell has queues: the bounds in the cell that the work has entered.
     Raises CellAway.

@@ -141,7 +141,7 @@ class HalfMessage(models.Model):
                 condition=models.Q(discarded_at__isnull=False),
                 name="half_message_discarded",
             ),
-            # For checks, the console and the limit of a group: its half messages, in each line the oldest first.
+            # For checks, the console and the limit of a group: a group's half messages, in each line the oldest first.
             models.Index(fields=("producer_group_id", "line", "stored_at"), name="half_message_line"),
             # For the limit of an API key: the key's pending half messages.
             models.Index(

@@ -17,7 +17,7 @@ class Place(Protocol):
     """A folder of files. Paths are relative to it and have slashes. A failed read or write raises OSError."""
 
     def within(self, folder: str) -> "Place":
-        """A folder below this one."""
+        """The subfolder with this name."""
 
     def url(self, path: str) -> str:
         """The URL of a file or folder, for Spark."""

@@ -9,7 +9,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 PERCENTILES = (50, 95, 99)
-# A rank is off by at most the size of the group divided by this number.
+# The rank of a percentile is wrong by at most the size of the group divided by this number.
 ACCURACY = 10_000
 
 

@@ -1,3 +1,3 @@
--- Release the lock of the log. As the first statement of its transaction it takes the snapshot while the lock is still
--- held.
+-- Release the lock of the log. As the first statement of its transaction, this statement takes the snapshot before the
+-- lock is released.
 SELECT pg_advisory_unlock(%(key)s)

@@ -22,7 +22,7 @@ from store.process import runtime
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0)
 STATUSES: tuple[int, ...] = (200, 201, 202, 204, 301, 302, 304, 400, 401, 403, 404, 405, 406, 408)
 STATUSES += (409, 410, 411, 413, 415, 416, 422, 429, 431, 500, 503, 504)
-# Stands for any other status, and for each call that the data plane does not serve.
+# The label for any other status, and for each call that the data plane does not serve.
 OTHER = "other"
 MAX_CALLS = 64
 # Each process counts in its own part, chosen by process id modulo 64; a later process may continue an earlier one's.

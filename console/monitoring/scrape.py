@@ -74,7 +74,7 @@ class Metric:
 
 
 class Shared(Metric):
-    """A metric of the whole installation."""
+    """A metric whose samples are read once for the whole installation, not in each cell."""
 
 
 CELL_UP = Metric("mqbroker_cell_up", "1 for a cell that answers, else 0; none where there is one cell.", lambda _: ())

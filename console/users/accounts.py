@@ -61,7 +61,7 @@ class ConsoleUserAdmin(UserAdmin, ConsoleAdmin):  # type: ignore[misc, type-arg]
     change_password_form = AdminPasswordChangeForm
     list_display = ("username", "email", "is_active", "shown_role", exact("last_login", "Last login"))
     list_filter = ()
-    # Django deletes several users without a transaction that the audit's entries could share.
+    # Without actions on many users, because Django would delete users without a transaction for the audit's entries.
     actions = None
     fieldsets: ClassVar[Any] = (
         (None, {"fields": ("username", "password")}),

@@ -98,7 +98,7 @@ async def _redrive_named(wanted: Redrive, ids: list[uuid.UUID], note: Note | Non
 
 
 def _is_elsewhere(wanted: Redrive) -> bool:
-    """Whether `to_topic` lies in another cell than these letters, so that they cannot be sent to it."""
+    """Whether `to_topic` lies in another cell than the dead letters, so that they cannot be sent to it."""
     return wanted.to_topic is not None and wanted.to_topic.cell_id != runtime.here().cell
 
 

@@ -29,7 +29,7 @@ HAND_OUT = Statement(__file__, "hand_out", HandedEntries)
 
 
 def entries(nonces: Sequence[int], queues: Sequence[Queue], packed: bytes) -> list[list[HandedOut]]:
-    """The entries of each receive, in the order in which the receives' nonces are given."""
+    """The handed out entries in `packed`, one list for each nonce of a receive, in the order of `nonces`."""
     found: list[list[HandedOut]] = [[] for _ in nonces]
     for number, queue, queue_offset, segment_id, log_offset, retries, body_bytes in HANDED.iter_unpack(packed):
         handed = HandedOut(

@@ -43,7 +43,7 @@ async def by_head(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Qu
 async def _heads(
     batch: Batch, handouts: Sequence[Handout], reached: Mapping[Queue, QueueProgress]
 ) -> dict[Queue, deque[Head]]:
-    """The heads of the entries from which the receives choose, by queue."""
+    """The fields for filters (`Head`) of the entries from which the receives choose, by queue."""
     counts = _entries_to_read(handouts, reached)
     found: dict[Queue, deque[Head]] = {queue: deque() for queue in counts}
     starts = [reached[queue].next_offset for queue in counts]

@@ -60,7 +60,7 @@ FIND_STANDING_QUEUES = Statement(__file__, "find_standing_queues", StandingQueue
 # The count ends here, for held receipts, for timers of retries, and for entries of each delay level: each takes 50 ms.
 MAX_WAITING = 100_000
 MAX_STANDING = 100
-# The latest moves that are read of each queue: about 0.2 ms.
+# The number of the latest moves of progress that are read for each queue, in about 0.2 ms.
 MAX_MOVES = 1000
 
 

@@ -67,7 +67,8 @@ halving AS (
 
 SELECT
     s.group_name, s.takes_turns, s.topic_id, s.queue_id, s.queue_offset,
-    -- An entry that a fair group has read ahead counts as not passed.
+    -- Passed: the group's progress is beyond the entry, and the entry is not among those that a fair group has read
+    -- ahead.
     s.passed AND NOT (
         s.fair AND EXISTS (
             SELECT 1
@@ -77,7 +78,7 @@ SELECT
                 AND w.first_offset <= s.queue_offset AND s.queue_offset = any(w.offsets[w.taken + 1:])
         )
     ) AS passed,
-    -- NULL: the entry was passed before the oldest move that is kept.
+    -- NULL if the group passed the entry before the oldest move that is kept.
     CASE WHEN h.low > s.oldest_move OR s.oldest_move = 1 THEN passing.moved_at END AS passed_at,
     r.state, r.received_at, r.expires_at, r.reconsume_times
 FROM standing AS s

@@ -44,7 +44,7 @@ def budgets() -> Budgets:
 
 
 def take(budget: Budget, size: int, already: int = 0) -> None:
-    """Takes bytes of a budget for a request that already holds `already` bytes. Raises SystemBusy if it is used up."""
+    """Takes bytes of a budget for a request that holds `already` bytes. Raises SystemBusy if the budget is used up."""
     if not budget.take(size, already):
         raise in_flight(budget)
 

@@ -199,7 +199,7 @@ class Handler(NewWork):
             return content
         if exchange.method in READING or (exchange.is_refused and not body.is_small()):
             return b""
-        # A key without the right for this call must not take room from the bodies of others.
+        # Without the right for this call, a caller's body must take no bytes that other callers' bodies may need.
         caller.require_any(*route.verbs)
         return await body.read(route.most_bytes)
 

@@ -60,7 +60,7 @@ class NewWork:
         responding.write(exchange, self.busy())
 
     def busy(self) -> Answer:
-        """The refusal of new work."""
+        """The refusal of new work: too many requests wait, or the oldest request has waited too long."""
         return self._too_many if self._waiting.count >= self._waiting.limit else self._too_long
 
     def id_of(self, headers: dict[bytes, bytes]) -> bytes:

@@ -83,7 +83,7 @@ class Call(Generic[Given, Made]):
 
 
 async def rest_of(operation: Operation[Any], *, is_ready: bool) -> None:
-    """Runs the rest of an operation after `ready`: completes it if needed, and writes it."""
+    """Writes an operation after the call of `ready`; first completes an operation that was not ready."""
     if not is_ready:
         await operation.complete()
     await writer.write(operation)

@@ -53,7 +53,7 @@ class Operation(Generic[Result]):
         self.cell: int | None = None
         # The version of the map by which the cell was found. None: the cell was not found by a topic.
         self.version: int | None = None
-        # No later batch may be under way with it: if its batch is sent again, the later batch would come first.
+        # Whether no later batch may be under way with this operation's batch, which, if sent again, would come second.
         self.ordered = False
         self.result: Result | None = None
         self.refusal: Refusal | None = None

@@ -37,12 +37,12 @@ def int4(value: int) -> bytes:
 
 
 def int8(value: int) -> bytes:
-    """A bigint (int8) as parameter, without an array."""
+    """A number as the binary parameter of a single bigint (int8), not of an array."""
     return value.to_bytes(8, signed=True)
 
 
 def float8(value: float) -> bytes:
-    """A double precision (float8) as parameter, without an array."""
+    """A number as the binary parameter of a single double precision (float8), not of an array."""
     return _double(value)
 
 

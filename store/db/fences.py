@@ -2,7 +2,8 @@
 
 A fence raises the epoch of the cell, makes sessions that begin from then on read-only, and ends all earlier sessions. A
 fence has a time limit: after that a process that connects ends the fence, unless the run that made it has begun a step
-during which nothing may be written (`HOLD_FENCE`). Both update the one row of `cell_identity`, so that one comes first.
+during which nothing may be written (`HOLD_FENCE`). The process and the run both update the one row of `cell_identity`,
+so that one of them comes first.
 """
 
 from collections.abc import Iterable

@@ -191,7 +191,7 @@ class PatientConnection(psycopg.Connection[Any]):
             with patience.waiting(self.pgconn) as left_seconds:
                 return super().wait(gen, interval, left_seconds)
         except ReadOnlySqlTransaction:
-            # The session may have begun during a fence and stay read only, and a pool would reuse it.
+            # The session is closed: if it began during a fence, it stays read-only, and the pool would use it again.
             self.close()
             raise
 

@@ -178,7 +178,7 @@ class MessageRow(msgspec.Struct, gc=False):
 
 
 class StoredMessage(msgspec.Struct, kw_only=True, gc=False):
-    """A message as it is answered: the fields that were set, the body in the form it was sent in."""
+    """A stored message in an answer: the fields that were set, and the body in the form in which it was sent."""
 
     message_id: uuid.UUID
     topic: str

@@ -11,7 +11,7 @@ from store.messages.fields import MAX_PROPERTIES_BYTES, MAX_SHARDING_KEY, Messag
 from store.messages.properties import CONTROL
 from store.process.configuration import setting
 
-# The same limit as for a consumer group.
+# The limit of retries that a message may set, equal to the limit that a consumer group may set.
 MAX_RECONSUME_TIMES = 1000
 MAX_BORN_HOST = 255
 

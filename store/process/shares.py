@@ -34,5 +34,5 @@ class Shares:
 
     @property
     def largest(self) -> str:
-        """The key with the most places. At least one key must have some."""
+        """The key with the most places. At least one key must have a place."""
         return max(self._by_key, key=self._by_key.__getitem__)

@@ -39,7 +39,7 @@ class Found:
 
 
 async def find_copies(message_id: uuid.UUID) -> Sequence[Copy]:
-    """The log positions of a message, the oldest first; empty if it was never stored, or was dropped."""
+    """The log positions of a message, the oldest first; empty if the message was never stored, or was dropped."""
     async with holders.of_message(message_id):
         return (await connections.read(FIND_COPIES, {"message_id": message_id, "max_copies": MAX_COPIES}))[::-1]
 

@@ -41,7 +41,7 @@ class Exported(NamedTuple):
         return self.rows["transactions"] + self.rows["transactions_open"]
 
 
-# A statement that the export uses on its own connection.
+# The export executes this statement on its own connection.
 NOTE_EXPORT = Statement(__file__, "note_export")
 FORGET_EXPORTS = Statement(__file__, "forget_exports")
 FIND_EXPORTS = Statement(__file__, "find_exports", Exported)

@@ -38,7 +38,7 @@ class Attempt:
     status: int | None
     latency_ms: int
     reason: str | None
-    # Seconds until the next check, if this one decides nothing.
+    # The seconds until the next check, if this check decides nothing.
     wait_seconds: float
 
     def row(self) -> dict[str, object]:

@@ -21,7 +21,7 @@ END_FREE_HALVES = Statement(__file__, "end_free_halves", EntriesOfEnds)
 END_FREE_HALVES_OF_ONE = Statement(__file__, "end_free_halves_of_one", EntriesOfEnds)
 NAME_QUEUES = Statement(__file__, "name_queues", one=str)
 
-# The fields for a message of a decided transaction: the turn of its end, id, topic, queue and queue offset.
+# The fields of a decided transaction's message: the number of its end in the batch, id, topic, queue, queue offset.
 ENDED = struct.Struct("!i16siiq")
 
 

@@ -45,7 +45,7 @@ FAILED_SECONDS = 2.0
 # The limit of one step, longer than a source allows a transaction. If a step exceeds it, the drain connects again.
 STEP_SECONDS = 60.0
 MAX_WAITING = 100_000
-# After this many rows, new rows go to the other partition, and the disk space of the first is given back.
+# After this number of rows, new rows go to the other partition, and the first partition is emptied to free its disk.
 SLOT_ROWS = 10_000
 # The time between two tries to give back the disk of a partition.
 CLEAR_SECONDS = 0.25

@@ -61,7 +61,7 @@ class Listener:
                 pause = DEAF_SECONDS
                 logger.warning("an outbox's channel is flooded, it is polled", outbox=self._listed.name)
             except (psycopg.Error, OSError, Refusal) as problem:
-                # The drain meets the same problem, and records it.
+                # The drain meets the same problem, and records the problem as the outbox's failure.
                 logger.info("not listening to an outbox", outbox=self._listed.name, problem=type(problem).__name__)
             self._hears = False
             await asyncio.sleep(pause)

@@ -187,7 +187,7 @@ class Barrier:
         # With a single half message no other has to wait, so the first insert may wait for the lock.
         locked = tried if len(tried) == 1 else self._roll_back(session, tried, batch)
         self._roll_back_locked(session, locked, batch)
-        # After an insert, an error or a conflict: only a committed row decides.
+        # The rows are read after each insert, error or conflict, because only a committed row decides.
         batch.found |= table.find([half.transaction_id for half in tried])
 
     def _roll_back(self, session: OwnSession, halves: Sequence[HalfMessage], batch: _Batch) -> list[HalfMessage]:

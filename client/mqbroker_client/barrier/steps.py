@@ -90,7 +90,7 @@ class CommitSteps:
             self.kept.send_in_background()
 
     def failed(self, prepared: Prepared) -> None:
-        """After a COMMIT that raised: sends the end if the row states it now. Kept messages are gone with the row."""
+        """Called after a COMMIT that raised an error: sends the end if the barrier's row already states the outcome."""
         if prepared.kept:
             return
         first, *_ = prepared.messages

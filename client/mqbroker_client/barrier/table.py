@@ -147,7 +147,7 @@ class Table:
         return self.session.write(_SET_APART, {"transaction_id": str(transaction_id), "reason": text}) > 0
 
     def release(self, transaction_ids: Sequence[UUID] | None) -> None:
-        """Makes transactions that were set apart, these or all, wait for the broker again."""
+        """Makes transactions that were set apart wait for the broker again: these transactions, or all."""
         group = {"producer_group": self.producer_group}
         if transaction_ids is None:
             self.session.write(_RELEASE, group)

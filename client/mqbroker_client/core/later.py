@@ -49,7 +49,7 @@ class Later:
         self._thread: threading.Thread | None = None
 
     def add(self, call: Call[Any]) -> None:
-        """Adds a call to be sent. If there is no room, this is logged."""
+        """Adds a call to be sent. If too many calls wait already, the call is lost, with a log entry."""
         with self._changed:
             if len(self._waiting) >= MOST_WAITING:
                 self.lost += 1

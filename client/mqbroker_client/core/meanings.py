@@ -30,7 +30,7 @@ class Rule:
 
     meaning: Meaning
     statuses: range
-    #: Whether the answer has one of the broker's codes; None if that does not matter.
+    #: True: only answers with one of the broker's codes; False: only answers without; None: both.
     of_broker: bool | None = None
     codes: frozenset[str] | None = None
 

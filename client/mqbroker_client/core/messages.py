@@ -140,7 +140,7 @@ class StoredMessage(Message):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A message with its queue offset."""
+    """A stored message at its place in a queue."""
 
     message: StoredMessage
     queue_id: int

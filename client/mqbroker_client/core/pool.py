@@ -15,7 +15,7 @@ from urllib3.util import wait_for_read
 from mqbroker_client.core import exchange, forks
 from mqbroker_client.core.requests import Answer, Request
 
-#: The errors that mean that no complete answer came.
+#: Errors after which no complete answer can come.
 FAILURES = (HTTPError, *exchange.FAILURES)
 
 Sockets = deque[socket.socket]

@@ -18,7 +18,7 @@ from mqbroker_client.core.runs import Limits, is_final
 
 log = logging.getLogger(__name__)
 
-# The pause between two attempts to end the request of a thread, which may just have begun it.
+# The pause between two attempts to end a thread's request: the thread may begin the request after an attempt.
 STOP_PAUSE_SECONDS = 0.05
 
 A_PLAIN_FUNCTION = "give a plain function, or run it by AsyncConsumer"

@@ -23,7 +23,7 @@ COUNTED = "Of a namespace they are not there where the broker has more decisions
 
 
 class Totals(Shape):
-    """Numbers of the kept segments; retention has dropped older ones."""
+    """Numbers of the messages and transactions in the kept segments; retention has dropped older segments."""
 
     messages = Whole(help_text=f"Stored messages, including half messages. {OF_ALL}", required=False)
     entries = Whole(
@@ -43,7 +43,7 @@ class Totals(Shape):
 
 
 class Window(Shape):
-    """The same numbers for the last minute or hour."""
+    """The numbers of `Totals` for the last minute or hour."""
 
     seconds = Whole()
     messages = Count(required=False)

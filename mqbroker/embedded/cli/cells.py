@@ -70,7 +70,7 @@ def _database_of(folder: DataFolder, cell: str) -> str:
 
 
 def _run(server: Standby, name: str, cell: str) -> None:
-    """Copies the standby unless it exists, starts it, prints how to use it, and waits for a signal or its end."""
+    """Copies the standby unless it exists, starts it, prints how to use it, waits for a signal or the server's end."""
     with server.folder.claimed(), Interrupts() as interrupts:
         try:
             if not server.is_copied:

@@ -25,7 +25,7 @@ from mqbroker_client.contrib.celery.carried import FOLLOWING, in_call, task_of
 #: Marks calls by a worker that continue an earlier call: these calls are published directly.
 OF_A_WORKER = object()
 
-# The task whose transaction the calls of a canvas belong to, or OF_A_WORKER.
+# While a canvas is called: the task to whose transaction all calls of the canvas belong, or OF_A_WORKER.
 _whole: ContextVar[Any] = ContextVar("whole", default=None)
 # Celery's original functions, by class and name.
 _originals: dict[tuple[Any, str], Any] = {}
