@@ -21,7 +21,7 @@ class Claimed(NamedTuple):
 
 
 class Count(NamedTuple):
-    """The rows of a closed range that are there, and how many of them an export must hold."""
+    """The number of rows of a closed range that exist, and how many of them an export must hold."""
 
     there: int
     counted: int
@@ -66,7 +66,7 @@ class NotedList(NamedTuple):
 
 
 class OutcomeCount(NamedTuple):
-    """The transactions of a segment that were ended in one way."""
+    """The number of transactions of a segment that were ended in one way."""
 
     segment: int
     state: str
@@ -128,7 +128,7 @@ class TopicId(NamedTuple):
 
 
 class Undecided(NamedTuple):
-    """The half messages, the check attempts and the timers that a snapshot holds."""
+    """The numbers of half messages, check attempts and timers in a snapshot."""
 
     halves: int
     checks: int

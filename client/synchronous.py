@@ -84,7 +84,7 @@ def synchronous(module: str) -> str:
 
 
 def without_async(text: str) -> str:
-    """The same code, token by token, with synchronous words."""
+    """The code of an asynchronous module, token by token, with the synchronous words in place of the asynchronous."""
     for asynchronous, plain in PLACES.items():
         text = text.replace(asynchronous, plain)
     lines = text.splitlines(keepends=True)

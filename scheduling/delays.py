@@ -85,7 +85,7 @@ def due_at(delay: Delay | None, now: datetime) -> datetime:
 
 
 def known_level(level: int) -> int:
-    """The level; for a number above the highest level, the highest level."""
+    """The delay level with this number; for a number above the highest level, the highest level."""
     return min(level, len(settings.DELAY_LEVELS))
 
 

@@ -69,7 +69,7 @@ class Enqueued(NamedTuple):
 
 
 class EntriesSince(NamedTuple):
-    """The entries of all queues: kept, and added within the last `seconds`; both also for the discarded topic."""
+    """The numbers of kept entries, and of entries of the last `seconds`; both also for the discarded topic."""
 
     seconds: int
     kept: int

@@ -9,7 +9,7 @@ from transactions import CheckAnswer, Decider, Decision, State
 
 
 class AllUndecided(NamedTuple):
-    """The undecided transactions of all groups by state, up to a limit, and when the oldest pending one was stored."""
+    """The numbers of undecided transactions by state, up to a limit, and when the oldest pending one was stored."""
 
     pending: int
     oldest_pending_at: datetime | None
@@ -146,7 +146,7 @@ class HalfFound(NamedTuple):
 
 
 class HalfMessagesOfTopic(NamedTuple):
-    """The half messages of a topic whose transactions are in one state."""
+    """The number of half messages of a topic whose transactions are in one state."""
 
     topic: str
     state: str
@@ -196,7 +196,7 @@ class ListedEnd(NamedTuple):
 
 
 class MinuteOfEnds(NamedTuple):
-    """The commits and rollbacks of one minute, and the time of its first operation."""
+    """The numbers of commits and rollbacks of one minute, and the time of its first operation."""
 
     minute: datetime
     first_at: datetime
@@ -219,9 +219,9 @@ class NextCheck(NamedTuple):
 
 
 class OperationCounts(NamedTuple):
-    """The decisions in a range of operations.
+    """The numbers of decisions in a range of operations.
 
-    `discarded` are messages; `begun` are the decided transactions that were begun in the same time.
+    `discarded` counts messages; `begun`: decided transactions that were begun in the same time.
     """
 
     commits: int
@@ -317,7 +317,7 @@ class TopicName(NamedTuple):
 
 
 class TotalOf(NamedTuple):
-    """The ends of transactions of a producer group with messages of a topic. Each discard of a transaction counts."""
+    """The numbers of ends of a producer group's transactions with messages of a topic. Each discard counts."""
 
     topic: str
     producer_group: str
@@ -353,7 +353,7 @@ class TransactionRow(NamedTuple):
 
 
 class WaitingHalves(NamedTuple):
-    """The undecided transactions of a producer group in one state, with the age of the oldest."""
+    """The number of undecided transactions of a producer group in one state, and the age of the oldest."""
 
     producer_group: str
     state: str

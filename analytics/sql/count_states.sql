@@ -1,5 +1,5 @@
 -- Count the ended transactions by segment and state, up to the last operation that an export holds.
--- Row: The transactions of a segment that were ended in one way.
+-- Row: The number of transactions of a segment that were ended in one way.
 SELECT
     o.segment_id AS segment, CASE o.decision WHEN 'COMMIT' THEN 'COMMITTED' ELSE 'ROLLED_BACK' END AS state,
     count(*) AS transactions

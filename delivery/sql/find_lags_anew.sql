@@ -1,7 +1,7 @@
 -- Find the lag of groups in topics that were deleted and created again after the groups had read them: the new topic
--- has another id, and the group was handed nothing of it. One pass over the groups' retry queues, then two probes per
--- queue. A group that starts at the latest entry has no lag there: it is handed only entries that come after its first
--- receive.
+-- has another id, and the group was handed nothing of it. The statement reads the groups' retry queues once, then
+-- probes each queue twice. A group that starts at the latest entry has no lag in such a topic: it is handed only
+-- entries that come after its first receive.
 SELECT
     a.group_id AS reader_id, a.topic_id, a.topic, q.queue_id, q.min_offset, q.max_offset, NULL::timestamptz AS moved_at,
     next.entered_at AS next_entered_at, q.min_offset AS next_offset, q.max_offset - q.min_offset AS lag

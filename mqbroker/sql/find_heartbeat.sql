@@ -1,4 +1,4 @@
--- Find whether a process of this kind on this host has written a heartbeat within the last seconds. One row.
+-- Find whether a process of this kind on this host has written a heartbeat within the last seconds. Returns one row.
 SELECT EXISTS (
     SELECT 1 FROM heartbeat AS h
     WHERE

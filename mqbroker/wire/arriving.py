@@ -10,7 +10,7 @@ SHORT_BYTES = 1024
 
 
 class Gone(Exception):
-    """The caller hung up before its body was complete, or before its answer was."""
+    """The caller hung up before its request body was complete, or before its answer was complete."""
 
 
 class ProcessEnds(Gone):

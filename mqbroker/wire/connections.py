@@ -59,7 +59,7 @@ class Connections:
 
     @property
     def is_short(self) -> bool:
-        """Whether there is no more room for requests that wait for earlier ones."""
+        """Whether there is no more room for requests that wait for earlier requests of their connections."""
         return self._waiting_bytes > MAX_WAITING_BYTES
 
     def hold(self, size: int) -> bool:

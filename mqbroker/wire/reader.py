@@ -72,7 +72,7 @@ class Reader:
         return len(self.waiting) > MAX_WAITING or (self.arriving is not None and self.arriving.is_full)
 
     def add(self, exchange: Exchange) -> bool:
-        """Adds a request after the earlier ones. False if there is no room for it."""
+        """Adds a request after the earlier requests. Returns False if there is no room for the request."""
         waiting = self.waiting
         waiting.append(exchange)
         if len(waiting) == 1:

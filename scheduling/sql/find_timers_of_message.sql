@@ -1,5 +1,5 @@
--- Find the timers that a message waits in, at any of its log offsets, the first due first. Materialized: the rows are
--- found by index before they are sorted.
+-- Find the timers that a message waits in, at any of its log offsets, the first due first. MATERIALIZED makes
+-- PostgreSQL find the rows by index before it sorts them.
 -- Row: A timer that a message, or a retry of it, waits in.
 WITH found AS MATERIALIZED (
     SELECT t.due_at, t.topic_id, t.queue_id, t.reconsume_times

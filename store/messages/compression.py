@@ -86,9 +86,9 @@ def of_form(body_form: str) -> Compression | None:
 
 
 def beginning(compression: Compression, packed: bytes, most: int) -> tuple[bytes, bool]:
-    """The first `most` bytes of the unpacked body, and whether the body ends there.
+    """The first `most` bytes of the decompressed body, and whether the body ends there.
 
-    `packed` may be the beginning of a compressed body; then the result has the bytes that it unpacks to.
+    `packed` may be the beginning of a compressed body; then the result has the bytes that this beginning contains.
     """
     found = bytearray()
     try:

@@ -66,7 +66,7 @@ def validate_name(name: str) -> None:
 
 
 def absent(name: str) -> errors.TopicNotExist:
-    """The refusal for a topic that does not exist."""
+    """The refusal of a request that names a topic that does not exist."""
     made = "the broker makes it with its first message" if is_system(name) else f"PUT /v1/topics/{quote(name)} makes it"
     return errors.TopicNotExist(f"There is no topic {name}: {KEPT_ELSEWHERE.get(name, made)}.")
 

@@ -67,7 +67,7 @@ class Placement:
         return True
 
     def of_topic(self, name: str, look_up: Callable[[str], Topic | None]) -> int | None:
-        """The cell of the topic that `look_up` finds; None if it finds none. In one database it is not called."""
+        """The cell of the topic that `look_up` finds; None if there is none. One database needs no look-up."""
         return CONTROL
 
     def of_handles(self, given: Iterable[str], cell_of: Callable[[str], int]) -> dict[int, list[str]]:
@@ -75,7 +75,7 @@ class Placement:
         return {CONTROL: list(given)}
 
     async def beside(self, look_up: Callable[[], Awaitable[str | None]]) -> str | None:
-        """The topic that `look_up` finds, in whose cell new topics are created. In one database it is not called."""
+        """The topic that `look_up` finds, in whose cell new topics are created. One database needs no look-up."""
         return None
 
     async def everywhere(self, work: Callable[[], Awaitable[Result]]) -> list[Result]:

@@ -1,5 +1,5 @@
--- Note that a process is alive, and delete processes without a heartbeat for a day. One row per process; an update
--- changes no index.
+-- Note that a process is alive, and delete processes without a heartbeat for a day. The table has one row for each
+-- process; an update changes no index.
 WITH forgotten AS (
     DELETE FROM heartbeat
     WHERE beaten_at < now() - interval '1 day'

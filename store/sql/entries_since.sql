@@ -1,8 +1,9 @@
--- Count the entries of the last so many seconds, per window, and all that the queues hold. Offsets are dense,
--- so a count is a difference of offsets. Queues whose newest entry is older than the window cost one probe; in the others
--- halving the range finds where the window begins. What waits in the schedule topic is not visible yet: left out. Topics that
--- have left this cell are counted where they lie. Only topics are counted whose names begin with one of `starts`.
--- Row: The entries of all queues: kept, and added within the last `seconds`; both also for the discarded topic.
+-- Count the entries of the last so many seconds, per window, and all that the queues hold. Offsets are dense, so a
+-- count is a difference of offsets. Queues whose newest entry is older than the window cost one probe; in the others
+-- halving the range finds where the window begins. Entries of the schedule topic are not counted, because they are not
+-- visible yet. Topics that have left this cell are counted where they lie. Only topics are counted whose names begin
+-- with one of `starts`.
+-- Row: The numbers of kept entries, and of entries of the last `seconds`; both also for the discarded topic.
 WITH RECURSIVE queues AS (
     SELECT
         t.id AS topic_id, t.name AS topic, s.queue_id, last.entered_at AS newest_at,

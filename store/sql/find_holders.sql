@@ -1,5 +1,5 @@
 -- Find the sessions that hold the locks for which a session waits. If these wait for other sessions, the last ones of
--- the line are found. Only reads.
+-- the line are found. Changes nothing.
 -- Row: A session that holds a lock, and its `application_name`.
 WITH RECURSIVE line (pid) AS (
     SELECT unnest(pg_blocking_pids(%(pid)s::integer))

@@ -1,5 +1,5 @@
 -- Read which cell this database is, whether it is fenced, whether the time of the fence is over, and which topics and
--- queues have left. One row.
+-- queues have left. Returns one row.
 -- Row: Which cell a database is, its epoch and fence, and the topics and queues that have left it. `is_over`: the cell
 --    is fenced, and the time limit of the fence is over.
 SELECT

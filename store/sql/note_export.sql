@@ -1,5 +1,5 @@
--- Note an export that is complete in its folder, with its manifest in place. One row for each folder. The latest export
--- counts, even if it holds less than the one before, because the earlier files are gone.
+-- Note an export that is complete in its folder, with its manifest in place. The table has one row for each folder, for
+-- its latest export, even if an earlier export held more: the earlier files are gone.
 INSERT INTO export (target, taken_at, finished_at, segment_id, log_offset, rows, checksum)
 VALUES (
     %(target)s, %(taken_at)s::timestamptz, clock_timestamp(), %(segment_id)s, %(log_offset)s, %(rows)s::jsonb,

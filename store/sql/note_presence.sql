@@ -1,5 +1,5 @@
--- Note which groups call this process, and delete groups without a call for a day. One row for each process, role and
--- group; an update changes no index.
+-- Note which groups call this process, and delete groups without a call for a day. The table has one row for each
+-- process, role and group; an update changes no index.
 WITH forgotten AS (
     DELETE FROM presence
     WHERE asked_at < now() - interval '1 day'

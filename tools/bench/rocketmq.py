@@ -166,7 +166,7 @@ def _request() -> bytes:
 
 
 async def over_http(port: int, seconds: float) -> Measured:
-    """The same sends over HTTP, also with an id that the client chose."""
+    """Sends the messages of the RocketMQ case over HTTP, also with an id that the client chose."""
 
     async def one(connection: Connection, number: int) -> bool:
         message = {"topic": TOPIC, "body": BODY.decode(), "tags": "coupons", "keys": ["order-7"]}

@@ -22,7 +22,7 @@ FEW_ROWS = 32
 FEWER = 8
 NOTE_SECONDS = 1.0
 LOOK_SECONDS = 5.0
-# More than the time after which a source ends the session of a process that is frozen in its turn.
+# This time is longer than the time after which a source ends the session of a process that is frozen in its turn.
 IN_VAIN_SECONDS = 30.0
 
 

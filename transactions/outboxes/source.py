@@ -170,7 +170,7 @@ class Source:
                     found.append(row)
                     size += _size_of(row)
                     if len(found) > max_rows or size > max_bytes:
-                        # Further rows are not read.
+                        # Further rows are not read, because the answer has already too many rows or bytes.
                         self.connection.pgconn.finish()
                         raise SourceUnreadable(
                             f"{statement.name} returned more than {max_rows} rows or {max_bytes:,} bytes, "

@@ -1,7 +1,7 @@
--- Count the half messages of undecided transactions by their topic and the state of their transaction: of a transaction with
--- several messages each. Reads the half messages from end to end, as count_waiting does. Of topics whose names begin with one
--- of `starts`; all begin with the empty one.
--- Row: The half messages of a topic whose transactions are in one state.
+-- Count the half messages of undecided transactions by their topic and the state of their transaction; each message of
+-- a transaction counts. Reads the half messages from end to end, as count_waiting does. Only topics are counted whose
+-- names begin with one of `starts`; all names begin with the empty text.
+-- Row: The number of half messages of a topic whose transactions are in one state.
 SELECT
     coalesce(t.name, '(deleted topic ' || w.topic_id || ')') AS topic,
     CASE WHEN w.prepared THEN 'PREPARED' ELSE 'DISCARDED' END AS state,

@@ -1,4 +1,4 @@
--- Count the half messages of some topics, and how many also have messages of other topics. Only reads.
+-- Count the half messages of some topics, and how many also have messages of other topics. Changes nothing.
 -- Row: The number of half messages of some topics; `torn` of them, as `example`, have messages of other topics too.
 -- Null: example.
 SELECT

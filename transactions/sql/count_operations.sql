@@ -1,9 +1,9 @@
 -- Count the decisions in a short range of operations: the commits, the rollbacks, the messages of discarded
--- transactions, and the decided transactions that were begun in the same time. Of all producer groups, deleted ones
--- among them, or of those whose names begin with one of `starts`. No WHERE names the decision: PostgreSQL would then
--- walk the index of all decisions.
--- Row: The decisions in a range of operations. `discarded` are messages; `begun` are the decided transactions that were
---    begun in the same time.
+-- transactions, and the decided transactions that were begun in the same time. All producer groups count, also deleted
+-- ones, or the groups whose names begin with one of `starts`. No WHERE names the decision: PostgreSQL would then walk
+-- the index of all decisions.
+-- Row: The numbers of decisions in a range of operations. `discarded` counts messages; `begun`: decided transactions
+--    that were begun in the same time.
 SELECT
     count(*) FILTER (WHERE o.decision = 'COMMIT') AS commits,
     count(*) FILTER (WHERE o.decision = 'ROLLBACK') AS rollbacks,

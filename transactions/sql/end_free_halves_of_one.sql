@@ -1,6 +1,6 @@
--- As `end_free_halves`, for a batch of one end: each array is its only element. Several queues may be locked, and one
--- of them is looked up once or twice, so the queues stay rows. Without a row of `half_message` the answer has no row.
--- A test runs both statements on the same rows: change both.
+-- As `end_free_halves`, for a batch with one end: each parameter is one value, not an array. The locked queues stay
+-- rows, because several queues may be locked. Without a row of `half_message` the answer has no row. A test runs both
+-- statements on the same rows: change both.
 WITH tail AS MATERIALIZED (
     SELECT
         q.queue,

@@ -1,7 +1,7 @@
--- Count the commits and rollbacks of a range of operations by the minute, in UTC, of their decision, with the time of the
--- first operation of each minute. The decision is no condition: the index of the decisions would be walked for it.
--- Of all producer groups, deleted ones among them, or of those whose names begin with one of `starts`.
--- Row: The commits and rollbacks of one minute, and the time of its first operation.
+-- Count the commits and rollbacks of a range of operations by the minute, in UTC, of their decision, with the time of
+-- the first operation of each minute. No WHERE names the decision: PostgreSQL would then walk the index of all
+-- decisions. All producer groups count, also deleted ones, or the groups whose names begin with one of `starts`.
+-- Row: The numbers of commits and rollbacks of one minute, and the time of its first operation.
 SELECT
     date_trunc('minute', o.decided_at, 'UTC') AS minute,
     min(o.decided_at) AS first_at,

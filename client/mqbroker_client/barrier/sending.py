@@ -1,4 +1,4 @@
-"""One round of sending kept transactions: each is sent, waits, or is refused for good."""
+"""Sends kept transactions in rounds: in a round each is sent, waits for the next round, or is refused for good."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

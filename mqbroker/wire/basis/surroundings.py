@@ -17,7 +17,7 @@ class Surroundings(Protocol[Of]):
     date: bytes
 
     def add(self, connection: Of) -> bool:
-        """Adds a connection. False if there is no room for it."""
+        """Adds a connection. Returns False if there is no room for the connection."""
 
     def discard(self, connection: Of) -> None:
         """Removes a connection that has ended."""

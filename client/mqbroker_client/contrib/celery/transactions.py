@@ -62,7 +62,7 @@ def at_commit(task: str, run: Callable[[], object]) -> None:
 
 
 def _apart(run: Callable[[], object]) -> None:
-    """Runs the function without a session's transaction, as a worker would."""
+    """Runs the function outside of the session's transaction, as a worker would."""
     token = _session.set(None)
     try:
         run()
