@@ -51,7 +51,7 @@ class Publication:
 
 
 async def publish(batch: Batch, publication: Publication) -> None:
-    """`publish_all` for one message."""
+    """Publishes one message as `publish_all` does."""
     await publish_all(batch, (publication,))
 
 

@@ -21,7 +21,7 @@ LOCKS: dict[str, list[str]] = {
     ],
     "requirements-analytics.lock": ["--extra", "analytics"],
 }
-# For every platform and every Python from 3.11 on, on whichever machine a lock is made.
+# A lock is for every platform and every Python from 3.11 on, on whichever machine it is made.
 OPTIONS = ["--universal", "--python-version", "3.11", "--generate-hashes", "--quiet"]
 WITHOUT_PLACES = ["--no-config", "--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links"]
 

@@ -1,4 +1,5 @@
--- Recall a timer: delete its row, so that the message is never released. No row: it was released, or recalled before.
+-- Recall a timer: delete its row, so that the message is never released. Without a row, the
+-- message was released, or recalled before.
 DELETE FROM timer
 WHERE id = %(id)s::uuid AND message_id = %(message_id)s::uuid
 RETURNING id

@@ -42,7 +42,7 @@ NEEDED = {
     "autovacuum": Needed("on", "dead rows stay in the tables, and receives and checks get slower"),
     "track_activities": Needed("on", "a writer that is frozen within a transaction is not found, and its locks stay"),
     "track_counts": Needed("on", "autovacuum does not see which tables need it, and dead rows stay"),
-    # Exists in PostgreSQL 17 and later. Older servers refuse the name, so it is not set at the start of a session.
+    # This setting exists from PostgreSQL 17 on. Older servers refuse the name, so no session sets it at its start.
     "transaction_timeout": Needed("0", "it ends migrations, exports and the maintenance of segments"),
 }
 # A quarter of the memory of a server that does nothing else is usual.

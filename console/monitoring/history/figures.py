@@ -43,7 +43,7 @@ class Reading(NamedTuple):
 
 
 def read() -> Reading:
-    """The broker now: all cells together."""
+    """The broker's present figures, of all cells together."""
     registered = [row.name for row in namespace_registry.page("", MAX_REGISTERED)]
     counters, figures = _of_consumers(registered)
     entries = _entries_by_topic()
