@@ -130,7 +130,7 @@ def _docstring(text: str) -> str:
     if len(text) <= WIDTH - 6:
         return f'    """{text}"""\n'
     first, rest = re.fullmatch(r"(.*?[.])(?: (.*))?", text).groups()  # type: ignore[union-attr]  # a sentence
-    parts = textwrap.wrap(f'"""{first}', WIDTH) + ["", *textwrap.wrap(rest, WIDTH)] * bool(rest)
+    parts = textwrap.wrap(f'"""{first}', WIDTH) + ["", *textwrap.wrap(rest or "", WIDTH)] * bool(rest)
     return textwrap.indent("\n".join([*parts, '"""']), "    ") + "\n"
 
 
