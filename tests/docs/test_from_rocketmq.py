@@ -28,8 +28,8 @@ DEFAULTS = {
     "MQBROKER_MAX_TIMER_DELAY_SECONDS": ("40 days here", "3456000"),
     "MQBROKER_RESERVED_HOURS": ("72 h", "72"),
     "MQBROKER_MAX_MESSAGE_BYTES": ("4 MiB", "4194304"),
-    "MQBROKER_AUTO_CREATE_TOPICS": ("off here; 4 here", "false"),
-    "MQBROKER_DEFAULT_QUEUES": ("off here; 4 here", "4"),
+    "MQBROKER_AUTO_CREATE_TOPICS": ("off in this broker; 4 in this broker", "false"),
+    "MQBROKER_DEFAULT_QUEUES": ("off in this broker; 4 in this broker", "4"),
     "MQBROKER_MAX_RECONSUME_TIMES": ("", "16"),
 }
 
