@@ -121,8 +121,8 @@ def steer(action_id: uuid.UUID, way: str, signature: Signature) -> None:
     with audit.change(signature, "action.steer", action_id) as change, transaction.atomic():
         action = find(action_id, Action.objects.select_for_update())
         if way not in STEERED.get(action.state, ()):
-            allowed = " or ".join(STEERED.get(action.state, ())) or "do nothing"
-            raise MessageIllegal(f"The action is {action.state}: you can {allowed} now, not {way[:20]}.")
+            allowed = " or ".join(STEERED.get(action.state, ())) or "nothing"
+            raise MessageIllegal(f"The action is {action.state} and accepts {allowed}, not {way[:20]}.")
         change.before, change.after = {"state": action.state}, {"state": STEERING[way]}
         action.state = STEERING[way]
         if way == "continue":

@@ -1,6 +1,4 @@
-"""`python -m examples.shop`: sends a number of orders and compares the records, or trades slowly
-until it is stopped.
-"""
+"""`python -m examples.shop`: so many orders and a reconciliation, or a gentle trade until it is stopped."""
 
 import argparse
 import itertools
@@ -77,7 +75,7 @@ def _open(broker: Broker, options: argparse.Namespace) -> Iterator[Shop]:
 
 
 def _run(shop: Shop, options: argparse.Namespace, stop: threading.Event) -> int:
-    """Sends all orders, then compares the records. Returns 0 only if every order was decided and the records agree."""
+    """All orders, then the reconciliation; 0 only when everything was decided and the books agree."""
     began = time.monotonic()
     order_ids = [uuid7() for _ in range(options.orders)]
     print(f"{options.orders} orders go to the topic demo-orders{options.run}", flush=True)
@@ -96,10 +94,7 @@ def _run(shop: Shop, options: argparse.Namespace, stop: threading.Event) -> int:
 
 
 def _settle(shop: Shop, order_ids: Sequence[UUID], give_up_at: float, stop: threading.Event) -> dict[UUID, str]:
-    """Waits until all orders are decided and each paid order has its coupon, or until `give_up_at`.
-
-    Returns what ended each order.
-    """
+    """What ended each order, once all are decided and every paid one has its coupon, or at `give_up_at`."""
     decided: dict[UUID, str] = {}
     while True:
         found = {one: decider(shop.producer, one) for one in order_ids if one not in decided}
@@ -108,12 +103,12 @@ def _settle(shop: Shop, order_ids: Sequence[UUID], give_up_at: float, stop: thre
         if has_all or time.monotonic() > give_up_at or stop.wait(POLL_SECONDS):
             break
         shop.coupons.require()
-    stop.wait(2 * POLL_SECONDS)  # wait, so that a coupon that should not exist would have arrived
+    stop.wait(2 * POLL_SECONDS)  # what is twice, or should not be there, has come by then
     return decided
 
 
 def _trade(shop: Shop, stop: threading.Event) -> int:
-    """Sends an order from time to time, until `stop` is set or the process that started this one has ended."""
+    """An order now and then, until `stop` is set or the process that started this one is gone."""
     starter = os.getppid()
     print("shop: an order now and then goes to the topic demo-orders", flush=True)
     for number in itertools.count():
@@ -138,7 +133,7 @@ def _options() -> argparse.Namespace:
     if not options.api_key:
         parser.error("--api-key or SHOP_API_KEY is needed")
     if options.forever and "MQBROKER_DATA_DIR" in os.environ:
-        # At the next start the broker checks half messages of this run, so the shop's databases must still exist.
+        # Half messages of an earlier trade are checked at the next start: its books must still be there.
         options.data_dir = options.data_dir or Path(os.environ["MQBROKER_DATA_DIR"]) / "shop"
     run = options.run or ("" if options.forever else secrets.token_hex(3))
     options.run = f"-{run}" if run else ""

@@ -1,4 +1,4 @@
-"""The order service: stores a payment in its own database together with the order's message, and answers checks."""
+"""The order service: pays an order in its own database, together with the order's message, and answers checks."""
 
 import json
 import logging
@@ -25,7 +25,7 @@ ANSWERS = {LocalTransactionState.COMMIT: PAID, LocalTransactionState.ROLLBACK: D
 
 @dataclass(frozen=True)
 class OrderBook:
-    """The service's database: the paid orders and the barrier."""
+    """The service's database: the orders that are paid, and the barrier."""
 
     path: Path
 
@@ -46,11 +46,11 @@ class OrderBook:
 
 @dataclass(frozen=True)
 class AccidentProducer(Producer):
-    """A producer whose ends meet the accidents of orders."""
+    """A producer to whose ends the accidents of orders happen."""
 
     happens: dict[UUID, accidents.Accident | None] = field(default_factory=dict)
 
-    def end(self, transaction_id, state, **options):  # type: ignore[no-untyped-def]  # as in Producer
+    def end(self, transaction_id, state, **options):  # type: ignore[no-untyped-def]  # as Producer's
         accident = self.happens.pop(transaction_id)
         if accident is accidents.Accident.CRASH:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -61,11 +61,7 @@ class AccidentProducer(Producer):
 
 @dataclass(frozen=True)
 class OrderService:
-    """The order service.
-
-    It is also the listener of a TransactionProducer, without a check method, because the barrier's row is inserted with
-    the payment.
-    """
+    """Also the listener of a TransactionProducer. It has no check: the barrier's row is inserted with the payment."""
 
     producer: AccidentProducer
     book: OrderBook
@@ -73,10 +69,7 @@ class OrderService:
     topic: str
 
     def take(self, order_id: UUID, number: int) -> str:
-        """Takes an order and returns the answer to the customer.
-
-        The order's id is the transaction's id, so a repeated order is the same order.
-        """
+        """What the customer is answered. The order's id is the transaction's: an order sent twice is one order."""
         accident = self.producer.happens[order_id] = accidents.of_order(number)
         body = json.dumps({"order_id": str(order_id), "amount_cents": AMOUNT_CENTS}).encode()
         message = Message(self.topic, body, keys=[str(order_id)], message_id=order_id)
@@ -84,8 +77,7 @@ class OrderService:
         try:
             sent = transactions.send_message_in_transaction(message, accident, transaction_id=order_id)
         except BrokerError:
-            # The half message was not stored, so nothing was paid. If it was stored after all, its check finds no row
-            # and rolls it back.
+            # No half, so nothing was paid. If it was stored after all, its check finds no row and rolls it back.
             return NOT_TAKEN
         return ANSWERS.get(sent.state, NOT_TAKEN)
 
@@ -100,9 +92,9 @@ class OrderService:
 
 
 def main() -> None:
-    """Reads an order from each line of standard input and answers with a line; ends with the input."""
+    """Takes an order from each line of standard input, and answers with a line; ends with the input."""
     url, topic, group, database = sys.argv[1:]
-    logging.basicConfig(level=logging.ERROR)  # lost ends are expected here
+    logging.basicConfig(level=logging.ERROR)  # the lost ends are expected here
     book, broker = OrderBook(Path(database)), Broker(url, os.environ["SHOP_API_KEY"])
     barrier = Barrier(book.connect, group)
     service = OrderService(AccidentProducer(broker, group), book, barrier, topic)

@@ -1,4 +1,4 @@
-"""Compares the records of both services: did exactly the paid orders get a coupon, each from one delivery?"""
+"""The shop's books side by side: did every paid order, and nothing else, get its coupon, from one delivery?"""
 
 from collections.abc import Mapping, Set
 from uuid import UUID
@@ -8,10 +8,7 @@ from mqbroker_client.core.errors import TransactionNotFound
 
 
 def reconcile(paid: Set[str], deliveries: Mapping[str, int], decided_by_check_back: int) -> dict[str, int]:
-    """Counts the differences between paid orders and coupons.
-
-    `deliveries`: how often the message of each order with a coupon came.
-    """
+    """`deliveries`: for each order that got its coupon, how often its message came."""
     return {
         "orders paid": len(paid),
         "coupons issued": len(deliveries),
@@ -23,12 +20,12 @@ def reconcile(paid: Set[str], deliveries: Mapping[str, int], decided_by_check_ba
 
 
 def holds(figures: Mapping[str, int]) -> bool:
-    """Whether nothing was lost, invented or done twice. Without any paid order the answer is no."""
+    """Nothing lost, nothing invented, nothing twice; a day without a paid order proves none of it."""
     return figures["lost"] == figures["phantom"] == figures["twice"] == 0 < figures["orders paid"]
 
 
 def decider(producer: Producer, order_id: UUID) -> str | None:
-    """Who ended an order's transaction, from the broker's history; None while it is undecided."""
+    """What ended an order's transaction, by the broker's history of it; None while it is undecided."""
     try:
         transaction = producer.transaction(order_id)
     except TransactionNotFound:

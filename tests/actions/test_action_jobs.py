@@ -118,7 +118,7 @@ def test_a_cancelled_action_leaves_the_rest_alone(web: RunningBroker, owen: Oper
     assert cancelled.figure("state") == "cancelled"
     assert 0 < pending(web, "bank") < TARGETS
     refused = steers(owen, action, "continue")
-    assert (refused.status, "it takes nothing, not continue" in refused.text) == (422, True)
+    assert (refused.status, "accepts nothing, not continue" in refused.text) == (422, True)
     steering = [(one["author"], one["before"], one["after"]) for one in entries.of(id_of(action)) if one["before"]]
     assert steering == [("oda", {"state": "running"}, {"state": "cancelled"})]
 

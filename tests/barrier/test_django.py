@@ -196,7 +196,7 @@ def test_the_command_answers_checks_until_it_is_stopped(
     ("topic", "handler", "complaint"),
     [
         ("orders", "no.such.handler", "CommandError: There is no handler no.such.handler: No module named 'no'\n"),
-        ("no topic", "builtins.print", "CommandError: topic_illegal (422): topic 'no topic' is no topic name"),
+        ("no topic", "builtins.print", "CommandError: topic_illegal (422): topic 'no topic' is not a valid topic name"),
     ],
 )
 def test_a_consumer_that_cannot_run_says_why(

@@ -85,7 +85,7 @@ def test_a_decision_has_an_entry_with_its_reason_and_the_state_before(
         ("transaction.rollback", "transaction_ended", "too late"),
     ]
     assert (found[1]["before"], found[1]["after"]["state"]) == ({"state": "PREPARED"}, "COMMITTED")
-    assert found[3]["detail"].endswith("is COMMITTED already, by operator: ROLLBACK comes too late.")
+    assert found[3]["detail"].endswith("is already COMMITTED, decided by operator: this ROLLBACK comes too late.")
 
 
 def test_a_reset_and_a_redrive_have_their_entries(

@@ -74,6 +74,8 @@ def test_postgresql_is_set_as_in_the_tests_and_keeps_its_data_in_a_volume() -> N
 
     assert (name, options[::2]) == ("postgres", ["-c"] * (len(options) // 2))
     settings = dict(option.split("=") for option in options[1::2])
+    # The server has more memory than one of many tests.
+    assert int(settings.pop("shared_buffers").removesuffix("MB")) > int(postgres.SETTINGS["shared_buffers"][:-2])
     assert settings == {name: postgres.SETTINGS[name] for name in settings}
     assert server["volumes"] == ["postgres:/var/lib/postgresql"]
 

@@ -161,7 +161,7 @@ HOSTILE: dict[str, tuple[Any, bytes, bytes, bytes, str]] = {
     "handles": (AckDeliveries, b'{"receipt_handles": [', b'"",', b'""]}', "'receipt_handles'"),
     "a filter": (Receive, b'{"topic": "orders", "filter": [', b"1,", b"1]}", "'filter'"),
     "an array": (Message, b"[", b"1,", b"1]", "got `array`"),
-    "a text": (Message, b'"', b"x", b"", "no JSON"),
+    "a text": (Message, b'"', b"x", b"", "not JSON"),
 }
 
 

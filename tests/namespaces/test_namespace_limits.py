@@ -17,7 +17,7 @@ def test_the_keys_of_a_namespace_share_its_messages_a_second(broker: RunningBrok
 
     refused = beside.calls.make("/v1/messages", topic=TOPIC, body="x")
     assert (refused.status, refused.problem["code"]) == (429, "rate_limited")
-    assert refused.problem["detail"].endswith(f"raised at /v1/namespaces/{ours.namespace}.")
+    assert refused.problem["detail"].endswith(f"raise messages_per_second at /v1/namespaces/{ours.namespace}.")
     path = f"/v1/namespaces/{ours.namespace}"
     assert eventually(lambda: operator.reads(path)["refused"] == 1)
     assert operator.put(path, messages_per_second=None).status == 200

@@ -273,7 +273,7 @@ def test_a_namespace_is_made_changed_and_taken_away(operator: Operator, ours: Te
     assert operator.put(path, max_topics=3).document["max_topics"] == 3
     assert operator.reads(path)["max_topics"] == 3
     assert ours.namespace in {one["name"] for one in operator.walks("/v1/namespaces", 100)}
-    assert "revoke them first" in illegal(operator.delete(path))
+    assert "revoke these keys first" in illegal(operator.delete(path))
     assert operator.put("/v1/namespaces/a%25b").status == 422
     assert operator.make("/v1/api-keys", name="of-none", scopes=["read:*"], namespace="absent").status == 404
     for key in operator.walks("/v1/api-keys", 100):

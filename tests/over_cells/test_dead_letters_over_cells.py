@@ -39,7 +39,7 @@ def test_a_redrive_tells_which_letters_cannot_go_to_a_topic_of_another_cell(
 
     assert [(one["message_id"], one["status"]) for one in all_of_them] == list(zip(ids, (422, 200, 422), strict=True))
     assert [(one["message_id"], one["status"]) for one in again] == list(zip(ids, (422, 404, 422), strict=True))
-    assert f"Message {ids[2]} lies in c2, and the topic {spread[1]} in c1" in again[2]["detail"]
+    assert f"Message {ids[2]} lies in the cell c2, and the topic {spread[1]} in the cell c1" in again[2]["detail"]
     assert bodies(other.receive(spread[1])) == [spread[1].encode()]
     assert [one["status"] for one in redriven(wire, consumer, all=True)] == [200, 200]
 
