@@ -37,7 +37,7 @@ class EntryBounds(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """Which cell of which installation a database is."""
+    """The installation of a database, and its cell there."""
 
     cell_id: int
     installation: str

@@ -150,7 +150,7 @@ def come_forward() -> bool:
 
 
 def processes() -> Iterator[psutil.Process]:
-    """All processes of the command, which are those of this session."""
+    """The processes of the command: all processes of this session."""
     for process in psutil.process_iter():
         with contextlib.suppress(OSError, psutil.Error):
             if os.getsid(process.pid) == os.getsid(0):

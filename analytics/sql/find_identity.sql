@@ -1,4 +1,4 @@
 -- Read which cell of which installation this database is: one row.
--- Row: Which cell of which installation a database is.
+-- Row: The installation of a database, and its cell there.
 SELECT cell_id, installation::text AS installation
 FROM cell_identity
