@@ -232,7 +232,7 @@ def test_an_action_is_paused_continued_and_cancelled(oda: Operator, audit: Audit
     refused = oda.posts(f"actions/{id_of(done)}/steer/", {"to": "pause"})
 
     assert refused.status == 422
-    assert "The action is done: you can do nothing now, not pause." in refused.text
+    assert "The action is done and accepts nothing, not pause." in refused.text
 
 
 @pytest.mark.parametrize("kind", ["transaction.commit", "consumer_group.delete", "offsets.reset", "key.revoke"])
