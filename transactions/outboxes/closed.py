@@ -22,8 +22,13 @@ class Closed:
             self._until[topic] = time.monotonic() + min(seconds, LONGEST_SECONDS), refusal
 
     @property
+    def are_some(self) -> bool:
+        """Whether topics were closed and not yet tried again: the next turn may be refused a part of its rows."""
+        return bool(self._until)
+
+    @property
     def topics(self) -> list[str]:
-        """The topics whose rows are not tried again yet, after a refusal."""
+        """The topics whose rows are not tried again yet, after a refusal. A turn that reads them tries the others."""
         now = time.monotonic()
         self._until = {topic: entry for topic, entry in self._until.items() if entry[0] > now}
         return list(self._until)

@@ -145,8 +145,12 @@ class Drain:
         return turn, taken
 
     async def _small_turn(self, source: Source) -> tuple[Turn, Taken]:
-        """A turn in one step, which is enough for small rows that all become messages. Raises NotSmall."""
-        if self._closed.topics:
+        """A turn in one step, which is enough for small rows that all become messages. Raises NotSmall.
+
+        The turn after a refusal is never small: a small turn takes all of its rows or none, so a limit below the number
+        of its rows would be spent on the same first rows again and again.
+        """
+        if self._closed.are_some:
             raise NotSmall
         async with contextlib.AsyncExitStack() as stack:
             try:
