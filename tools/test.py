@@ -34,7 +34,8 @@ def main(words: list[str]) -> int:
         marks = ["-m", given.marks] if given.marks else []
         environment = shared(environments, number) | chosen(given) | {"PYTEST_PLUGINS": plugins(given, number)}
         environment["TMPDIR"] = str(folder)
-        return foreground.run(commands.python("-m", "pytest", *marks, *left), environment)
+        pytest = commands.python("-m", "pytest", *marks, *left)
+        return foreground.run(commands.python("-m", "tools.reaper", *pytest), environment)
 
 
 @contextlib.contextmanager

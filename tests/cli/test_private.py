@@ -1,6 +1,7 @@
 """`./mq test` and `./mq bench` run on servers of their own, which are gone afterwards, however it ends."""
 
 import os
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -34,6 +35,18 @@ with private.servers() as environment:
 """
 
 
+# Its child ends at once, and the child's child computes for a second.
+LEAVES_A_CHILD = """
+import os, subprocess, sys, time
+burn = "import time\\nwhile time.process_time() < 1: pass"
+leave = f"import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', {burn!r}]).pid)"
+left = int(subprocess.run([sys.executable, "-c", leave], stdout=subprocess.PIPE).stdout)
+while os.path.exists(f"/proc/{left}"):
+    time.sleep(0.01)
+sys.exit(7)
+"""
+
+
 # A data folder in memory, held until the process is killed.
 HOLD = """
 import time
@@ -44,6 +57,7 @@ with private.folder(private.MEMORY) as folder:
 """
 
 
+REAPER = [sys.executable, "-m", "tools.reaper"]
 NAMING_SERVERS = ("DATABASE_URL", "REDIS_URL", "TASK_QUEUE")
 # One passes and one fails; each writes down the database that Django was given, and which settings that name
 # servers would be others if they were read now.
@@ -149,3 +163,20 @@ def test_a_signal_that_comes_as_the_command_starts_ends_it_too(run_python: Run, 
 def test_a_foreground_command_returns_its_exit_code_as_a_shell_does() -> None:
     assert foreground.run([sys.executable, "-c", "import sys; sys.exit(7)"], os.environ) == 7
     assert foreground.run(["sh", "-c", "kill -9 $$"], os.environ) == 128 + signal.SIGKILL
+
+
+def test_the_processor_time_of_what_loses_its_parent_counts_for_the_run() -> None:
+    before = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+
+    code = foreground.run([*REAPER, sys.executable, "-c", LEAVES_A_CHILD], os.environ)
+
+    assert code == 7
+    # Of the user and of the system.
+    assert sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - before > 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_a_run_of_the_tests(number: signal.Signals) -> None:
+    command = ["sh", "-c", f"kill -{int(number)} $PPID; exec sleep 1000"]
+
+    assert foreground.run([*REAPER, *command], os.environ) == 128 + number
