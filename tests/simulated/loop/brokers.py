@@ -25,7 +25,8 @@ EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
 RETRY = Retry(tries=5, seconds=4.0)
 LATENCIES = (0.0005, 0.003, 0.04, 0.6)
 FAULTS = ("refused", "cut before", "cut behind", "busy", "broken", "silence")
-LOOK_SECONDS = 0.05
+# The pauses of a long poll that finds nothing: each twice as long as the one before, so that an idle run takes few steps.
+LOOK_SECONDS, MOST_LOOK_SECONDS = 0.05, 0.8
 PATHS: dict[str, Callable[[Document], str]] = {
     "send": lambda _: "/v1/messages",
     "half": lambda _: "/v1/transactions",
@@ -136,6 +137,7 @@ class SimulatedBroker(AsyncBroker):
         if request.target == "/v1/bulk":
             return 200, self.memory.answer_bulk(fields["operations"])
         until = self._loop.time() + fields.pop("wait_seconds", 0)
+        pause = LOOK_SECONDS
         while True:
             if answer.done():
                 # The caller has hung up: nothing is handed out to it.
@@ -145,7 +147,8 @@ class SimulatedBroker(AsyncBroker):
             is_empty |= "transactions" in document and not document["transactions"]
             if not is_empty or self._loop.time() >= until:
                 return status, document
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, MOST_LOOK_SECONDS)
 
     def _refuse(self, request: Request, answer: "asyncio.Future[Answer]", fault: str) -> None:
         is_busy = fault == "busy"
