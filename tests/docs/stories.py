@@ -15,6 +15,8 @@ from tests.docs.pages import Block
 LIMIT_SECONDS = 120
 # What a page leaves out, because it differs from reader to reader.
 LEFT_OUT = "…"
+# All that a reader's shell has for sure.
+BARE = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
 NOT_THE_CHECKOUT = (".git", ".venv", ".mqbroker", "__pycache__", ".*_cache", ".hypothesis", "results")
 
 
@@ -30,11 +32,15 @@ def typed(blocks: Iterable[Block]) -> list[tuple[str, str]]:
     return pairs
 
 
-def run(commands: Iterable[str], folder: Path, environment: Mapping[str, str] = os.environ) -> list[str]:
-    """What each of the commands prints, when all are typed into one shell in this folder."""
+def run(commands: Iterable[str], folder: Path, environment: Mapping[str, str] | None = None) -> list[str]:
+    """What each of the commands prints, when all are typed into one shell in this folder.
+
+    `environment` has further variables; the shell has none of the variables of the tests.
+    """
     script = "".join(f"{command}\nprintf '\\0'\n" for command in commands)
+    whole = BARE | dict(environment or {})
     done = subprocess.run(
-        ["sh", "-euc", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS
+        ["sh", "-euc", script], cwd=folder, env=whole, capture_output=True, text=True, timeout=LIMIT_SECONDS
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.split("\0")[:-1]

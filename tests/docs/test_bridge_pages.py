@@ -1,7 +1,6 @@
 """The pages on schedules, relays and fairness: their commands and files do what the pages say."""
 
 import json
-import os
 import re
 from datetime import datetime
 from pathlib import Path
@@ -24,7 +23,7 @@ def test_the_command_of_the_page_makes_a_schedule(broker: RunningBroker, tmp_pat
     own = {"MQBROKER_URL": broker.url, "MQBROKER_API_KEY": API_KEY}
     operator = Operator(broker.url, API_KEY)
 
-    [printed] = stories.run([command.replace("curl", "curl -sS")], tmp_path, os.environ | own)
+    [printed] = stories.run([command.replace("curl", "curl -sS")], tmp_path, own)
     operator.delete("/v1/schedules/nightly-report")
 
     made = json.loads(printed)
@@ -46,7 +45,7 @@ def test_the_command_of_the_page_makes_a_group_fair(broker: RunningBroker, tmp_p
     [command] = FAIRNESS.blocks_of("sh")
     own = {"MQBROKER_URL": broker.url, "MQBROKER_API_KEY": API_KEY}
 
-    [printed] = stories.run([command.replace("curl", "curl -sS")], tmp_path, os.environ | own)
+    [printed] = stories.run([command.replace("curl", "curl -sS")], tmp_path, own)
     Operator(broker.url, API_KEY).delete("/v1/consumer-groups/mail-service")
 
     made = json.loads(printed)

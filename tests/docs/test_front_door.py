@@ -1,6 +1,5 @@
 """The README and the first steps: their commands are run, and print what the pages show."""
 
-import os
 import signal
 import subprocess
 from pathlib import Path
@@ -15,8 +14,6 @@ from tests.docs.pages import page
 
 README = page("README.md")
 FIRST_STEPS = page("docs/first-steps.md")
-# Those of the tests, which a reader does not have.
-SERVERS = ("DATABASE_URL", "REDIS_URL", "MQBROKER_DATA_DIR")
 
 
 def test_the_second_command_starts_the_broker_and_it_says_where_to_look(tmp_path: Path) -> None:
@@ -25,12 +22,10 @@ def test_the_second_command_starts_the_broker_and_it_says_where_to_look(tmp_path
     clone, up = commands.splitlines()
     assert clone == "git clone <this repository> mqbroker && cd mqbroker"
     port = free_port()
-    environment = {name: value for name, value in os.environ.items() if name not in SERVERS}
-
     process = subprocess.Popen(
         [*up.split(), "--port", str(port)],
         cwd=stories.checkout(tmp_path),
-        env=environment,
+        env=stories.BARE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
