@@ -1,4 +1,4 @@
-"""The command `mqbroker` of the wheel.
+"""The commands `mqbroker` and `mqb` of the wheel.
 
 The wheel contains the tree of a checkout beside this module; the command runs it like `./mq`. The wheel has this file
 as its only importable module, `mqbroker_command`. So the broker's packages (`store`, `access`, …) do not hide packages
@@ -12,7 +12,12 @@ from pathlib import Path
 TREE = Path(__file__).resolve().parent / "tree"
 
 
-def main() -> None:
+def mqb() -> None:
+    """Runs `mqbroker mqb`."""
+    main("mqb")
+
+
+def main(*command: str) -> None:
     """Runs `python -m mqbroker.embedded.cli` in the tree; paths are relative to the caller's folder.
 
     It ignores the caller's `PYTHONPATH`, as `./mq` does, because modules there could hide modules of the tree.
@@ -23,4 +28,4 @@ def main() -> None:
     os.environ.setdefault("MQBROKER_DATA_DIR", str(called_from / ".mqbroker"))
     os.environ.pop("PYTHONPATH", None)
     os.chdir(TREE)
-    os.execv(sys.executable, [sys.executable, "-m", "mqbroker.embedded.cli", *sys.argv[1:]])
+    os.execv(sys.executable, [sys.executable, "-m", "mqbroker.embedded.cli", *command, *sys.argv[1:]])

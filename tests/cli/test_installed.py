@@ -1,18 +1,22 @@
 """What `./mq build` makes: a wheel that is installed anywhere starts the broker in an empty folder."""
 
-import os
 import subprocess
 import sys
 import tomllib
 import zipfile
 from pathlib import Path
+from urllib.parse import urlsplit
+from uuid import UUID
 
 import pytest
 
 from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.folder import DataFolder
+from tests.broker.characters import name
 from tests.broker.ports import free_port
+from tests.broker.running import RunningBroker
 from tests.broker.wire import Wire
-from tests.docs import image
+from tests.docs import image, stories
 from tools.lock import find_uv
 
 
@@ -33,8 +37,7 @@ def command(archives: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[s
     [wheel] = archives.glob("mqbroker-*.whl")
     install = [find_uv(), "pip", "install", "--quiet", "--offline", "--no-deps", "--python", sys.executable]
     subprocess.run([*install, "--target", str(place), str(wheel)], check=True)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MQ", "DATABASE", "REDIS"))}
-    return str(place / "bin" / "mqbroker"), kept | {"PYTHONPATH": str(place)}
+    return str(place / "bin" / "mqbroker"), stories.BARE | {"PYTHONPATH": str(place)}
 
 
 def test_the_wheel_has_one_module_to_import_and_every_file_of_the_image(archives: Path) -> None:
@@ -84,6 +87,37 @@ def test_the_installed_command_serves_from_an_empty_folder_and_keeps_its_data_th
 
     assert (answer.status, code) == (201, 0)
     assert [file.name for file in tmp_path.iterdir()] == [".mqbroker"]
+
+
+def test_the_installed_mqb_is_the_clients_command_line_and_reads_files_of_the_callers_folder(
+    command: tuple[str, dict[str, str]], broker: RunningBroker, tmp_path: Path
+) -> None:
+    program, environment = command
+    stories.keep_key(tmp_path)
+    (tmp_path / "order").write_text("order 1")
+    folder = DataFolder(tmp_path / ".mqbroker")
+    with folder.claimed():
+        folder.keep_port("web", urlsplit(broker.url).port or 0)
+        words = [str(Path(program).with_name("mqb")), "send", name("orders"), "--file", "order"]
+        done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert UUID(done.stdout.strip())
+
+
+def test_doctor_says_that_no_broker_has_run_in_the_folder_and_makes_none(
+    command: tuple[str, dict[str, str]], tmp_path: Path
+) -> None:
+    program, environment = command
+
+    done = subprocess.run([program, "doctor"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    place = tmp_path / ".mqbroker"
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"mq: No broker has run on {place}: `mqbroker up` starts one, --data-dir names another folder.\n"
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_installed_command_lists_its_commands_and_says_which_need_a_checkout(

@@ -3,10 +3,12 @@
 import signal
 import subprocess
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.folder import DataFolder
 from tests.broker.ports import free_port
 from tests.broker.running import RunningBroker
 from tests.docs import stories
@@ -51,6 +53,17 @@ def test_the_first_transaction_prints_what_is_shown(broker: RunningBroker, tmp_p
     [printed] = stories.run([command], home)
 
     assert printed == shown
+
+
+def test_mqb_of_a_checkout_finds_the_broker_and_the_key_of_its_folder(broker: RunningBroker, tmp_path: Path) -> None:
+    home = stories.checkout(tmp_path)
+    stories.keep_key(home)
+    folder = DataFolder(home / ".mqbroker")
+    with folder.claimed():
+        folder.keep_port("web", urlsplit(broker.url).port or 0)
+        [printed] = stories.run(["./mq mqb send first-orders tea | wc -w"], home)
+
+    assert printed.strip() == "1"
 
 
 def test_the_first_steps_print_what_is_shown(broker: RunningBroker, tmp_path: Path) -> None:

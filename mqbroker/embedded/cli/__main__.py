@@ -13,6 +13,7 @@ from mqbroker.embedded.interrupts import Interrupted
 COMMANDS = {
     "up": "Runs the broker with a private PostgreSQL and Valkey until Ctrl-C.",
     "demo": "Runs the order and coupon services over a number of orders, and reconciles.",
+    "mqb": "Sends and receives messages, lists and repairs: the client's command line.",
     "relay": "Relays a topic to RabbitMQ, Kafka or NATS, as a file describes.",
     "export": "Writes messages, entries and transactions to Parquet with Spark.",
     "report": "Makes reports of an export: Parquet files and a page.",

@@ -20,10 +20,10 @@ def broker(parser: argparse.ArgumentParser, given: argparse.Namespace) -> tuple[
         parser.error("--broker needs --api-key: the key that this broker knows.")
     if given.broker:
         return given.broker, given.api_key
-    return _on_folder(given.folder, given.api_key)
+    return on_folder(given.folder, given.api_key)
 
 
-def _on_folder(folder: DataFolder, api_key: str | None) -> tuple[str, str] | None:
+def on_folder(folder: DataFolder, api_key: str | None) -> tuple[str, str] | None:
     """URL and key of the broker that runs on the data folder, or None."""
     port = folder.kept_port("web")
     if port is None or not folder.is_claimed():

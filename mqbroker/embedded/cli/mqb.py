@@ -1,0 +1,22 @@
+"""Runs `mqb`, the client's command line, by default for the broker that runs on the data folder."""
+
+import argparse
+import os
+import sys
+
+from mqbroker.embedded import commands, environment
+from mqbroker.embedded.cli import beside, options
+
+
+def main(words: list[str]) -> int:
+    """Becomes the process of `mqb`, in the caller's folder. A broker that the caller names keeps the caller's key."""
+    parser = argparse.ArgumentParser(add_help=False)
+    options.add_data_folder(parser)
+    whole = environment.common()
+    is_named = bool(os.environ.get("MQBROKER_URL")) or any(word.startswith("--u") for word in words)
+    key = os.environ.get("MQBROKER_API_KEY") or None
+    if not is_named and (found := beside.on_folder(parser.parse_args([]).folder, key)):
+        whole |= dict(zip(("MQBROKER_URL", "MQBROKER_API_KEY"), found, strict=True))
+    os.chdir(os.environ.get("MQ_CALLED_FROM", "."))
+    # -P: a module of the caller's folder must not hide a module of Python's library.
+    os.execve(sys.executable, commands.python("-P", "-m", "mqbroker_client.contrib.cli", *words), whole)
