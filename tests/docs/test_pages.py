@@ -24,6 +24,7 @@ MADE = {
     "shop/urls.py",
     "orders/models.py",
     "orders/views.py",
+    "orders/tests.py",
     "orders/handlers.py",
     "orders/tasks.py",
     "relay.toml",

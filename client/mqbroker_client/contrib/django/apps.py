@@ -7,11 +7,12 @@ from typing import Any, cast
 from django.apps import AppConfig, apps
 from django.conf import settings
 from django.core.signals import setting_changed
+from django.utils.module_loading import import_string
 
 from mqbroker_client.barrier.answering import RegularWork
 from mqbroker_client.barrier.decisions import Barrier
 from mqbroker_client.barrier.steps import CommitSteps
-from mqbroker_client.contrib.django.options import Options
+from mqbroker_client.contrib.django.options import MEMORY, Options
 from mqbroker_client.contrib.django.sessions import DjangoSessions
 from mqbroker_client.core.checks import CheckListener
 from mqbroker_client.core.connection import Broker
@@ -39,7 +40,7 @@ class MqbrokerConfig(AppConfig):
 
     @cached_property
     def producer(self) -> Producer:
-        return Producer(Broker(self.options.url, self.options.api_key), self.options.producer_group)
+        return Producer(self._broker(), self.options.producer_group)
 
     @cached_property
     def barrier(self) -> Barrier:
@@ -56,6 +57,12 @@ class MqbrokerConfig(AppConfig):
     @cached_property
     def listener(self) -> CheckListener:
         return CheckListener(self.barrier, self.options.check_secrets)
+
+    def _broker(self) -> Broker:
+        if self.options.url == MEMORY:
+            made: Broker = import_string("mqbroker_client.contrib.testing.MemoryBroker")()
+            return made
+        return Broker(self.options.url, self.options.api_key)
 
     def _forget(self, *, setting: str, **_: Any) -> None:
         """Drops the objects after a test has changed the setting."""

@@ -8,6 +8,10 @@ from django.core.exceptions import ImproperlyConfigured
 
 from mqbroker_client.barrier.steps import OnUnavailable
 
+#: As URL: the broker for tests, within the process.
+MEMORY = "memory:"
+_OF_MEMORY = {"API_KEY": "memory", "PRODUCER_GROUP": "tests"}
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -24,8 +28,13 @@ class Options:
 
     @classmethod
     def read(cls, given: Mapping[str, Any] | None) -> Self:
-        """Validates the setting. Raises ImproperlyConfigured with the missing or unknown key."""
+        """Validates the setting. Raises ImproperlyConfigured with the missing or unknown key.
+
+        With the URL `memory:`, no other key is needed.
+        """
         given = given or {}
+        if given.get("URL") == MEMORY:
+            given = {**_OF_MEMORY, **given}
         known = {field.name.upper(): field for field in fields(cls)}
         missing = [name for name, field in known.items() if field.default is MISSING and not given.get(name)]
         unknown = [name for name in given if name not in known]

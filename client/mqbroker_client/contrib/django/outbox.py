@@ -11,6 +11,7 @@ from mqbroker_client.barrier import commits
 from mqbroker_client.barrier.bodies import encoded
 from mqbroker_client.barrier.errors import OutsideTransaction
 from mqbroker_client.contrib.django.apps import config
+from mqbroker_client.core.connection import Broker
 from mqbroker_client.core.messages import Message, MessageFields
 
 
@@ -51,6 +52,11 @@ def send(topic: str, body: object, **fields: Unpack[MessageFields]) -> Message:
     # Set on the connection itself: `Atomic` calls its method, not that of the proxy `django.db.connection`.
     connection.__dict__.setdefault("commit", partial(_commit, connection))
     return message
+
+
+def broker() -> Broker:
+    """The broker that MQBROKER names. With the URL `memory:`, a new `MemoryBroker` after each `override_settings`."""
+    return config().producer.broker
 
 
 def answer_checks(*, seconds: float = 30.0) -> int:
