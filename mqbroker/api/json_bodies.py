@@ -4,6 +4,7 @@ from typing import TypeVar
 
 import msgspec
 
+from mqbroker.api import wrong_fields
 from store.errors import BadRequest, MessageIllegal
 from store.messages import strict_json
 from store.messages.strict_json import DuplicateName
@@ -23,9 +24,9 @@ def decode(shape: type[Shape], body: bytes) -> Shape:
         raise _ambiguous(problem) from problem
     except msgspec.ValidationError as problem:
         _require_json(body)
-        raise MessageIllegal(f"The request does not have the right shape: {problem}.") from problem
+        raise MessageIllegal(wrong_fields.sentence(str(problem), shape)) from problem
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise no_json(problem) from problem
+        raise no_json(problem if body else "it is empty") from problem
 
 
 def _require_json(body: bytes) -> None:

@@ -61,6 +61,8 @@ def group_of(topic_name: str, prefix: str) -> str | None:
 
 def validate_name(name: str) -> None:
     """Raises TopicIllegal unless a topic may have this name."""
+    if not name:
+        raise errors.TopicIllegal(f"topic is missing: give {rule()}.")
     if not is_name(name):
         raise errors.TopicIllegal(f"topic {name[:140]!r} is not a valid topic name: {rule()}.")
 

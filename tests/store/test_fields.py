@@ -177,17 +177,27 @@ LAWS: dict[str, tuple[Document, int, str, str]] = {
         {"topic": None},
         422,
         "topic_illegal",
-        topic_refused := "topic '' is not a valid topic name: 1 to 127 letters, digits and % | _ -.",
+        "topic is missing: give 1 to 127 letters, digits and % | _ -.",
     ),
-    "a topic with a blank": ({"topic": "or ders"}, 422, "topic_illegal", topic_refused.replace("''", "'or ders'")),
-    "a topic with NUL": ({"topic": "orders\x00"}, 422, "topic_illegal", topic_refused.replace("''", "'orders\\x00'")),
+    "a topic with a blank": (
+        {"topic": "or ders"},
+        422,
+        "topic_illegal",
+        topic_refused := "topic 'or ders' is not a valid topic name: 1 to 127 letters, digits and % | _ -.",
+    ),
+    "a topic with NUL": (
+        {"topic": "orders\x00"},
+        422,
+        "topic_illegal",
+        topic_refused.replace("'or ders'", "'orders\\x00'"),
+    ),
     "a topic with a line end": (
         {"topic": "orders\n"},
         422,
         "topic_illegal",
-        topic_refused.replace("''", "'orders\\n'"),
+        topic_refused.replace("'or ders'", "'orders\\n'"),
     ),
-    "a long topic": ({"topic": "o" * 128}, 422, "topic_illegal", topic_refused.replace("''", repr("o" * 128))),
+    "a long topic": ({"topic": "o" * 128}, 422, "topic_illegal", topic_refused.replace("'or ders'", repr("o" * 128))),
     **{
         f"the topic {name}": (
             {"topic": name},

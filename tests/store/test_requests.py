@@ -10,7 +10,7 @@ from tests.broker.wire import Wire, problem
 # Requests that are no message at all, with the beginning of the refusal.
 SHAPES: dict[str, tuple[bytes, int, str, str]] = {
     "no JSON": (b"{", 400, "bad_request", "The body is not JSON: "),
-    "nothing": (b"", 400, "bad_request", "The body is not JSON: "),
+    "nothing": (b"", 400, "bad_request", "The body is not JSON: it is empty."),
     "no UTF-8": (b'{"topic": "\xff"}', 400, "bad_request", "The body is not JSON: "),
     "no JSON after a wrong field": (b'{"topic": 1, "body": ', 400, "bad_request", "The body is not JSON: "),
     "no UTF-8 in an unknown field": (b'{"colour": "\xff"}', 400, "bad_request", "The body is not JSON: "),
@@ -55,37 +55,49 @@ SHAPES: dict[str, tuple[bytes, int, str, str]] = {
         b"[]",
         422,
         "message_illegal",
-        "The request does not have the right shape: Expected `object`, got `array`",
+        "The body of the request is a list: give a JSON object.",
     ),
     "an unknown field": (
         b'{"topic": "orders", "body": "x", "colour": "red"}',
         422,
         "message_illegal",
-        "The request does not have the right shape: Object contains unknown field `colour`",
+        "There is no field colour here: the fields are topic, body, body_base64, compression, message_id, ",
     ),
     "a number as body": (
         b'{"topic": "orders", "body": 1}',
         422,
         "message_illegal",
-        "The request does not have the right shape: Expected `str | null`, got `int`",
+        "body is a whole number: give a text.",
     ),
     "a property that is no text": (
         b'{"topic": "orders", "body": "x", "properties": {"price": 1}}',
         422,
         "message_illegal",
-        "The request does not have the right shape: Expected `str`, got `int`",
+        "A value of properties is a whole number: give a text.",
     ),
     "an id that is none": (
         b'{"topic": "orders", "body": "x", "message_id": "1"}',
         422,
         "message_illegal",
-        "The request does not have the right shape: Invalid UUID",
+        "message_id cannot be read: give a UUID such as 01900000-0000-7000-8000-000000000001.",
     ),
     "a time without a zone": (
         b'{"topic": "orders", "body": "x", "deliver_at": "2026-01-01T00:00:00"}',
         422,
         "message_illegal",
-        "The request does not have the right shape: ",
+        "deliver_at cannot be read: give a time with its zone, such as 2026-01-31T12:00:00Z.",
+    ),
+    "an object as body": (
+        b'{"topic": "orders", "body": {"order": 1}}',
+        422,
+        "message_illegal",
+        r"""body is an object: give a text; JSON goes in as a string, such as "{\"order\": 1}".""",
+    ),
+    "no compression": (
+        b'{"topic": "orders", "body": "x", "compression": "gzip"}',
+        422,
+        "message_illegal",
+        "compression is 'gzip': give one of zlib, zstd.",
     ),
 }  # fmt: skip -- a shape to a line, where it fits
 

@@ -100,7 +100,8 @@ def _is_of(kinds: tuple[type, ...], value: object) -> bool:
 
 def _validate_topic(topic: str) -> None:
     if not _is_name(topic):
-        raise _error(errors.TopicIllegal, f"topic {topic[:140]!r} is not a valid topic name: {_NAME_RULE}.")
+        what = f"topic {topic[:140]!r} is not a valid topic name: " if topic else "topic is missing: give "
+        raise _error(errors.TopicIllegal, f"{what}{_NAME_RULE}.")
     if topic in rules.SYSTEM_TOPICS or topic.startswith(rules.SYSTEM_PREFIXES):
         raise _error(errors.TopicForbidden, f"The topic {topic} belongs to the broker: send to a topic of your own.")
 
