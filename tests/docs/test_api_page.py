@@ -12,4 +12,4 @@ def test_each_operation_has_its_request_and_its_answer() -> None:
 
     assert page.count("\n## `") == page.count("```http") > 60
     assert "POST /v1/transactions\n{" in page
-    assert '"transaction_id": "01900000-0000-7000-8000-' in page
+    assert '"transaction_id":"01900000-0000-7000-8000-' in page

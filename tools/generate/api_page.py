@@ -14,15 +14,20 @@ from mqbroker.embedded.commands import ROOT
 PAGE = ROOT / "docs" / "api.md"
 HEAD = """# The API
 
-Every call of `/v1`, with a request to a broker and its answer. A list in an answer is cut to its first element. The
-page is generated from the OpenAPI document, which a broker has at `/v1/schema` and shows at `/docs`, where you can try
-each call. [Access](access.md) lists the scope that each call needs.
+Every call of `/v1`, with its fields, a request and the broker's answer. Typed from top to bottom to a new `./mq up`,
+with your ids and handles in place of the page's, each request succeeds; only the two of
+`/v1/discarded/{transaction_id}` need a transaction whose checks were given up. Lists in answers are cut. The page is
+generated from the OpenAPI document, which a broker has at `/v1/schema` and shows at `/docs`. [Access](access.md)
+lists the scope that each call needs.
 
+A *name* has 1 to 127 letters, digits and `%`, `|`, `_`, `-`; a *time* has a zone, such as `2026-01-31T12:00:00Z`. An
+empty default means that the field is left out, or keeps its value. A change applies to every request after its answer.
 Lists come in pages of at most `limit` results (100 by default); `cursor` is the `next` of the previous page.
 
 A refusal is a problem document (RFC 9457): `{"type", "title", "status", "detail", "code"}`. Its `detail` names the
 refused thing and says what to do. Every call except `/healthz` and `/readyz` may be refused with 400, 401, 403, 422 and
-503, a call with a body also with 408, 413 and 415. Further statuses are listed with each call. These are the codes:
+503, a call with a body also with 408, 413 and 415, a call with a name in its path with
+404. Further statuses are listed with each call. These are the codes:
 
 """
 # Statuses of all calls, and of all calls with a body. The page explains these only once.
@@ -72,6 +77,10 @@ FEWEST_FIELDS = 6
 Document = dict[str, Any]
 # Where the page shows an object first, in words; the key is the object's field names.
 Shown = dict[frozenset[str], str]
+# Calls whose answers have lists of which later requests use more than the first element.
+WHOLE = ("POST /v1/bulk", "POST /v1/consumer-groups/{group}/receive")
+MOST_CHARACTERS = 110
+AT_ONCE = "The change applies to every request after the answer."
 
 
 def main() -> None:
@@ -88,40 +97,55 @@ def main() -> None:
 def page() -> str:
     """The page for the present code."""
     from mqbroker.api.control.documents import document
+    from mqbroker.schema.fields import Tables
 
-    paths: Document = json.loads(document())["paths"]
-    operations = [(method.upper(), path, one) for path, of in paths.items() for method, one in of.items()]
+    whole: Document = json.loads(document())
+    tables = Tables(whole["components"]["schemas"])
     shown: Shown = {}
-    lines = [line for one in operations for line in _operation(*one, shown)]
+    lines = [line for label, one in _operations(whole).items() for line in _operation(label, one, shown, tables)]
     return HEAD + "\n".join([*_codes(), "", *lines]) + "\n"
+
+
+def _operations(whole: Document) -> Document:
+    """The operations in the order of the examples, each of which uses what those before it have made."""
+    from mqbroker.schema.examples import examples
+
+    found = {f"{method.upper()} {path}": one for path, of in whole["paths"].items() for method, one in of.items()}
+    order = [label for label in found if label not in examples()] + list(examples())
+    return {label: found[label] for label in order}
 
 
 def _codes() -> Iterator[str]:
     from mqbroker.errors import STATUS_OF_CODE
 
-    yield "| status | code | what to do |"
+    yield "|status|code|what to do|"
     yield "|---|---|---|"
     for code, status in sorted(STATUS_OF_CODE.items(), key=lambda one: one[1]):
-        yield f"| {status} | `{code}` | {WAYS_OUT[code]} |"
+        yield f"|{status}|`{code}`|{WAYS_OUT[code]}|"
 
 
-def _operation(method: str, path: str, operation: Document, shown: Shown) -> Iterator[str]:
-    yield f"## `{method} {path}`"
-    yield operation.get("description") or operation.get("summary", "")
+def _operation(label: str, operation: Document, shown: Shown, tables: Any) -> Iterator[str]:
+    method, _, path = label.partition(" ")
+    yield f"## `{label}`"
+    said = operation.get("description") or operation.get("summary", "")
+    # The page says this once.
+    yield said.replace(AT_ONCE, "").strip()
     yield ""
     parameters = operation.get("parameters", [])
     # Parameters of the path are in the path, and the page explains cursor and limit of lists once.
     explained = [(one, said) for one in parameters if (said := _about(one)) and one["name"] not in ("cursor", "limit")]
     if explained:
-        yield "| parameter | in | |"
+        yield "|parameter|in||"
         yield "|---|---|---|"
         for one, said in explained:
-            yield f"| `{one['name']}` | {one['in']} | {said} |"
+            yield f"|`{one['name']}`|{one['in']}|{said}|"
         yield ""
+    yield from tables.of(label, operation)
     yield from _request(method, path, operation, {one["name"]: one.get("example") for one in parameters})
-    yield from _answers(f"{method} {path}", operation, shown)
+    yield from _answers(label, operation, shown)
     refusals = {int(status) for status in operation["responses"] if status.isdigit() and int(status) >= 400}
-    if more := sorted(refusals - COMMON - OF_BODIES):
+    common = COMMON | OF_BODIES | ({404} if "{" in path else set())
+    if more := sorted(refusals - common):
         yield f"Also refused with {', '.join(map(str, more))}."
         yield ""
 
@@ -142,7 +166,7 @@ def _request(method: str, path: str, operation: Document, known: Document) -> It
     yield "```http"
     yield f"{method} {address}"
     if asked is not None:
-        yield json.dumps(asked, indent=2, ensure_ascii=False)
+        yield _written(asked)
     yield "```"
 
 
@@ -156,13 +180,32 @@ def _answers(call: str, operation: Document, shown: Shown) -> Iterator[str]:
         thing = found[0] if found and isinstance(found, list) else example
         fields = frozenset(thing) if isinstance(thing, dict) else frozenset()
         if len(fields) >= FEWEST_FIELDS and fields in shown:
-            kind = "Each object in `results` has" if thing is not example else "The answer is an object with"
-            yield f"\n{kind} the same fields as {shown[fields]}."
+            kind = "`results` has objects" if thing is not example else "The answer is an object"
+            yield f"\n{kind} like {shown[fields]}."
             continue
-        owner = "the answer to" if thing is example else "each object in `results` of"
+        owner = "the answer to" if thing is example else "those of"
         shown.setdefault(fields, f"{owner} `{call}`")
-        yield f"```json\n{json.dumps(_cut(example), indent=2, ensure_ascii=False)}\n```"
+        yield f"```json\n{_written(example if call in WHOLE else _cut(example))}\n```"
     yield ""
+
+
+def _written(value: Any, indent: int = 0) -> str:
+    """JSON in which only what is too long for one line stands on several."""
+    flat = json.dumps(value, ensure_ascii=False, separators=(", ", ":"))
+    if len(flat) + indent <= MOST_CHARACTERS or not isinstance(value, dict | list) or not value:
+        return flat
+    begin = "\n" + " " * (indent + 1)
+    if isinstance(value, list):
+        return "[" + ("," + begin).join(_written(one, indent + 1) for one in value) + "]"
+    parts = [f"{json.dumps(name)}:{_written(one, indent + 1)}" for name, one in value.items()]
+    lines = [parts[0]]
+    for part in parts[1:]:
+        last = lines[-1].rpartition("\n")[2]
+        if len(last) + len(part.partition("\n")[0]) + indent < MOST_CHARACTERS:
+            lines[-1] += f", {part}"
+        else:
+            lines.append(part)
+    return "{" + ("," + begin).join(lines) + "}"
 
 
 def _cut(example: Any) -> Any:
