@@ -41,15 +41,15 @@ def test_the_page_names_each_field_of_a_schedule(broker: RunningBroker) -> None:
     assert named == set(schema["components"]["schemas"]["ScheduleSettings"]["properties"])
 
 
-def test_the_command_of_the_page_makes_a_group_fair(broker: RunningBroker, tmp_path: Path) -> None:
-    [command] = FAIRNESS.blocks_of("sh")
+def test_the_program_of_the_page_receives_in_turns(broker: RunningBroker, tmp_path: Path) -> None:
+    [program], [shown] = FAIRNESS.blocks_of("python"), FAIRNESS.blocks_of("text")
+    home = stories.checkout(tmp_path)
+    (home / "fair.py").write_text(program)
     own = {"MQBROKER_URL": broker.url, "MQBROKER_API_KEY": API_KEY}
 
-    [printed] = stories.run([command.replace("curl", "curl -sS")], tmp_path, own)
-    Operator(broker.url, API_KEY).delete("/v1/consumer-groups/mail-service")
+    [printed] = stories.run(["PYTHONPATH=client .venv/bin/python fair.py"], home, own)
 
-    made = json.loads(printed)
-    assert (made["name"], made["fair_by"]) == ("mail-service", "property:customer")
+    assert printed == shown
 
 
 def test_the_file_of_the_page_is_a_relay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,8 @@ MADE = {
     ".mqbroker/secrets/api-key",
     "first.py",
     "shop.py",
+    "fair.py",
+    "test_shop.py",
     "poll.py",
     "tasks.py",
     "consume.py",

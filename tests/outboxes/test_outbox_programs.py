@@ -53,7 +53,10 @@ def test_java_sends_by_jdbc(shop: Shop, roles: Roles, tmp_path: Path) -> None:
     url = f"jdbc:postgresql://{parts.hostname}:{parts.port}{parts.path}?user={roles.writer}&password={roles.password}"
     (tmp_path / "Shop.java").write_text(program("java", shop))
 
-    run(["java", "-cp", str(JDBC), "Shop.java", url], tmp_path)
+    (tmp_path / "postgresql.jar").symlink_to(JDBC)
+    [command] = re.findall(r"`(java [^`]+) 'jdbc:", PAGE.read_text())
+
+    run([*command.split(), url], tmp_path)
 
     assert [message["body"] for message in shop.receives_all(1)] == ['{"article": 7}']
 

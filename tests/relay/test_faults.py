@@ -45,7 +45,11 @@ def of_nats(subject: str) -> Faults:
         *(({"tags": f"{stream}.{end}"}, "is no subject to publish to") for end in subjects),
         ({"tags": None}, "is no subject to publish to"),
         ({"tags": f"{stream}.{'x' * 5_000}"}, "bytes too long"),
-        ({"tags": "elsewhere.new"}, "no stream has the subject"),
+        (
+            {"tags": "elsewhere.new"},
+            "no stream has the subject 'elsewhere.new'; "
+            "`nats stream add NAME --subjects 'elsewhere.new' --defaults` makes one",
+        ),
         ({"tags": f"$JS.API.STREAM.PURGE.{stream}"}, "the target keeps for itself"),
         ({"tags": "_INBOX.a"}, "the target keeps for itself"),
         (LARGE, "maximum payload"),

@@ -26,6 +26,8 @@ CONNECT_SECONDS = 5.0
 #: The server closes the connection, for all threads, after a control line of more than 4,096 bytes, or 1,024 in older
 #: versions.
 MAX_SUBJECT_BYTES = 900
+#: What makes the stream that a subject lacks.
+MAKES = "`nats stream add NAME --subjects '{}' --defaults` makes one"
 #: Prefixes of the server's own subjects, such as `$JS.API.STREAM.DELETE.orders`, and of reply subjects.
 KEPT = ("$", "_")
 #: Errors that mean that the target is away: a broken connection, or a server that cannot accept now, for example
@@ -102,7 +104,7 @@ class Nats:
         try:
             self._run(client.jetstream().find_stream_name_by_subject(subject))
         except NotFoundError:
-            return TargetRefused(f"NATS refused it: no stream has the subject {subject!r}")
+            return TargetRefused(f"NATS refused it: no stream has the subject {subject!r}; {MAKES.format(subject)}")
         except (*AWAY, errors.Error) as problem:
             return TargetAway(f"JetStream does not answer: {problem}")
         return TargetAway(f"the stream of the subject {subject!r} does not answer")
