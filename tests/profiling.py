@@ -28,7 +28,8 @@ TICK_SECONDS = 1 / os.sysconf("SC_CLK_TCK")
 # A process is counted by the first of these words in its name or command.
 KINDS = {
     "web": ("mqbroker.web",),
-    "worker": ("mqbroker.celery.w",),
+    # A worker or beat: the system keeps 15 characters of a name.
+    "celery": ("mqbroker.celery",),
     "java": ("java",),
     "chromium": ("chromium",),
     "rabbitmq": ("beam.smp",),
@@ -79,10 +80,18 @@ def kind(process: Process) -> str | None:
         return None
     for found, words in KINDS.items():
         if any(word in process.name for word in words) or any(word in command.partition(" ")[0] for word in words):
-            if found == "postgres" and " -D " not in command:
+            if found == "postgres" and (" -D " not in command or is_session(process)):
                 return None
             return None if found == "chromium" and "--type=" in command else found
     return None
+
+
+def is_session(process: Process) -> bool:
+    """Whether a process of PostgreSQL is a fork of the first one, whose command it shows until it names itself."""
+    try:
+        return Path(f"/proc/{process.parent}/comm").read_text() == "postgres\n"
+    except OSError:
+        return True
 
 
 class Profile:

@@ -8,7 +8,7 @@ settings, imports the rest and runs as `python -m` would have it run.
 `{"words": […], "environment": {…}, "folder": …, "stdout": …, "stderr": …, "end_signal": 15}` → `{"pid": 7}`,
 `{"pid": 7}` → `{"status": null}` while it runs, and `{"server": true}` → `{"server": 6}`, its own id. Its forks end
 with it. Each socket has a server of its own, which ends when the other end of its socket is closed; the servers, too,
-are forks of the one that has imported.
+are forks of the one that has imported, and none is the child of another: what uses the processor below one is its own.
 """
 
 import atexit
@@ -161,6 +161,17 @@ def end_at_once() -> None:
         os._exit(status)
 
 
+def socket_of(numbers: list[int]) -> int:
+    """The socket of this process: this one serves the first, and forks that are not its children serve the others."""
+    for number in numbers[1:]:
+        if not os.fork():
+            if os.fork():
+                os._exit(0)
+            return number
+        os.wait()
+    return numbers[0]
+
+
 def main(*sockets: str) -> None:
     # The first one is the last to run: all that the broker has to do at its end is done before.
     atexit.register(end_at_once)
@@ -172,8 +183,7 @@ def main(*sockets: str) -> None:
     # Pages that a collection does not write to stay shared.
     gc.freeze()
     numbers = [int(number) for number in sockets]
-    # The first one serves here.
-    mine = next((number for number in numbers[1:] if not os.fork()), numbers[0])
+    mine = socket_of(numbers)
     for number in set(numbers) - {mine}:
         os.close(number)
     server = os.getpid()
