@@ -45,6 +45,8 @@ SHARING = {
     ),
     "a console": ("tests/console/",),
     "a broker without checks": ("tests/control/",),
+    "a broker of two teams": ("tests/namespaces/",),
+    "a broker of three cells": ("tests/over_cells/",),
     "a broker that knows who may": ("tests/access/",),
     "the users of a broker's console": ("tests/actions/",),
     "the targets of relays": ("tests/relay/",),
@@ -64,6 +66,8 @@ LONGEST = (
     "RocketMQ's own clients",
     "a MariaDB",
     "the users of a broker's console",
+    "a broker of three cells",
+    "a broker of two teams",
     # These wait for long.
     "tests/push/test_push.py",
     "tests/transactions/test_check_back.py",

@@ -12,14 +12,14 @@ from tests.broker.running import QUICK, RunningBroker
 from tests.conftest import REDIS_URL
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cells(prepared: str) -> Iterator[Cells]:
     """The databases of three cells."""
     with joined(prepared, 3) as found:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def broker(cells: Cells, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """In place of the other tests' broker: two web processes, a worker and beat, on three cells."""
     settings = {**QUICK, "MQBROKER_CONSOLE_READING_SECONDS": "0"}
