@@ -29,8 +29,8 @@ class Hand:
     """The unsettled deliveries of a run; handler threads change them while other threads read them."""
 
     limits: Limits
+    changed: threading.Condition
     deliveries: dict[str, Delivery] = field(default_factory=dict)
-    changed: threading.Condition = field(default_factory=threading.Condition)
 
     def take(self, delivery: Delivery) -> None:
         with self.changed:
@@ -80,7 +80,7 @@ class Runner:
         self._topic = topic
         self._handler = handler
         self._limits = limits
-        self._hand = Hand(limits)
+        self._hand = Hand(limits, threading.Condition())
         self._received: queue.SimpleQueue[Delivery | None] = queue.SimpleQueue()
         # A separate connection, so that a stop ends only the long poll.
         self._line = consumer.broker.apart()

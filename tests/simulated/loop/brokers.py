@@ -25,7 +25,7 @@ EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
 RETRY = Retry(tries=5, seconds=4.0)
 LATENCIES = (0.0005, 0.003, 0.04, 0.6)
 FAULTS = ("refused", "cut before", "cut behind", "busy", "broken", "silence")
-# The pauses of a long poll that finds nothing: each twice as long as the one before, so that an idle run takes few steps.
+# The first and the longest pause of a long poll that finds nothing; each pause is twice as long as the one before.
 LOOK_SECONDS, MOST_LOOK_SECONDS = 0.05, 0.8
 PATHS: dict[str, Callable[[Document], str]] = {
     "send": lambda _: "/v1/messages",
@@ -75,11 +75,10 @@ class Session:
         self.closed = True
 
 
-class SimulatedBroker(AsyncBroker):
-    """The client's broker whose requests go through the simulated network."""
+class Wire:
+    """The simulated network before a broker, and its own pace: each request may meet a fault."""
 
     def __init__(self, memory: Memory) -> None:
-        super().__init__("http://simulated.invalid", "key", retry=RETRY, timeout_seconds=4.0)
         self.memory = memory
         self._loop = loop()
         self.faults = [fault for fault in FAULTS if self._loop.chance.one_in(2)]
@@ -87,22 +86,12 @@ class SimulatedBroker(AsyncBroker):
         #: The requests that the broker still works at.
         self.under_way = 0
 
-    def _line(self) -> Line:
-        running = asyncio.get_running_loop()
-        line = self._lines.get(running)
-        if line is None:
-            session: Any = Session()
-            lane = AsyncLane(partial(self._together, session))
-            line = self._lines[running] = Line(session, lane, is_left=running in self._closed)
-        return line
-
-    async def _exchange(self, session: aiohttp.ClientSession, url: str, request: Request, seconds: float) -> Answer:
+    def sent(self, request: Request) -> "asyncio.Future[Answer]":
+        """The answer to a request that leaves now; where its network is silent, it never comes."""
         answer: asyncio.Future[Answer] = self._loop.create_future()
         context = Context()
         context.run(self._loop.create_task, self._serve(request, answer, self._fault()), name="serve", context=context)
-        # As aiohttp's: a TimeoutError.
-        async with asyncio.timeout(seconds):
-            return await answer
+        return answer
 
     def _fault(self) -> str:
         chance = self._loop.chance
@@ -162,3 +151,26 @@ class SimulatedBroker(AsyncBroker):
     def _fail(self, answer: "asyncio.Future[Answer]", problem: Exception) -> None:
         if not answer.done():
             answer.set_exception(problem)
+
+
+class SimulatedBroker(AsyncBroker):
+    """The client's broker whose requests go through the simulated network."""
+
+    def __init__(self, memory: Memory) -> None:
+        super().__init__("http://simulated.invalid", "key", retry=RETRY, timeout_seconds=4.0)
+        self.wire = Wire(memory)
+
+    def _line(self) -> Line:
+        running = asyncio.get_running_loop()
+        line = self._lines.get(running)
+        if line is None:
+            session: Any = Session()
+            lane = AsyncLane(partial(self._together, session))
+            line = self._lines[running] = Line(session, lane, is_left=running in self._closed)
+        return line
+
+    async def _exchange(self, session: aiohttp.ClientSession, url: str, request: Request, seconds: float) -> Answer:
+        answer = self.wire.sent(request)
+        # As aiohttp's: a TimeoutError.
+        async with asyncio.timeout(seconds):
+            return await answer

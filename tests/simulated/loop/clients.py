@@ -35,7 +35,7 @@ async def coalescing() -> None:
     broker = SimulatedBroker(memory)
     producer = AsyncProducer(broker, GROUP)
     if loop().chance.one_in(3):
-        broker.faults, memory.may_fail = [], False
+        broker.wire.faults, memory.may_fail = [], False
 
     async def caller(number: int) -> None:
         for count in range(3):
@@ -46,7 +46,7 @@ async def coalescing() -> None:
 
     work = [loop().of_process(CLIENT, caller(number)) for number in range(6)]
     await asyncio.gather(*work)
-    broker.is_calm = True
+    broker.wire.is_calm = True
     await loop().of_process(CLIENT, broker.close())
     await _rest(broker)
     lane = broker._line().lane
@@ -85,7 +85,7 @@ async def _rest(broker: SimulatedBroker) -> None:
     """Until the broker has done what was under way, and nothing of the client is left."""
     # Longer than a long poll and its latencies.
     await asyncio.sleep(5.0)
-    require(not broker.under_way, "the broker works at a request that nobody waits for")
+    require(not broker.wire.under_way, "the broker works at a request that nobody waits for")
     require(not loop().unfinished(), "a task is left", loop().unfinished())
 
 
@@ -134,9 +134,9 @@ async def running() -> None:
         memory.answer("POST", "/v1/messages", message.document())
     handling, limits = Handling(memory), LIMITS
     if loop().chance.one_in(3):
-        broker.faults, limits = [], replace(LIMITS, invisible_seconds=SHORT_SECONDS)
+        broker.wire.faults, limits = [], replace(LIMITS, invisible_seconds=SHORT_SECONDS)
     await _one_run(broker, handling, limits, (0.0, 0.1, 1.5, 8.0)[loop().chance.choose(4)])
-    broker.is_calm = True
+    broker.wire.is_calm = True
     handling.done_lately.clear()
     stopping = asyncio.Event()
     runner = AsyncRunner(AsyncReceipts(broker, GROUP), TOPIC, handling, limits)
@@ -202,7 +202,7 @@ async def checking() -> None:
     poller = AsyncCheckPoller(producer, check, wait_seconds=2.0, max_transactions=2)
     loop().of_process(CLIENT, _started(poller))
     await asyncio.sleep((6.0, 7.0, 40.0)[loop().chance.choose(3)])
-    broker.is_calm = True
+    broker.wire.is_calm = True
     await _until_decided(memory, decided)
     began = loop().time()
     await loop().of_process(CLIENT, poller.stop())

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.simulated.loop.exploring import explore, report
+from tests.simulated.loop.planted_work import WORK
 from tests.simulated.loop.planting import PLANTED, Planted
 from tests.simulated.loop.scenarios import SCENARIOS
 
@@ -17,6 +18,7 @@ RUNS = {
     "client-coalescing": 200,
     "client-run": 25,
     "client-checks": 30,
+    "relay": 100,
     "listeners": 80,
     "answer-budget": 100,
 }
@@ -46,7 +48,7 @@ def test_a_seed_that_has_failed_once_passes(name: str, seed: int) -> None:
     assert explored.failure is None, report(name, explored.failure)
 
 
-@pytest.mark.parametrize("fault", PLANTED, ids=lambda fault: fault.says)
+@pytest.mark.parametrize("fault", [*PLANTED, *WORK], ids=lambda fault: fault.says)
 def test_a_planted_fault_is_found_and_its_seed_repeats_it(fault: Planted) -> None:
     scenario = SCENARIOS[fault.scenario]
     with fault.planted():

@@ -54,6 +54,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._writers: dict[int, asyncio.Handle] = {}
         self._stopped: set[str] = set()
         self._tasks: list[asyncio.Task[Any]] = []
+        #: The threads of the run, where it has some.
+        self.threads: list[Any] = []
         #: Called when code of another process than before runs next, with the process.
         self.switched: Callable[[str], None] | None = None
         self._running = ""
