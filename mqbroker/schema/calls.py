@@ -102,7 +102,7 @@ CALLS: dict[View, Call] = {
         answers={200: monitoring_trace.Trace},
         problems=(404,),
         description="From the message's storing, through its transaction, its delays and its entries, to its state "
-        f"in each consumer group. {SIGHT}",
+        "in each consumer group. The key needs the same scopes as for GET /v1/messages/{message_id}.",
     ),
     operations.BEGIN: Call(
         "Begin a transaction",

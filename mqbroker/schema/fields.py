@@ -22,7 +22,7 @@ OPEN = {"filter": "tags or SQL: see [filters](filters.md)"}
 # Schemas of a message within a body.
 MESSAGES = ("Message", "BatchedMessage")
 FORMATS = {"uuid": "a UUID", "date-time": "a time", "uri": "a URL"}
-HEAD = ("|field|type and rule|default|", "|---|---|---|")
+HEAD = ("|field|rule|default|", "|---|---|---|")
 
 
 class Tables:

@@ -15,8 +15,8 @@ PAGE = ROOT / "docs" / "api.md"
 HEAD = """# The API
 
 Every call of `/v1`, with its fields, a request and the broker's answer. Typed from top to bottom to a new `./mq up`,
-with your ids and handles in place of the page's, each request succeeds; only the two of
-`/v1/discarded/{transaction_id}` need a transaction whose checks were given up. Lists in answers are cut. The page is
+with your ids and handles in place of the page's, each request succeeds; only resume and
+resolve of `/v1/discarded` need a transaction whose checks were given up. Lists in answers are cut. The page is
 generated from the OpenAPI document, which a broker has at `/v1/schema` and shows at `/docs`. [Access](access.md)
 lists the scope that each call needs.
 
