@@ -37,19 +37,23 @@ class Checkout:
         self.lock("1.0")
 
     def lock(self, version: str) -> None:
-        wheel = self.wheels / f"feather-{version}-py3-none-any.whl"
-        about = f"feather-{version}.dist-info"
+        (self.home / "requirements.lock").write_text(self.wheel("feather", version))
+
+    def wheel(self, package: str, version: str) -> str:
+        """Makes the wheel of a package; returns the lines of a lock that pin it."""
+        wheel = self.wheels / f"{package}-{version}-py3-none-any.whl"
+        about = f"{package}-{version}.dist-info"
         with zipfile.ZipFile(wheel, "w") as archive:
             for name, text in (
-                ("feather.py", MODULES[version]),
-                (f"{about}/METADATA", f"Metadata-Version: 2.1\nName: feather\nVersion: {version}\n"),
+                (f"{package}.py", MODULES[version]),
+                (f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n"),
                 (f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"),
                 (f"{about}/RECORD", ""),
             ):
                 # Without the time of now, so that a version has one hash.
                 archive.writestr(zipfile.ZipInfo(name), text)
         digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
-        (self.home / "requirements.lock").write_text(f"feather=={version} --hash=sha256:{digest}\n")
+        return f"{package}=={version} --hash=sha256:{digest}\n"
 
     def start(self, script: str = "", words: Sequence[str] = ("--help",), **variables: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -135,6 +139,19 @@ def test_help_installs_nothing_that_only_the_command_needs(installed: Checkout, 
     assert code == 0, err
     assert out.startswith(f"usage: mq {command}")
     assert not (installed.home / ".venv" / ".mq" / "requirements-dev.lock").exists()
+
+
+def test_a_build_installs_the_builder_and_none_of_the_brokers_packages(checkout: Checkout) -> None:
+    """The lock of the builder has both; here the wheel of the broker is not even there."""
+    pin = checkout.wheel("pluggy", "1.0")
+    missing = "feather==9.0 \\\n    --hash=sha256:00\n"
+    (checkout.home / "requirements-build.lock").write_text(f"{missing}{pin}")
+
+    _, _, err = checkout.run("build", "--to", "dist")
+
+    assert err.startswith("mq: Installing requirements-build.lock into .venv; the next start skips this.\n")
+    assert "failed, see above: check the way" not in err
+    assert list((checkout.home / ".venv" / "lib").glob("python*/site-packages/pluggy.py")) != []
 
 
 def test_a_changed_lock_is_installed_at_the_next_start(installed: Checkout) -> None:
