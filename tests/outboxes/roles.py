@@ -27,10 +27,11 @@ class Roles:
     def __enter__(self) -> "Roles":
         grants = re.findall(r"^GRANT .* TO mqbroker;$", PAGE.read_text(), re.MULTILINE)
         assert len(grants) == 4
+        [made_by_page] = re.findall(r"^CREATE ROLE mqbroker .*;$", PAGE.read_text(), re.MULTILINE)
         with psycopg.connect(self._url, user="postgres", autocommit=True) as session:
             for role in self.all:
-                made = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}")
-                session.execute(made.format(sql.Identifier(role), sql.Literal(self.password)))
+                made = made_by_page.replace(BROKER, role).replace("'password'", f"'{self.password}'")
+                session.execute(made.encode())
             # An operator may have set it; a drain's transactions have to see what was committed last.
             isolated = sql.SQL("ALTER ROLE {} SET default_transaction_isolation TO 'repeatable read'")
             session.execute(isolated.format(sql.Identifier(self.drain)))
