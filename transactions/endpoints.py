@@ -116,7 +116,7 @@ def change(endpoint: Endpoint, given: Mapping[str, Any]) -> Endpoint:
     has another endpoint at the new URL.
     """
     registration.validate({name: value for name, value in given.items() if value != getattr(endpoint, name)})
-    changes = {**registration.changes(endpoint, given), "void_answers": 0, "void_since": None}
+    changes = {**registration.changes(endpoint, given), "void_answers": 0, "void_since": None, "failing_since": None}
     try:
         with transaction.atomic():
             Endpoint.objects.filter(id=endpoint.id).update(**changes)

@@ -57,12 +57,13 @@ class Endpoint(models.Model):
     last_answer_at = models.DateTimeField(null=True)
     void_answers = models.IntegerField(default=0, db_default=0)
     void_since = models.DateTimeField(null=True)
+    failing_since = models.DateTimeField(null=True)  # the first failure since the last success
     created_at = models.DateTimeField(db_default=Now())
 
     # The health of the endpoint, by calls from the cell of this row.
     of_each_cell = (
         *("state", "failures", "open_until", "last_failure", "last_failure_at", "last_success_at"),
-        *("last_answer", "last_answer_at", "void_answers", "void_since"),
+        *("last_answer", "last_answer_at", "void_answers", "void_since", "failing_since"),
     )
 
     class Meta:

@@ -107,7 +107,7 @@ def describe(targets: Sequence[str], parameters: Parameters) -> dict[str, str]:
             (
                 letter.topic or "a deleted topic",
                 *(letter.keys or ()),
-                f"{letter.reconsume_times + 1} attempts",
+                f"{letter.reconsume_times + 1} attempt{'s' if letter.reconsume_times else ''}",
                 letter.reason or "no reason kept",
             )
         )

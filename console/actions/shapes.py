@@ -61,7 +61,7 @@ class Kind:
     """A kind of action. `title` and `button` are its names on pages, `page` is the page with its form.
 
     `right` is the kind's name in the roles, if it differs from `name`. `fields` are the parameters. A `grave` action
-    cannot be undone. With `makes` the form asks for the name of a new target.
+    takes something away, and has a red button. With `makes` the form asks for the name of a new target.
     """
 
     page: ClassVar[str]

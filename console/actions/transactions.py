@@ -124,7 +124,7 @@ def kind(name: str, title: str, button: str, run: Run, *, grave: bool = False, w
 
 
 KINDS = (
-    kind("transaction.commit", "Commit transactions", "Commit", commit, grave=True),
+    kind("transaction.commit", "Commit transactions", "Commit", commit),
     kind("transaction.rollback", "Roll transactions back", "Roll back", roll_back, grave=True),
     kind("transaction.check", "Check transactions now", "Check now", check, wants={"state": "PREPARED"}),
     kind("discarded.resume", "Resume discarded transactions", "Resume", resume, wants={"state": "DISCARDED"}),

@@ -147,19 +147,25 @@ def ailing_endpoints(namespace: str | None) -> Iterator[Attention]:
             mend = "compare its answer with docs/check-back.md"
             yield Attention(True, what, why, "producer_group", mend, name, endpoint.void_since)
         else:
-            what, why = f"An endpoint of {name} is {endpoint.state}", failure(endpoint)
+            what, why = f"An endpoint of {name} is {condition(endpoint)}", failure(endpoint)
             is_disabled = endpoint.state == "disabled"
-            yield Attention(is_disabled, what, why, "producer_group", MEND_SERVER, name, endpoint.last_failure_at)
+            since = endpoint.failing_since or endpoint.last_failure_at
+            yield Attention(is_disabled, what, why, "producer_group", MEND_SERVER, name, since)
 
 
 def ailing_subscriptions(namespace: str | None) -> Iterator[Attention]:
     """Findings about subscriptions whose servers are not called."""
     for subscription in subscription_health.ailing(SHOWN, namespace):
-        what = f"The subscription {subscription.name} is {subscription.state}"
+        what = f"The subscription {subscription.name} is {condition(subscription)}"
         since = subscription.failing_since or subscription.last_failure_at
         is_disabled = subscription.state == "disabled"
         why = failure(subscription)
         yield Attention(is_disabled, what, why, "subscription", MEND_SERVER, subscription.name, since)
+
+
+def condition(called: Endpoint | Subscription) -> str:
+    """Why a server is not called, in words."""
+    return "disabled" if called.state == "disabled" else f"paused after {counts.failures(called.failures)}"
 
 
 def failure(called: Endpoint | Subscription) -> str:

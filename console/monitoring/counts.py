@@ -25,3 +25,8 @@ class Count:
 def up_to(limit: int, counted: int) -> Count:
     """A count up to `limit`, made of a number that was counted up to `limit` + 1."""
     return Count(min(counted, limit), counted > limit)
+
+
+def failures(count: int) -> str:
+    """A number of failures, as text."""
+    return f"{count:,} failure{'' if count == 1 else 's'}"

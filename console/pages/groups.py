@@ -36,11 +36,12 @@ SORTS: dict[str, Callable[[GroupStats], Any]] = {
 
 @dataclass(frozen=True)
 class Producers:
-    """A producer group with its pending transactions and the states of its endpoints."""
+    """A producer group with its pending transactions, the states of its endpoints, and whether it can be asked."""
 
     group: ProducerGroup
     undecided: PendingOfGroup
     endpoints: Mapping[str, int]
+    checking: health.Checking
 
     @property
     def pending(self) -> Count:
@@ -53,7 +54,13 @@ def producers(groups: list[ProducerGroup]) -> list[Producers]:
     ids = [group.id for group in groups]
     pending = transaction_stats.pending_of(ids, GROUP_LIMIT + 1)
     states = health.states(ids)
-    return [Producers(group, pending[group.id], states.get(group.id, {})) for group in groups]
+    checking = health.checking(group.name for group in groups)
+    # A group may be deleted meanwhile.
+    gone = health.Checking(paused=False, obstacle=None)
+    return [
+        Producers(group, pending[group.id], states.get(group.id, {}), checking.get(group.name, gone))
+        for group in groups
+    ]
 
 
 @require_GET
@@ -72,13 +79,14 @@ def one_producer(request: HttpRequest, name: str) -> HttpResponse:
     group = registry.named(name)
     if group is None:
         return frame.not_there(request, f"Producer group {name} does not exist.", "producer_groups")
+    [shown] = producers([group])
     return frame.show(
         request,
         "console/producer_group.html",
         f"Producer group {name}",
         now=now(),
-        producers=producers([group])[0],
-        checking=health.checking([name])[name],
+        producers=shown,
+        checking=shown.checking,
         ends=totals.of_group(name),
         endpoints=endpoints.page(group, 0, ENDPOINTS),
     )

@@ -9,7 +9,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from console.monitoring.counts import GROUP_LIMIT, Count, up_to
+from console.monitoring.counts import GROUP_LIMIT, Count, failures, up_to
 from store.messages import times
 from transactions.results import TransactionPart
 
@@ -131,11 +131,13 @@ def due(moment: datetime | None, now: datetime) -> SafeString | str:
 
 
 @register.simple_tag
-def again(moment: datetime | None, now: datetime) -> SafeString | str:
-    """When a failed server is called again: at `moment`, or at the next call when this time is over."""
-    if moment is None:
+def circuit(called: Any, now: datetime) -> str:
+    """Why a server that failed is not called, and when it is called again; empty for any other server."""
+    if called.state not in ("open", "half_open"):
         return ""
-    return f"tried again in {duration(moment - now)}" if moment > now else "tried again with the next call"
+    is_later = called.state == "open" and called.open_until is not None and called.open_until > now
+    next_try = f"in {duration(called.open_until - now)}" if is_later else "with the next call"
+    return f"paused after {failures(called.failures)}, next try {next_try}"
 
 
 @register.simple_tag

@@ -139,11 +139,13 @@ def test_dead_letters_are_redriven_ten_as_a_canary_and_then_all(
         "reason": "the bug is mended",
     }
 
+    asked = oda.sees(f"actions/new/?action=dead_letter.redrive&all=1&group={consumer.group}")
     canary = oda.posts("actions/new/", {**all_of_them, "most": "10"})
     first = bodies(received_until_empty(consumer, orders))
     rest = finished(oda, oda.posts("actions/new/", all_of_them))
     second = bodies(received_until_empty(consumer, orders))
 
+    assert f"{orders}; 1 attempt; " in asked.text
     assert first == [f"order {number}".encode() for number in range(10)]
     assert second == [f"order {number}".encode() for number in range(10, 25)]
     assert (canary.figure("state"), rest.figure("progress")) == ("done", "15 of 15")

@@ -212,10 +212,10 @@ def test_a_subscription_that_gave_up_is_called_again(
     wire.call("PUT", f"/v1/topics/{orders}", b"{}")
     given = b'{"group": "%s", "topic": "%s", "url": "http://127.0.0.1:9/"}' % (consumer.group.encode(), orders.encode())
     assert wire.call("PUT", f"/v1/subscriptions/{name}", given).status == 201
-    assert "Close the circuit" not in oda.sees(f"subscriptions/{name}/").links
+    assert "Call again" not in oda.sees(f"subscriptions/{name}/").links
     audit.connection.execute("UPDATE subscription SET state = 'disabled' WHERE name = %s", (name,))
 
-    assert "Close the circuit" in oda.sees(f"subscriptions/{name}/").links
+    assert "Call again" in oda.sees(f"subscriptions/{name}/").links
     assert result(does(oda, "subscription.enable", name)) == "done"
 
     assert wire.get(f"/v1/subscriptions/{name}").document["state"] == "healthy"

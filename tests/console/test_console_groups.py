@@ -19,7 +19,7 @@ def test_a_producer_group_shows_what_it_has_pending_and_how_its_endpoints_are(br
 
     assert rows["shop"][0] == "2"
     assert rows["shop"][1].startswith("2 h")
-    assert rows["shop"][2:] == ["1 healthy 1 open", "on"]
+    assert rows["shop"][2:] == ["1 healthy 1 paused after failures", "on"]
     assert rows["loyalty"] == ["0", "–", "none: no check can be sent", "on"]
 
 
@@ -39,11 +39,11 @@ def test_an_endpoint_shows_its_health_and_never_its_secret(broker: Broker, ada: 
 
     row, buttons = page.table("endpoints")
     assert row[0] == "https://two.example/checks"
-    assert row[1].startswith("open tried again in ")
+    assert row[1].startswith("paused after 7 failures, next try in ")
     assert row[2] == "7"
     assert row[3].startswith("The connection was refused. 2 min")
     assert row[4] == "never"
-    assert buttons == ["Try New secret Change Change the URL Close the circuit Delete"]
+    assert buttons == ["Try New secret Change Change the URL Call again Delete"]
     listed = ada.sees("transactions/endpoint/")
     one = ada.follows(listed, "https://two.example/checks")
     assert [shown.status for shown in (page, listed, one)] == [200, 200, 200]

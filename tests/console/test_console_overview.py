@@ -81,7 +81,9 @@ def test_what_needs_attention_comes_first_and_leads_to_its_page(broker: Broker, 
     orders, mail = broker.topic("orders"), broker.consumer_group("mail")
     shop, bank = broker.producer_group("shop"), broker.producer_group("bank")
     broker.endpoint(shop, "https://shop.example/checks", void_answers=40, last_answer="The endpoint answered 200.")
-    broker.endpoint(shop, "https://two.example/checks", state="open", last_failure="The endpoint answered 503.")
+    two = {"last_failure_at": broker.now, "failing_since": broker.now - timedelta(hours=7)}
+    last = "The endpoint answered 503."
+    broker.endpoint(shop, "https://two.example/checks", state="open", failures=9, last_failure=last, **two)
     broker.half(shop, orders, b"x", timedelta(hours=4), discarded_at=broker.now)
     broker.half(bank, orders, b"x", timedelta(hours=1))
     letter = broker.stored(orders, 0, b"x", timedelta(minutes=1))
@@ -102,7 +104,11 @@ def test_what_needs_attention_comes_first_and_leads_to_its_page(broker: Broker, 
         "Delayed messages are due and not released",
     ):
         assert any(line.startswith(start) for line in lines), (start, lines)
-    assert lines[-1].startswith("An endpoint of shop is open https://two.example/checks: The endpoint answered 503.")
+    assert lines[-1].startswith(
+        "An endpoint of shop is paused after 9 failures https://two.example/checks: The endpoint answered 503."
+    )
+    # Since the first failure, not the last.
+    assert "7 h" in lines[-1]
     assert page.links["1 dead letter of mail"] == "/console/dead-letters/mail/"
 
 

@@ -56,6 +56,7 @@ def test_a_group_whose_producers_poll_is_asked_and_needs_no_attention(
     assert f"It cannot be asked about: {obstacle}." in ada.sees(f"transactions/{half}/").text
     assert "1 pending of shop cannot be asked about" in ada.sees("").text
     assert "Producers polled not for a day" in ada.sees("producer-groups/shop/").text
+    assert ada.sees("producer-groups/").table("producer-groups")[0][3] == "none: no check can be sent"
 
     with waiting(console, "producer-groups/shop/checks/receive", {"wait_seconds": 2}):
         eventually(lambda: " over 2 connections" in ada.sees("producer-groups/shop/").text)
@@ -64,6 +65,7 @@ def test_a_group_whose_producers_poll_is_asked_and_needs_no_attention(
 
         assert re.search(r"Producers polled \d+ s ago over 2 connections", page)
         assert "Its producers poll for the checks" in page
+        assert ada.sees("producer-groups/").table("producer-groups")[0][3] == "healthy its producers poll"
         assert "cannot be asked about" not in ada.sees("").text
         assert "cannot be asked about" not in ada.sees(f"transactions/{half}/").text
     broker.connection.execute("UPDATE presence SET asked_at = asked_at - interval '1 minute'")
