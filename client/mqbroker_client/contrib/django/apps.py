@@ -1,5 +1,9 @@
 """The Django app. It owns the objects that a process makes from the setting MQBROKER."""
 
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import Any, cast
@@ -16,10 +20,30 @@ from mqbroker_client.contrib.django.options import MEMORY, Options
 from mqbroker_client.contrib.django.sessions import DjangoSessions
 from mqbroker_client.core.checks import CheckListener
 from mqbroker_client.core.connection import Broker
+from mqbroker_client.core.halves import HalfMessage
 from mqbroker_client.core.producers import Producer
+from mqbroker_client.core.states import LocalTransactionState, Outcome
 
 LABEL = "mqbroker_client"
-_MADE = ("options", "producer", "barrier", "steps", "work", "listener")
+_MADE = ("options", "producer", "barrier", "steps", "all_steps", "works", "listener")
+
+
+@dataclass(frozen=True, slots=True)
+class _Barriers:
+    """A check that asks the barrier of the half messages' own producer group."""
+
+    by_group: Mapping[str, Barrier]
+
+    def answer(self, halves: Sequence[HalfMessage]) -> Sequence[Outcome]:
+        # The broker's call has half messages of one group. Another group has no row in any of the databases.
+        [group] = {half.producer_group for half in halves}
+        if group in self.by_group:
+            return self.by_group[group].answer(halves)
+        return [Outcome(LocalTransactionState.UNKNOWN, f"MQBROKER has no producer group {group}")] * len(halves)
+
+    def __call__(self, half: HalfMessage) -> LocalTransactionState:
+        [outcome] = self.answer([half])
+        return outcome.state
 
 
 class MqbrokerConfig(AppConfig):
@@ -51,12 +75,37 @@ class MqbrokerConfig(AppConfig):
         return CommitSteps(self.producer, self.barrier, self.options.on_unavailable)
 
     @cached_property
-    def work(self) -> RegularWork:
-        return RegularWork(self.producer, self.barrier, self.steps.kept)
+    def all_steps(self) -> Mapping[str, CommitSteps]:
+        """The steps around the COMMIT in each database, by its alias."""
+        steps = {self.options.database: self.steps}
+        for alias in self.options.more_databases:
+            producer = Producer(self.producer.broker, f"{self.options.producer_group}-{alias}")
+            barrier = Barrier.over(DjangoSessions(alias), producer.group)
+            steps[alias] = CommitSteps(producer, barrier, self.options.on_unavailable)
+        return steps
+
+    @cached_property
+    def works(self) -> Sequence[RegularWork]:
+        """The regular work of each producer group."""
+        return [RegularWork(steps.producer, steps.barrier, steps.kept) for steps in self.all_steps.values()]
+
+    @contextmanager
+    def working(self, stop: threading.Event) -> Iterator[None]:
+        """Within the block, threads do the regular work of all producer groups. The end of the block sets `stop`."""
+        threads = [threading.Thread(target=work.run, args=(stop,), daemon=True) for work in self.works]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
 
     @cached_property
     def listener(self) -> CheckListener:
-        return CheckListener(self.barrier, self.options.check_secrets)
+        barriers = {steps.producer.group: steps.barrier for steps in self.all_steps.values()}
+        return CheckListener(_Barriers(barriers), self.options.check_secrets)
 
     def _broker(self) -> Broker:
         if self.options.url == MEMORY:

@@ -33,10 +33,12 @@ def options(**_: Any) -> Sequence[CheckMessage]:
         read = Options.read(getattr(settings, "MQBROKER", None))
     except ImproperlyConfigured as problem:
         return [Error(str(problem), id="mqbroker.E001")]
-    if read.database not in connections.databases:
-        named = ", ".join(connections.databases)
-        return [Error(f"MQBROKER names the database {read.database}: DATABASES has {named}.", id="mqbroker.E002")]
-    return []
+    named = ", ".join(connections.databases)
+    return [
+        Error(f"MQBROKER names the database {alias}: DATABASES has {named}.", id="mqbroker.E002")
+        for alias in read.databases
+        if alias not in connections.databases
+    ]
 
 
 @register(TAG)
@@ -46,10 +48,13 @@ def tables(**_: Any) -> Sequence[CheckMessage]:
     Also runs without `--database`, because it is a single query. A database that does not answer is ignored.
     """
     read = _options()
-    if read is None or read.database not in connections.databases:
-        return []
+    aliases = [alias for alias in read.databases if alias in connections.databases] if read else []
+    return [warning for alias in aliases for warning in _missing_tables(alias)]
+
+
+def _missing_tables(alias: str) -> Sequence[CheckMessage]:
     try:
-        loader = MigrationLoader(connections[read.database])
+        loader = MigrationLoader(connections[alias])
     except DatabaseError:
         return []
     known = {name for name in loader.disk_migrations if name[0] == LABEL}
@@ -59,8 +64,8 @@ def tables(**_: Any) -> Sequence[CheckMessage]:
     named = f"{', '.join(missing)} of {LABEL} {'is' if len(missing) == 1 else 'are'} not applied"
     return [
         Warning(
-            f"The migration {named} in the database {read.database}: no message can be sent in its transactions.",
-            hint=f"manage.py migrate {LABEL} --database {read.database}",
+            f"The migration {named} in the database {alias}: no message can be sent in its transactions.",
+            hint=f"manage.py migrate {LABEL} --database {alias}",
             id="mqbroker.W001",
         )
     ]

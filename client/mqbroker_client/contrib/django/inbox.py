@@ -38,12 +38,13 @@ def exactly_once(group: str) -> Callable[[Handler], Handler]:
 
 
 @contextmanager
-def claimed(group: str, message_id: UUID) -> Iterator[bool]:
+def claimed(group: str, message_id: UUID, using: str | None = None) -> Iterator[bool]:
     """A transaction with the row of this message in the inbox of a group; False: it was handled before.
 
-    Raises OutsideTransaction where the database's AUTOCOMMIT is off.
+    `using` is the alias of the database, by default MQBROKER's DATABASE. Raises OutsideTransaction where the database's
+    AUTOCOMMIT is off.
     """
-    alias = config().options.database
+    alias = using or config().options.database
     _require_own_commit(connections[alias])
     with transaction.atomic(using=alias, durable=True):
         yield rows.claim(DjangoSessions(alias).of(connections[alias]), group, message_id)
@@ -64,9 +65,9 @@ def closing_connections(handle: Handler) -> Handler:
 
 
 def purge_inbox() -> int:
-    """Deletes at most 1,000 rows older than 14 days; returns their number. For Celery beat or cron."""
-    alias = config().options.database
-    return rows.purge(DjangoSessions(alias).over(connections[alias]))
+    """Deletes at most 1,000 rows per database older than 14 days; returns their number. For Celery beat or cron."""
+    aliases = config().options.databases
+    return sum(rows.purge(DjangoSessions(alias).over(connections[alias])) for alias in aliases)
 
 
 def _require_own_commit(connection: BaseDatabaseWrapper) -> None:

@@ -22,9 +22,17 @@ class Options:
     producer_group: str
     #: The alias of the database with the barrier's table, in whose transactions `send` may be called.
     database: str = "default"
+    #: The aliases of further databases with the barrier's table. The transactions of each one have a producer group of
+    #: their own: PRODUCER_GROUP, a hyphen and the alias.
+    more_databases: Sequence[str] = ()
     on_unavailable: OnUnavailable = "fail"
     #: The secrets of the view that answers checks; two while one is being rotated.
     check_secrets: Sequence[str] = field(default=(), repr=False)
+
+    @property
+    def databases(self) -> Sequence[str]:
+        """The aliases of all databases in whose transactions `send` may be called."""
+        return (self.database, *self.more_databases)
 
     @classmethod
     def read(cls, given: Mapping[str, Any] | None) -> Self:

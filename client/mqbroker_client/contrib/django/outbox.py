@@ -34,13 +34,16 @@ class Staged:
         return f"Staged({self.message!r})"
 
 
-def send(topic: str, body: object, **fields: Unpack[MessageFields]) -> Message:
+def send(topic: str, body: object, *, using: str | None = None, **fields: Unpack[MessageFields]) -> Message:
     """Sends a message with the open transaction: both are committed, or neither is.
 
-    `body` is bytes, a text, or a value that DjangoJSONEncoder can encode. Raises OutsideTransaction outside of
-    `transaction.atomic()`. A broker error at the COMMIT rolls back, and is raised there.
+    `body` is bytes, a text, or a value that DjangoJSONEncoder can encode. `using` is the alias of the database whose
+    transaction it is: MQBROKER's DATABASE, or one of MORE_DATABASES. Raises ValueError for another alias, and
+    OutsideTransaction outside of `transaction.atomic()`. A broker error at the COMMIT rolls back, and is raised there.
     """
-    alias = config().options.database
+    alias = using or config().options.database
+    if alias not in config().options.databases:
+        raise ValueError(f"the database {alias!r} sends no messages: name it in MORE_DATABASES of MQBROKER")
     connection = connections[alias]
     if not connection.in_atomic_block:
         raise OutsideTransaction(
@@ -64,7 +67,8 @@ def answer_checks(*, seconds: float = 30.0) -> int:
 
     Raises BrokerError when the broker is away.
     """
-    return config().work.once(seconds=seconds)
+    works = config().works
+    return sum(work.once(seconds=seconds / len(works)) for work in works)
 
 
 def _commit(connection: BaseDatabaseWrapper) -> None:
@@ -76,7 +80,7 @@ def _commit(connection: BaseDatabaseWrapper) -> None:
     if not staged:
         connection.commit()
         return
-    steps = config().steps
+    steps = config().all_steps[connection.alias]
     try:
         prepared = steps.before_commit(connection, [one.message for one in staged])
     except BaseException:

@@ -25,7 +25,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         works = parser.add_subparsers(dest="work", required=True)
         works.add_parser("checks", help="answer the broker's checks, send kept messages, delete old rows")
-        kept.add_arguments(works.add_parser("kept", help="list, send or drop what is kept while the broker is away"))
+        keeping = works.add_parser("kept", help="list, send or drop what is kept while the broker is away")
+        keeping.add_argument("--database", help="one of MQBROKER's databases (default: its DATABASE)")
+        kept.add_arguments(keeping)
         relay = works.add_parser("celery-relay", help="publish calls of tasks to the broker of a Celery app")
         relay.add_argument("app", help="as Celery's own -A: shop.celery, or shop.celery:app")
         relay.add_argument("--topic", default="celery-tasks", help="of the calls (default: %(default)s)")
@@ -50,7 +52,10 @@ class Command(BaseCommand):
         elif options["work"] == "celery-relay":
             self._relay(options)
         elif options["work"] == "kept":
-            kept.run(config().steps.kept, options, self.stdout)
+            alias = options["database"] or config().options.database
+            if alias not in config().all_steps:
+                raise CommandError(f"MQBROKER does not name the database {alias}.")
+            kept.run(config().all_steps[alias].kept, options, self.stdout)
         else:
             self._answer_checks()
 
@@ -93,7 +98,7 @@ class Command(BaseCommand):
 
     def _answer_checks(self) -> None:
         stop = threading.Event()
-        with stopped_by_signals(stop):
-            self.stdout.write(f"answers checks of {config().options.producer_group}")
+        with stopped_by_signals(stop), config().working(stop):
+            self.stdout.write(f"answers checks of {', '.join(work.producer.group for work in config().works)}")
             self.stdout.flush()
-            config().work.run(stop)
+            stop.wait()
