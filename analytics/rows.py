@@ -43,6 +43,14 @@ class Identity(NamedTuple):
     installation: str
 
 
+class NamedTopic(NamedTuple):
+    """A topic's name, id and namespace."""
+
+    name: str
+    id: int
+    namespace: str | None
+
+
 class Nights(NamedTuple):
     """The latest run, None before the first one; the night that was due last, and for how many seconds it is due."""
 
@@ -118,13 +126,6 @@ class StoredMessage(NamedTuple):
 
     message_id: UUID | None
     is_kept: bool
-
-
-class TopicId(NamedTuple):
-    """A topic's name and id."""
-
-    name: str
-    id: int
 
 
 class Undecided(NamedTuple):

@@ -14,6 +14,7 @@ import sys
 from collections.abc import MutableMapping
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, DataSourceWriter
 from pyspark.sql.types import StructType
@@ -21,24 +22,28 @@ from pyspark.sql.types import StructType
 from analytics.errors import OptionRefused
 from analytics.readers.datasource import published
 from analytics.readers.datasource.options import Options
-from analytics.readers.datasource.reading import BrokerReader, FilteringReader
+from analytics.readers.datasource.reading import BrokerReader
 from analytics.readers.datasource.streams import BrokerStream
 
 ROOT = Path(__file__).resolve().parents[1]
 # The client in a checkout; elsewhere it is an installed package.
 CLIENT = ROOT / "client"
 BROKER = ("MQBROKER_URL", "MQBROKER_API_KEY")
-# Off by default. When it is off, Spark refuses a reader that accepts filters.
-PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 def register(spark: SparkSession) -> None:
-    """Registers the format `mqbroker` in a session.
+    """Registers the format `mqbroker` in a session, also in one of Spark Connect.
 
-    If Spark runs on this machine, its Python workers use this Python (unless PYSPARK_PYTHON names another) and the
-    broker's code. On a cluster, both must be installed for the workers.
+    If this program has started Spark on this machine, Spark's Python workers use this Python (unless PYSPARK_PYTHON
+    names another) and the broker's code. On a cluster, and where Spark Connect's server runs, both must be installed.
     """
-    context = spark.sparkContext
+    if isinstance(spark, SparkSession):
+        _provide(spark.sparkContext)
+    spark.dataSource.register(BrokerSource)
+
+
+def _provide(context: SparkContext) -> None:
+    """Tells the workers where the broker's code is, and the sink which broker to write to."""
     if (context.master or "").startswith("local"):
         if "PYSPARK_PYTHON" not in os.environ:
             context.pythonExec = sys.executable
@@ -48,8 +53,6 @@ def register(spark: SparkSession) -> None:
         context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, [*code, *given]))
     # For the sink: its workers get the environment as it is at this moment.
     context.environment |= {name: os.environ[name] for name in BROKER if name in os.environ}
-    spark.conf.set(PUSHDOWN, "true")
-    spark.dataSource.register(BrokerSource)
 
 
 class BrokerSource(DataSource):
@@ -73,17 +76,19 @@ class BrokerSource(DataSource):
         """Reads the table once. Raises OptionRefused."""
         of = Options(self.options)
         of.require_known()
-        of.require_none_of_streams()
+        of.require_of_reads()
         published.require_ours(of.table, schema)
-        reads_by = FilteringReader if of.pushdown else BrokerReader
-        return reads_by(of.conninfo, of.table, schema, of.rows_per_slice)
+        return BrokerReader(of.conninfo, of.table, schema, of.choice, of.starting, of.ending, of.rows_per_slice)
 
     def streamReader(self, schema: StructType) -> BrokerStream:
         """Reads the table as a stream. Raises OptionRefused for a table that has no order."""
         of = Options(self.options)
         of.require_known()
-        published.require_ours(of.streamed, schema)
-        return BrokerStream(of.conninfo, of.streamed, schema, of.starting, of.rows_per_slice, of.most_per_trigger)
+        of.require_of_streams()
+        published.require_ours(of.table, schema)
+        return BrokerStream(
+            of.conninfo, of.table, schema, of.choice, of.starting, of.rows_per_slice, of.most_per_trigger
+        )
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Sends the rows of a frame as messages. Raises OptionRefused, or the sink's WriteRefused."""

@@ -1,7 +1,7 @@
 """The data source `mqbroker`: the tables of the export in any Spark, and the messages as a stream."""
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime
-from functools import reduce
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from analytics.errors import HoleFound, OptionRefused
 from analytics.stream import register
@@ -18,11 +17,6 @@ from tests.analytics.conftest import PASSWORD
 from tests.analytics.parquet import Row, ordered, rows
 from tests.analytics.past import Past
 from tests.analytics.writers import Connection
-
-# Without the bodies.
-NARROW = (
-    "log_offset, copy_of, message_id, topic, queue_id, transaction_id, tags, body_bytes, stored_at, segment, state, day"
-)
 
 
 def stream_on(spark: SparkSession, url: str, folder: Path) -> list[int]:
@@ -67,48 +61,45 @@ def test_spark_reads_a_table_whole_in_slices(spark: SparkSession, reader: str, p
     require_whole(utc([row.asDict() for row in frame.collect()]), past, "messages")
 
 
-# Each is handed on to PostgreSQL, but those that mean something else there.
-PUSHED = (
-    "log_offset = 3",
-    "log_offset > 300 AND log_offset <= 305",
-    "log_offset IN (1, 2, 9999) AND segment = 1",
-    "segment <> 1 AND log_offset < 20",
-    "topic = 'orders' AND queue_id = 3 AND log_offset < 30",
-    "topic IS NULL OR topic = 'a'",
-    "tags = 'płatne'",
-    "day = DATE'2026-03-01' AND stored_at < TIMESTAMP'2026-03-01T00:00:10Z'",
-    "transaction_id IS NOT NULL AND state = 'PREPARED'",
-    "state NOT IN ('PREPARED', 'COMMITTED') AND transaction_id IS NOT NULL",
-    "message_id = 'no id'",
-    "copy_of <=> NULL AND body_bytes > 4096",
-    "day > DATE'2026-03-01'",
+@pytest.mark.parametrize(
+    ("table", "start", "end", "condition"),
+    [
+        ("messages", '{"log_offset": 3}', '{"log_offset": 305}', lambda row: 3 <= row["log_offset"] < 305),
+        ("messages", "earliest", '{"log_offset": 9999999}', lambda row: True),
+        ("messages", "latest", "latest", lambda row: False),
+        (
+            "entries",
+            '{"orders": {"0": 4, "1": -1}}',
+            '{"orders": {"0": 9, "2": -2}}',
+            lambda row: (
+                row["topic"] != "orders"
+                or row["queue_id"] not in (0, 1, 2)
+                or (row["queue_id"] == 0 and 4 <= row["queue_offset"] < 9)
+            ),
+        ),
+    ],
 )
-
-
-def test_filters_that_postgresql_applies_leave_the_rows_that_spark_would(
-    spark: SparkSession, reader: str, past: Past, capsys: pytest.CaptureFixture[str]
+def test_a_read_is_of_the_offsets_between_its_bounds(
+    reader: str, past: Past, table: str, start: str, end: str, condition: Callable[[Row], bool]
 ) -> None:
-    read_by = {"url": reader, "table": "messages", "columns": NARROW}
-    source = spark.read.format("mqbroker").options(**read_by, rows_per_slice=200, pushdown=True)
-    known = [tuple(row.values()) for row in sources.read(**read_by)]
-    by_spark = spark.createDataFrame(known, source.load().schema).select("log_offset", *map(F.expr, PUSHED)).collect()
+    whole = sources.read(reader, table=table)
 
-    left = [source.load().where(each).select(F.lit(each), "log_offset") for each in PUSHED]
-    found = [tuple(row) for row in reduce(DataFrame.unionAll, left).collect()]
+    found = sources.read(reader, table=table, startingOffsets=start, endingOffsets=end, rows_per_slice=50)
 
-    expected = [(each, row[0]) for row in by_spark for each, is_so in zip(PUSHED, row[1:], strict=True) if is_so]
-    assert sorted(found) == sorted(expected)
+    assert ordered(found, *ORDERS[table]) == ordered([row for row in whole if condition(row)], *ORDERS[table])
 
-    source.load().where("log_offset = 3 AND topic = 'orders' AND day = DATE'2026-03-01'").explain("formatted")
-    plan = capsys.readouterr().out
-    for shown in ("EqualTo(log_offset,3)", "EqualTo(topic,orders)", "EqualTo(day,2026-03-01)"):
-        assert shown in plan
-    assert "body#" not in plan
-    # A frame that is used twice has all rows in both.
-    frame = spark.read.format("mqbroker").options(**read_by).load()
-    both = frame.where("log_offset = 3").unionAll(frame.where("log_offset = 4")).select("log_offset").collect()
-    assert sorted(row["log_offset"] for row in both) == [3, 4]
-    assert spark.read.format("mqbroker").schema("log_offset LONG").options(url=reader, table="messages").load().count()
+
+def test_a_read_between_two_times_has_the_rows_of_that_time(busy_database: str, writer: Connection) -> None:
+    begin(writer, 3)
+    [(since,)] = writer.execute("SELECT clock_timestamp()").fetchall()
+    writer.commit()
+    begin(writer, 4)
+    [(until,)] = writer.execute("SELECT clock_timestamp()").fetchall()
+    writer.commit()
+    begin(writer, 5)
+
+    bounds = {"startingTimestamp": since.isoformat(), "endingTimestamp": until.isoformat()}
+    assert [row["log_offset"] for row in sources.read(busy_database, table="messages", **bounds)] == [3, 4, 5, 6]
 
 
 def test_a_stream_that_was_stopped_within_a_batch_ends_it_and_reads_what_came_since(
@@ -147,10 +138,14 @@ def test_a_stream_that_retention_overtook_names_the_hole(busy_database: str, wri
         ({"rows_per_slice": "0"}, "rows_per_slice is 0: give a whole number from 1 on."),
         (
             {"rows_per_slise": "10"},
-            "There is no option rows_per_slise: give one of table, columns, url, rows_per_slice, pushdown, "
-            "maxOffsetsPerTrigger, startingOffsets, startingTimestamp. Did you mean rows_per_slice?",
+            "There is no option rows_per_slise: give one of table, columns, url, rows_per_slice, startingOffsets, "
+            "startingTimestamp, endingOffsets, endingTimestamp, maxOffsetsPerTrigger. Did you mean rows_per_slice?",
         ),
         ({"columns": "topic, bodies"}, "The table committed has no column bodies: give one of topic, queue_id, "),
+        (
+            {"table": "timers", "startingOffsets": "latest"},
+            "The table timers has no order to stream by: read it whole, or stream committed, messages, entries, ",
+        ),
         ({"maxOffsetsPerTrigger": "10"}, "maxOffsetsPerTrigger is an option of streams: give it to spark.readStream."),
     ],
 )
@@ -173,6 +168,13 @@ def test_a_table_without_an_order_is_not_streamed(database: str) -> None:
     assert str(refused.value).startswith(
         "The table checks has no order to stream by: read it whole, or stream committed, messages"
     )
+
+
+def test_a_stream_has_no_end(database: str) -> None:
+    with pytest.raises(OptionRefused) as refused:
+        sources.stream(database, endingOffsets="latest")
+
+    assert str(refused.value) == "endingOffsets is no option of streams, which do not end: give it to spark.read."
 
 
 def test_a_second_registration_keeps_the_workers_of_the_first(spark: SparkSession) -> None:

@@ -22,12 +22,12 @@ class LogOrder:
 
     def first(self, ranges: ClosedRange) -> Position:
         spans = self._spans(ranges)
-        return self._at(spans[0][1].first if spans else 0)
+        return self._at(min((span.first for _, span in spans), default=0))
 
     def end(self, ranges: ClosedRange, start: Position | None = None) -> Position:
         spans, begun = self._spans(ranges), start[self.column] if start else 0
         # If retention dropped all rows, there is nothing to read.
-        end = spans[-1][1].last + 1 if spans else begun
+        end = max((span.last + 1 for _, span in spans), default=begun)
         if end < begun:
             raise LogBehind(behind(f"the {self._offsets} below {begun}", f"the log ends before {end}"))
         return self._at(end)
@@ -38,10 +38,12 @@ class LogOrder:
         offset: int | None = getattr(found, self.column)
         return self.end(ranges) if offset is None else self._at(offset)
 
-    def given(self, reader: Connection, ranges: ClosedRange, position: Mapping[str, object]) -> Position:
+    def given(
+        self, reader: Connection, ranges: ClosedRange, position: Mapping[str, object], others: Position
+    ) -> Position:
         offset = position.get(self.column)
         if list(position) != [self.column] or not isinstance(offset, int) or offset < 0:
-            raise OptionRefused(f'startingOffsets is {dict(position)}: give {{"{self.column}": 100}} for this table.')
+            raise OptionRefused(f'The offsets are {dict(position)}: give {{"{self.column}": 100}} for this table.')
         return self._at(offset)
 
     def limited(self, start: Position, end: Position, most: int) -> Position:
@@ -51,7 +53,7 @@ class LogOrder:
         wanted, spans = Span(start[self.column], end[self.column] - 1), self._spans(ranges)
         if wanted.last < wanted.first:
             return []
-        lowest = spans[0][1].first if spans else wanted.last + 1
+        lowest = min((span.first for _, span in spans), default=wanted.last + 1)
         if wanted.first < lowest:
             raise HoleFound(dropped(f"the {self._offsets} {wanted.first} to {lowest - 1}"))
         return [

@@ -25,8 +25,10 @@ class Order(Protocol):
     def since(self, reader: Connection, ranges: ClosedRange, time: datetime) -> Position:
         """The position of the first row at or after a time; without such a row, the end."""
 
-    def given(self, reader: Connection, ranges: ClosedRange, position: Mapping[str, object]) -> Position:
-        """The position that the option startingOffsets gives. Raises OptionRefused."""
+    def given(
+        self, reader: Connection, ranges: ClosedRange, position: Mapping[str, object], others: Position
+    ) -> Position:
+        """The position that the user gives; `others` has the offsets that it does not name. Raises OptionRefused."""
 
     def limited(self, start: Position, end: Position, most: int) -> Position:
         """The position `most` offsets after `start`, but not after `end`."""

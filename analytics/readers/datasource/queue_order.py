@@ -8,12 +8,12 @@ from analytics.closed import ClosedRange, ClosedSegment, QueueSpan, Span
 from analytics.connections import Connection, read
 from analytics.errors import HoleFound, LogBehind, OptionRefused
 from analytics.readers import slices
+from analytics.readers.datasource.chosen import FIND_TOPICS
 from analytics.readers.datasource.positions import Position, behind, both, dropped
-from analytics.rows import QueueSince, TopicId
+from analytics.rows import QueueSince
 from store.db.statements import Statement
 
 QUEUE_OFFSETS_SINCE = Statement(__file__, "queue_offsets_since", QueueSince)
-FIND_TOPIC_IDS = Statement(__file__, "find_topic_ids", TopicId)
 # Values of the option startingOffsets, as in Spark's source for Kafka.
 LATEST, EARLIEST = -1, -2
 EXAMPLE = '{"orders": {"0": 23}}'
@@ -44,18 +44,20 @@ class QueueOrder:
         firsts = {f"{row.topic_id}/{row.queue_id}": row.queue_offset for row in found}
         return {key: min(end, firsts.get(key, end)) for key, end in ends.items()}
 
-    def given(self, reader: Connection, ranges: ClosedRange, position: Mapping[str, object]) -> Position:
-        ends, position_of = self.end(ranges), self.first(ranges)
-        topics = {row.name: row.id for row in read(reader, FIND_TOPIC_IDS, {"names": list(position)})}
+    def given(
+        self, reader: Connection, ranges: ClosedRange, position: Mapping[str, object], others: Position
+    ) -> Position:
+        firsts, ends, position_of = self.first(ranges), self.end(ranges), dict(others)
+        topics = {topic.name: topic.id for topic in read(reader, FIND_TOPICS)}
         for topic, queues in position.items():
             if topic not in topics or not isinstance(queues, dict):
                 raise OptionRefused(
-                    f"startingOffsets names {topic}, which is no topic with queues: give {EXAMPLE}, with {EARLIEST} "
+                    f"The offsets name {topic}, which is no topic with queues: give {EXAMPLE}, with {EARLIEST} "
                     f"for the earliest offset of a queue and {LATEST} for the latest."
                 )
             for queue, offset in queues.items():
                 key = f"{topics[topic]}/{queue}"
-                position_of[key] = {EARLIEST: position_of.get(key, 0), LATEST: ends.get(key, 0)}.get(offset, offset)
+                position_of[key] = {EARLIEST: firsts.get(key, 0), LATEST: ends.get(key, 0)}.get(offset, offset)
         return _ordered(position_of)
 
     def limited(self, start: Position, end: Position, most: int) -> Position:

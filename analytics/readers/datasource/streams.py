@@ -10,23 +10,17 @@ from pyspark.sql.types import StructType
 
 from analytics import closed, connections
 from analytics.closed import ClosedRange
-from analytics.readers.datasource.log_order import LogOrder
-from analytics.readers.datasource.options import ENDS, Starting
-from analytics.readers.datasource.positions import Order, Position
+from analytics.connections import Connection
+from analytics.readers.datasource.chosen import Choice
+from analytics.readers.datasource.options import Bound
+from analytics.readers.datasource.orders import ORDERS, positioned
+from analytics.readers.datasource.positions import Position
 from analytics.readers.datasource.published import TABLES
-from analytics.readers.datasource.queue_order import QueueOrder
 from analytics.readers.datasource.slices import Slice, rows
 from analytics.readers.source import query
 
 # To find a closed range, a stream takes a snapshot, for which writers wait some milliseconds.
 SECONDS_BETWEEN_SNAPSHOTS = 2.0
-# The order of each table, and its field of SegmentRows.
-ORDERS: dict[str, tuple[Order, str]] = {
-    "committed": (QueueOrder(), "entries"),
-    "entries": (QueueOrder(), "entries"),
-    "messages": (LogOrder("log_offset"), "messages"),
-    "transactions": (LogOrder("operation_id"), "operations"),
-}
 
 
 class BrokerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -42,13 +36,15 @@ class BrokerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         conninfo: str,
         table: str,
         columns: StructType,
-        starting: Starting,
+        choice: Choice,
+        starting: Bound,
         rows_per_slice: int,
         most_per_trigger: int | None,
     ) -> None:
         self.conninfo = conninfo
         self.table = TABLES[table]
         self.columns = columns
+        self.choice = choice
         self.starting = starting
         self.rows_per_slice = rows_per_slice
         self.most_per_trigger = most_per_trigger
@@ -72,12 +68,7 @@ class BrokerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises LogBusy, OptionRefused.
         """
         with closed.quiet(self.conninfo) as (reader, _):
-            ranges = closed.find(reader)
-            if self.starting.since:
-                return self.order.since(reader, ranges, self.starting.since)
-            if self.starting.position is not None:
-                return self.order.given(reader, ranges, self.starting.position)
-        return self.order.first(ranges) if self.starting.end == ENDS[0] else self.order.end(ranges)
+            return positioned(self.order, reader, self._find(reader)[0], self.starting)
 
     def latestOffset(self, start: Position, limit: ReadLimit) -> Position:
         """The end of the next batch: the end of the closed range, at most two seconds old, or of the limit.
@@ -96,9 +87,9 @@ class BrokerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if start == end:
             return []
         with connections.connect(self.conninfo) as reader:
-            ranges = closed.find(reader)
+            ranges, chosen = self._find(reader)
         return [
-            Slice(query(self.table, clause, self.columns), segment, self.kind)
+            Slice(query(self.table, f"({clause}) AND {chosen}", self.columns), segment, self.kind)
             for segment, clause in self.order.clauses(ranges, start, end, self.rows_per_slice)
         ]
 
@@ -114,6 +105,10 @@ class BrokerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _look(self) -> ClosedRange:
         with closed.quiet(self.conninfo) as (reader, _):
-            self._closed = closed.find(reader)
+            self._closed, _ = self._find(reader)
         self._looked_at = time.monotonic()
         return self._closed
+
+    def _find(self, reader: Connection) -> tuple[ClosedRange, str]:
+        """The closed range with the chosen queues, and the condition for its rows. Raises OptionRefused."""
+        return self.choice.applied(reader, closed.find(reader), self.table.columns.names)
