@@ -6,7 +6,7 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, MapType, StringType, StructType
+from pyspark.sql.types import BinaryType, MapType, StringType, StructType, TimestampType
 
 from analytics import tables
 from analytics.readers import arrow
@@ -17,6 +17,8 @@ FETCH_ROWS = 10_000
 # The size of the rows that a task fetches at once: 10,000 rows of 4 KiB. Of larger rows, fewer are fetched.
 FETCH_BYTES = FETCH_ROWS * 4096
 MIDDLE_WEIGHT = 256 * 1024
+# The end of the name of a column that has a time in microseconds.
+MICROS = " in microseconds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,19 @@ class JdbcSource:
 
 
 def _subquery(table: Table) -> str:
-    """A table as a subquery for Spark, through which PostgreSQL can still skip partitions."""
-    return f"({table.statement.text}) AS source"
+    """A table as a subquery for Spark, through which PostgreSQL can still skip partitions.
+
+    A second column has each time in microseconds since 1970: Java's driver moves days before 1582-10-15 to the calendar
+    of that time.
+    """
+    micros = [
+        f', (extract(epoch FROM "{name}") * 1000000)::bigint AS "{name}{MICROS}"' for name in _times(table.columns)
+    ]
+    return f"(SELECT *{''.join(micros)} FROM ({table.statement.text}) AS read) AS source"
+
+
+def _times(columns: StructType) -> list[str]:
+    return [column.name for column in columns if isinstance(column.dataType, TimestampType)]
 
 
 def _of_table(frame: DataFrame, columns: StructType) -> DataFrame:
@@ -68,7 +81,8 @@ def _of_table(frame: DataFrame, columns: StructType) -> DataFrame:
         for column in columns
         if isinstance(column.dataType, MapType)
     }
-    stored = frame.to(tables.stored(columns))
+    times = {name: F.timestamp_micros(f"{name}{MICROS}") for name in _times(columns)}
+    stored = frame.withColumns(times).to(tables.stored(columns))
     if "body" in columns.names:
         stored = stored.withColumn("body", _body())
     return stored.withColumns(maps).to(columns) if maps else stored

@@ -14,6 +14,7 @@ from analytics.tables import CHECKS, ENDED, ENTRIES, MESSAGES, TIMERS, UNDECIDED
 from tests.analytics.exports import HEAVIEST
 from tests.analytics.parquet import rows, types
 from tests.analytics.past import Past
+from tests.analytics.writers import Connection, begin
 
 TABLES = {
     "messages": MESSAGES,
@@ -48,3 +49,22 @@ def test_each_way_writes_the_same_rows_and_columns(
     assert found[0] == found[1] == found[2]
     assert len(found[0]) > 1
     assert types(tmp_path / "jdbc") == types(tmp_path / "spark") == types(tmp_path / "workers")
+
+
+# The days that one calendar has and another lacks, the first year, the year 1900 with its local times, and the far end.
+HOSTILE = ("1582-10-04", "1582-10-10", "1582-10-15", "0001-01-01", "1900-02-28 23:59:59.999999", "9999-12-31")
+
+
+def test_both_readers_return_times_of_any_calendar_as_they_were_stored(
+    spark: SparkSession, busy_database: str, writer: Connection
+) -> None:
+    for time in HOSTILE:
+        begin(writer)
+        writer.execute("UPDATE commit_log SET born_at = %s WHERE born_at IS NULL", (f"{time} UTC",))
+    writer.commit()
+
+    readers = (opening.jdbc(spark, busy_database, HEAVIEST), AdbcSource(spark, busy_database))
+    found = [reader.whole(MESSAGES, BEGIN).selectExpr("CAST(born_at AS STRING)").collect() for reader in readers]
+
+    expected = sorted(f"{time} 00:00:00" if len(time) == 10 else time for time in HOSTILE)
+    assert [sorted(row["born_at"] for row in rows) for rows in found] == [expected, expected]
