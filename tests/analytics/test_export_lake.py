@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pyarrow
+import pyarrow.compute as pc
 import pyarrow.parquet as parquet
 import pytest
 from pyspark.sql import SparkSession
@@ -71,6 +73,27 @@ def test_three_increments_are_three_versions_and_each_engine_reads_the_same_rows
         )
     assert offsets(read(folder, format)) == list(range(15))
     assert VERSIONS[format](folder) == counts
+
+
+def test_readers_of_delta_skip_files_by_the_bounds_of_their_columns(
+    spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path
+) -> None:
+    folder = tmp_path / "export"
+    for _ in range(3):
+        writers.live(writer, ended=3, undecided=2)
+        export(spark, busy_database, folder, "delta")
+    actions = {
+        row["path"]: row for row in pyarrow.table(delta(folder, "messages").get_add_actions(flatten=True)).to_pylist()
+    }
+
+    for path, action in actions.items():
+        held = rows(folder / "messages" / path)
+        for column in ("log_offset", "message_id", "topic", "stored_at"):
+            values = [row[column] for row in held]
+            assert (action[f"min.{column}"], action[f"max.{column}"]) == (min(values), max(values))
+            assert action[f"null_count.{column}"] == 0
+        assert (action["null_count.tags"], action["num_records"]) == (len(held), len(held))
+    assert delta(folder, "messages").to_pyarrow_dataset().to_table(filter=pc.field("log_offset") == 7).num_rows == 1
 
 
 def versions_of_delta(folder: Path) -> list[int]:

@@ -1,6 +1,5 @@
 """Tables of Delta Lake in the folders of an export: a log beside the files, with one version per export."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from analytics import tables
+from analytics.files.lake import statistics
 from analytics.files.manifest import TABLES, Manifest, Part
 from analytics.files.parts import COLUMNS
 
@@ -83,7 +83,7 @@ def _added(folder: Path, part: Part) -> "AddAction":
         partition_values=_places(path),
         modification_time=int(about.st_mtime * 1000),
         data_change=True,
-        stats=json.dumps({"numRecords": part.rows}),
+        stats=statistics.of_file(folder / path),
     )
 
 
