@@ -60,6 +60,7 @@ class Receipt(models.Model):
     flight ──ack──▶ done (deleted)
         └──nack, or its time over──▶ a retry in %RETRY%<group> after its delay, or a dead letter (deleted likewise)
 
+    First deliveries of a group that is not ordered begin in a `Bundle`.
     In an ordered group a message that fails stays in its queue: its receipt is held, and receipts of later messages
     with the same sharding key are parked behind it. `expires_at` of a held receipt is the time of the next delivery.
     A receipt handle names the row and its nonce; each delivery has a new nonce, so an earlier handle is refused.
@@ -102,6 +103,40 @@ class Receipt(models.Model):
                 name="receipt_waiting",
             ),
         )
+
+
+class Bundle(models.Model):
+    """Deliveries of one receive in 64 neighbouring places of a queue, from `first_offset`, a multiple of 64, on.
+
+    flight ──acks──▶ fewer bits in `unsettled` ──the last ack──▶ done (deleted)
+        └──a nack, a return, an extension, or its time over──▶ receipts, for these deliveries or for all
+
+    `places` has a bit for each message that was handed out, bit 0 for `first_offset`; `unsettled` a bit for each
+    delivery that is in the bundle now. `log_offsets` and `tags_codes` have an element per bit of `places`, from the
+    lowest bit on; null: all tags codes are 0. Only first deliveries of a group that is not ordered are in bundles.
+    """
+
+    pk = models.CompositePrimaryKey("group_id", "topic_id", "queue_id", "first_offset", "nonce")
+    group_id = models.IntegerField()
+    topic_id = models.IntegerField()
+    queue_id = models.IntegerField()
+    first_offset = models.BigIntegerField()
+    nonce = models.BigIntegerField()
+    places = models.BigIntegerField()
+    unsettled = models.BigIntegerField()
+    expires_at = models.DateTimeField()
+    received_at = models.DateTimeField()
+    # Of all messages; a message of a later segment has a receipt.
+    log_segment = models.IntegerField()
+    # The topic that the receive named.
+    origin_topic_id = models.IntegerField()
+    log_offsets = ArrayField(models.BigIntegerField())
+    tags_codes = ArrayField(models.BigIntegerField(), null=True)
+
+    class Meta:
+        db_table = "bundle"
+        # For `lock_expired_bundles`. An ack changes no indexed column, so the row is written anew within its page.
+        indexes = (models.Index(fields=("expires_at",), name="bundle_expiry"),)
 
 
 class Waiting(models.Model):

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Self
 
+from delivery.receipts import bundles
+from delivery.receipts.bundles import MAX_BUNDLES, BundleKey
 from store.commit import reappend, writer
 from store.commit.batch import Batch
 from store.commit.operation import Operation
@@ -21,6 +23,7 @@ class ReceiptOfLog(NamedTuple):
     log_offset: int
 
 
+LOCK_OLD_BUNDLES = Statement(__file__, "lock_old_bundles", BundleKey)
 LOCK_OLD_RECEIPTS = Statement(__file__, "lock_old_receipts", ReceiptOfLog)
 MOVE_RECEIPTS = Statement(__file__, "move_receipts")
 
@@ -57,6 +60,8 @@ class ReceiptReappend(Operation[int]):
 
 
 async def _reappend(batch: Batch, leaving_id: int) -> int:
+    keys = await batch.read(LOCK_OLD_BUNDLES, {"leaving_id": leaving_id, "max_bundles": MAX_BUNDLES})
+    await bundles.take_all_apart(batch, keys)
     receipts = await batch.read(LOCK_OLD_RECEIPTS, {"leaving_id": leaving_id, "max_receipts": MAX_PER_BATCH})
     if not receipts:
         return 0

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from delivery import groups
-from delivery.models import ConsumerGroup, Receipt, RetryQueue, Waiting
+from delivery.models import Bundle, ConsumerGroup, Receipt, RetryQueue, Waiting
 from delivery.receive import turns
 from delivery.retries import policies
 from store import registry
@@ -22,6 +22,7 @@ from store.reading import progress
 
 FIND_GROUPS = Statement(__file__, "find_groups", one=int)
 DELETE_LEFT_RECEIPTS = Statement(__file__, "delete_left_receipts", one=int)
+DELETE_LEFT_BUNDLES = Statement(__file__, "delete_left_bundles", one=int)
 DELETE_LEFT_WAITING = Statement(__file__, "delete_left_waiting")
 
 MAX_RECEIPTS_AT_ONCE = 1000
@@ -149,6 +150,7 @@ def remove(name: str) -> None:
     with copies.change():
         group = find(name)
         ConsumerGroup.objects.filter(id=group.id).delete()
+        cells.each(lambda: Bundle.objects.filter(group_id=group.id).delete())
         cells.each(lambda: Receipt.objects.filter(group_id=group.id).delete())
         cells.each(lambda: Waiting.objects.filter(group_id=group.id).delete())
         queues = RetryQueue.objects.filter(group_id=group.id)
@@ -200,8 +202,12 @@ async def clean_up() -> set[int]:
 
 async def _delete(group_ids: list[int]) -> None:
     for _ in range(MAX_STEPS):
-        receipts = await connections.read(
-            DELETE_LEFT_RECEIPTS, {"group_ids": group_ids, "max_receipts": MAX_RECEIPTS_AT_ONCE}
-        )
-        if not receipts and not await progress.forget(group_ids):
+        # In this order: a delivery that leaves its bundle meanwhile has a receipt by the second statement.
+        left = [
+            *await connections.read(DELETE_LEFT_BUNDLES, {"group_ids": group_ids, "max_bundles": MAX_RECEIPTS_AT_ONCE}),
+            *await connections.read(
+                DELETE_LEFT_RECEIPTS, {"group_ids": group_ids, "max_receipts": MAX_RECEIPTS_AT_ONCE}
+            ),
+        ]
+        if not left and not await progress.forget(group_ids):
             return

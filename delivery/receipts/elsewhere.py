@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence, Set
 from typing import Self
 
+from delivery.receipts import bundles
 from delivery.receipts.handles import Handle, columns
 from delivery.rows import SettledHandle
 from store.cells import cells
@@ -16,6 +17,7 @@ from store.process.runtime import Runtime
 Settling = Callable[[Set[Handle]], Operation[Set[Handle]]]
 
 ACK_RECEIPTS = Statement(__file__, "ack_receipts", SettledHandle)
+LOCK_HANDLES = Statement(__file__, "lock_handles", SettledHandle)
 
 
 def have_left(cell: int | None, handles: Set[Handle]) -> bool:
@@ -49,16 +51,32 @@ async def settle(cell: int | None, handles: Set[Handle], made: Settling) -> set[
 async def settled(
     batch: Batch, statement: Statement[SettledHandle], handles: Set[Handle], parameters: dict[str, object]
 ) -> set[Handle]:
-    """The handles whose deliveries a statement settled.
+    """The handles whose deliveries a statement settled by their receipts."""
+    if not handles:
+        return set()
+    await bundles.take_apart(batch, handles)
+    return await _by_receipt(batch, statement, handles, parameters)
 
-    The statement runs twice: its first snapshot may miss a delivery that another process extended at this moment.
+
+async def acked(batch: Batch, handles: Set[Handle]) -> set[Handle]:
+    """The handles whose deliveries were acked."""
+    in_bundles = bundles.bundled(handles)
+    found = await bundles.ack(batch, in_bundles)
+    return found | await _by_receipt(batch, ACK_RECEIPTS, handles - found, {})
+
+
+async def _by_receipt(
+    batch: Batch, statement: Statement[SettledHandle], handles: Set[Handle], parameters: dict[str, object]
+) -> set[Handle]:
+    """As `settled`, of deliveries with receipts. Locks the receipts first: the statement's snapshot would miss a
+    delivery that another process extends at this moment.
     """
-    found: set[Handle] = set()
-    for _ in range(2):
-        if left := sorted(handles - found):
-            rows = await batch.read(statement, parameters | columns(left))
-            found.update(left[row.number - 1] for row in rows)
-    return found
+    if not handles:
+        return set()
+    ordered_handles, wanted = sorted(handles), columns(handles)
+    await batch.read(LOCK_HANDLES, wanted)
+    rows = await batch.read(statement, parameters | wanted)
+    return {ordered_handles[row.number - 1] for row in rows}
 
 
 class LateAck(Operation[Set[Handle]]):
@@ -75,4 +93,4 @@ class LateAck(Operation[Set[Handle]]):
     @classmethod
     async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
         for one in operations:
-            one.result = await settled(batch, ACK_RECEIPTS, one.handles, {})
+            one.result = await acked(batch, one.handles)

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple, Self
 
+from delivery.receipts import bundles
+from delivery.receipts.bundles import MAX_BUNDLES, BundleKey
 from delivery.retries import nonces, ordered, redelivery
 from delivery.rows import FailedReceipt
 from scheduling.publish import publish
@@ -23,6 +25,7 @@ class ExpiryProbe(NamedTuple):
 
 
 FIND_EXPIRED = Statement(__file__, "find_expired", ExpiryProbe)
+LOCK_EXPIRED_BUNDLES = Statement(__file__, "lock_expired_bundles", BundleKey)
 LOCK_EXPIRED = Statement(__file__, "lock_expired", FailedReceipt)
 TAKE_EXPIRED = Statement(__file__, "take_expired", FailedReceipt)
 
@@ -71,13 +74,19 @@ async def run(late_seconds: float = 0) -> bool:
 
 
 class Expiry(Operation[int]):
-    """Retries expired deliveries: deleting a receipt publishes its message, once. A batch runs its expiries as one."""
+    """Retries expired deliveries: deleting a receipt publishes its message, once. A batch runs its expiries as one.
+
+    Deliveries of an expired bundle get receipts first. The result is MAX_PER_BATCH when more may have expired.
+    """
 
     __slots__ = ()
 
     @classmethod
     async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
-        parameters = {"since": runtime.part(Horizon).since, "max_receipts": MAX_PER_BATCH}
+        since = runtime.part(Horizon).since
+        keys = await batch.read(LOCK_EXPIRED_BUNDLES, {"since": since, "max_bundles": MAX_BUNDLES})
+        await bundles.take_all_apart(batch, keys)
+        parameters = {"since": since, "max_receipts": MAX_PER_BATCH}
         taken = await batch.read(TAKE_EXPIRED, parameters)
         for receipt in taken:
             await publish(batch, await redelivery.retry(receipt, nonces.delay_of(receipt.nonce)))
@@ -86,4 +95,4 @@ class Expiry(Operation[int]):
             # Held without a delay: the queue has already waited for the invisible time.
             await ordered.hold(batch, receipt, 0)
         for one in operations:
-            one.result = max(len(taken), len(locked))
+            one.result = MAX_PER_BATCH if len(keys) == MAX_BUNDLES else max(len(taken), len(locked))

@@ -6,6 +6,8 @@ from typing import Self
 from django.conf import settings
 
 from delivery import groups
+from delivery.receipts import bundles
+from delivery.receipts.elsewhere import LOCK_HANDLES
 from delivery.receipts.given import settle
 from delivery.receipts.handles import Handle, columns
 from delivery.retries import nacks, ordered, redelivery
@@ -49,12 +51,13 @@ async def give_up(group_name: str, given: list[str], reason: str | None = None) 
 async def receipts_of(
     batch: Batch, statement: Statement[FailedReceipt], handles: Set[Handle]
 ) -> dict[Handle, FailedReceipt]:
-    """The receipts that a statement deletes or locks, by their handles. The statement runs twice, as in `settled`."""
-    failed: dict[Handle, FailedReceipt] = {}
-    for _ in range(2):
-        if left := handles - failed.keys():
-            failed |= {_handle_of(row): row for row in await batch.read(statement, columns(left))}
-    return failed
+    """The receipts that a statement deletes or locks, by their handles."""
+    if not handles:
+        return {}
+    await bundles.take_apart(batch, handles)
+    wanted = columns(handles)
+    await batch.read(LOCK_HANDLES, wanted)
+    return {_handle_of(row): row for row in await batch.read(statement, wanted)}
 
 
 def _handle_of(row: FailedReceipt) -> Handle:

@@ -9,7 +9,7 @@ from typing import Self
 
 from access.callers import Caller
 from delivery import groups
-from delivery.receipts.elsewhere import ACK_RECEIPTS, settled
+from delivery.receipts.elsewhere import acked
 from delivery.receipts.failing import LOCK_RECEIPTS, receipts_of
 from delivery.receipts.given import expired, unpacked, wake
 from delivery.receipts.handles import PACKED, Handle, by_cell
@@ -151,7 +151,7 @@ class Forward(Operation[list[Sent]]):
             # The other operations of the batch are then written without this one.
             if send.refusal is not None:
                 raise send.refusal
-        await settled(batch, ACK_RECEIPTS, {handle for one in live for handle in one.handles}, {})
+        await acked(batch, {handle for one in live for handle in one.handles})
         yield
         await anext(steps)
         yield

@@ -17,13 +17,18 @@ from store.process import runtime
 MAX_HANDLES = 1000
 
 
+def require_count(given: list[str]) -> None:
+    """Raises MessageIllegal for no or too many handles."""
+    if not 1 <= len(given) <= MAX_HANDLES:
+        raise MessageIllegal(f"receipt_handles has {len(given)} handles: give 1 to {MAX_HANDLES}.")
+
+
 def unpacked(group: GroupFacts, given: list[str]) -> list[Handle | None]:
     """The content of each handle; None for a handle of another group, or a text that is no handle.
 
     Raises MessageIllegal for no or too many handles.
     """
-    if not 1 <= len(given) <= MAX_HANDLES:
-        raise MessageIllegal(f"receipt_handles has {len(given)} handles: give 1 to {MAX_HANDLES}.")
+    require_count(given)
     return [found if (found := unpack(one)) and found.group_id == group.id else None for one in given]
 
 

@@ -3,8 +3,10 @@
 import base64
 import struct
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
+from delivery.retries.nonces import BUNDLED
 from store.process import runtime
 from store.process.runtime import CONTROL
 
@@ -17,6 +19,15 @@ PACKED = struct.Struct(">iiiqq")
 WITH_CELL = CELL.size + PACKED.size
 # Characters of a handle of the control: base64 without padding.
 CHARACTERS = -(-PACKED.size * 4 // 3)
+# A handle of a delivery in a bundle: a head, which the bundle's deliveries share, a full stop, and the queue offset in
+# decimal digits. So the head is made and read once for many deliveries.
+HEAD = struct.Struct(">BHiiiqx")
+HEAD_VERSION = 2
+STOP = "."
+# Of a queue offset; the largest bigint has one more.
+MAX_DIGITS = 18
+# Heads that a process remembers.
+MAX_HEADS = 4096
 
 
 class Handle(NamedTuple):
@@ -29,16 +40,54 @@ class Handle(NamedTuple):
     nonce: int
 
 
+class Head(NamedTuple):
+    """The content of a head: the cell, and what all deliveries of a bundle share."""
+
+    cell: int
+    group_id: int
+    topic_id: int
+    queue_id: int
+    nonce: int
+
+
 def handle(group_id: int, topic_id: int, queue_id: int, queue_offset: int, nonce: int, cell: int = CONTROL) -> str:
     """A receipt handle of a delivery in a cell; opaque to consumers."""
+    if nonce & BUNDLED:
+        return f"{_head(cell, group_id, topic_id, queue_id, nonce)}{STOP}{queue_offset}"
     packed = PACKED.pack(group_id, topic_id, queue_id, queue_offset, nonce)
     if cell:
         packed = CELL.pack(VERSION, cell) + packed
     return base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
 
+@lru_cache(MAX_HEADS)
+def _head(cell: int, group_id: int, topic_id: int, queue_id: int, nonce: int) -> str:
+    return base64.urlsafe_b64encode(HEAD.pack(HEAD_VERSION, cell, group_id, topic_id, queue_id, nonce)).decode()
+
+
+@lru_cache(MAX_HEADS)
+def read_head(characters: str) -> Head | None:
+    """The content of the characters before the full stop; None if no broker made them."""
+    try:
+        version, *fields = HEAD.unpack(base64.urlsafe_b64decode(characters))
+    except (ValueError, struct.error):
+        return None
+    head = Head(*fields)
+    return head if version == HEAD_VERSION and _head(*head) == characters else None
+
+
+def is_offset(digits: str) -> bool:
+    """Whether a text is a queue offset, in decimal digits."""
+    return digits.isascii() and digits.isdecimal() and len(digits) <= MAX_DIGITS
+
+
 def unpack(given: str) -> Handle | None:
     """The content of a handle; None for a text that no broker made."""
+    characters, stop, digits = given.partition(STOP)
+    if stop:
+        if (head := read_head(characters)) is None or not is_offset(digits):
+            return None
+        return Handle(head.group_id, head.topic_id, head.queue_id, int(digits), head.nonce)
     try:
         packed = _decoded(given)
         if len(packed) == WITH_CELL and packed[0] == VERSION:
@@ -50,6 +99,10 @@ def unpack(given: str) -> Handle | None:
 
 def cell_of(given: str) -> int:
     """The cell of a handle's delivery; the control for a text that no broker made."""
+    characters, stop, _ = given.partition(STOP)
+    if stop:
+        head = read_head(characters)
+        return CONTROL if head is None else head.cell
     if len(given) == CHARACTERS:
         return CONTROL
     try:

@@ -1,6 +1,6 @@
 """Settling: a consumer acks its deliveries, or extends their invisible time."""
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import partial
 from typing import Self
 
@@ -8,14 +8,15 @@ from django.conf import settings
 
 from access.callers import Caller
 from delivery import groups
-from delivery.receipts import elsewhere
-from delivery.receipts.elsewhere import ACK_RECEIPTS, settled
-from delivery.receipts.given import ack, outcomes, settle, unpacked, wake
+from delivery.receipts import bundles, elsewhere
+from delivery.receipts.bundles import ACK_BUNDLES, BundleKey
+from delivery.receipts.elsewhere import ACK_RECEIPTS, acked, settled
+from delivery.receipts.given import ack, outcomes, require_count, settle, unpacked, wake
 from delivery.receipts.handles import PACKED, Handle, by_cell
 from delivery.rows import GroupFacts, SettledHandle
 from store.commit.batch import Batch
 from store.commit.operation import Operation, Pipelined
-from store.db import arrays
+from store.db import arrays, pipeline
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
 from store.errors import Refusal, TopicMoved, require_between
@@ -63,7 +64,7 @@ class Ack(Pipelined[Set[Handle]]):
     its snapshot misses a delivery that was extended at that moment.
     """
 
-    __slots__ = ("away", "caller", "found", "given", "group", "group_name", "handles", "is_late", "unpacked")
+    __slots__ = ("away", "caller", "found", "given", "group", "group_name", "handles", "is_late", "is_whole")
     LANE = "acks"
     URGENT = True
 
@@ -74,8 +75,9 @@ class Ack(Pipelined[Set[Handle]]):
         self.caller = caller
         # `complete` sets these:
         self.group: GroupFacts
-        self.unpacked: list[Handle | None] = []
-        self.handles: Set[Handle] = frozenset()
+        self.handles = bundles.Handles({}, set())
+        # Whether each given text is a handle of the group.
+        self.is_whole = False
         # The handles that the pipelined batch has deleted, when others are left.
         self.found: Set[Handle] = frozenset()
         # Whether deliveries whose topics have left the cell were already acked in the topics' new cells.
@@ -102,13 +104,13 @@ class Ack(Pipelined[Set[Handle]]):
 
     def _prepare(self, group: GroupFacts) -> None:
         self.group = group
-        self.unpacked = unpacked(group, self.given)
-        self.handles = {one for one in self.unpacked if one is not None}
+        require_count(self.given)
+        self.handles, self.is_whole = bundles.read(group.id, self.given)
         self.is_plain = bool(self.handles)
         if self.handles:
-            self.key = PACKED.pack(*min(self.handles))
+            self.key = PACKED.pack(*self.handles.first)
             self.ids = (self.key,)
-            self.size = len(self.handles) * HANDLE_BYTES
+            self.size = len(self.given) * HANDLE_BYTES
         else:
             self.result = frozenset()
 
@@ -119,43 +121,59 @@ class Ack(Pipelined[Set[Handle]]):
 
     def outcomes(self) -> list[Refusal | None]:
         """For each handle, in the order given: None, or the refusal."""
-        return outcomes(self.given, self.unpacked, self.result or frozenset(), self.away)
+        if self.is_whole and self.result is self.handles:
+            return [None] * len(self.given)
+        return outcomes(self.given, unpacked(self.group, self.given), self.result or frozenset(), self.away)
 
     @classmethod
     def statements(cls, operations: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
-        group_ids, topic_ids, queue_ids, queue_offsets, nonces = zip(*cls._sorted(operations), strict=True)
-        parameters = {
-            "group_id": arrays.int4s(group_ids),
-            "topic_id": arrays.int4s(topic_ids),
-            "queue_id": arrays.int4s(queue_ids),
-            "queue_offset": arrays.int8s(queue_offsets),
-            "nonce": arrays.int8s(nonces),
-        }
-        return [Call(ACK_RECEIPTS, parameters)]
+        places, apart = cls._wanted(operations)
+        calls = [Call(ACK_BUNDLES, bundles.packed(places))] if places else []
+        if apart:
+            group_ids, topic_ids, queue_ids, queue_offsets, nonces = zip(*apart, strict=True)
+            parameters = {
+                "group_id": arrays.int4s(group_ids),
+                "topic_id": arrays.int4s(topic_ids),
+                "queue_id": arrays.int4s(queue_ids),
+                "queue_offset": arrays.int8s(queue_offsets),
+                "nonce": arrays.int8s(nonces),
+            }
+            calls.append(Call(ACK_RECEIPTS, parameters))
+        return calls
 
     @classmethod
     def settle(cls, operations: Sequence[Self], results: Results) -> None:
-        handles, rows = cls._sorted(operations), results[ACK_RECEIPTS]
-        numbers = (int.from_bytes(rows.get_value(row, 0) or b"") for row in range(rows.ntuples))
-        settled = {handles[number - 1] for number in numbers}
+        places, apart = cls._wanted(operations)
+        acked_places = bundles.acked_of(places, pipeline.rows(results, ACK_BUNDLES))
+        settled = {apart[row.number - 1] for row in pipeline.rows(results, ACK_RECEIPTS)}
         for one in operations:
-            # A batch is sent again for left-out operations; it does not find the receipts that its first time deleted.
-            one.found = one.found | settled.intersection(one.handles)
-            if len(one.found) == len(one.handles):
-                one.result = one.found
-                wake(one.group, one.found)
+            if one._is_done(acked_places, settled):
+                one.result = one.handles
+            else:
+                # A batch is sent again for left-out operations; it does not find what its first time deleted.
+                one.found = one.found | (bundles.Handles(acked_places, settled) & one.handles)
+                if len(one.found) == len(one.handles):
+                    one.result = one.found
+            if one.result is not None:
+                wake(one.group, one.result)
+
+    def _is_done(self, acked_places: Mapping[BundleKey, int], settled: set[Handle]) -> bool:
+        """Whether a batch has acked all deliveries."""
+        is_acked = all(bits & ~acked_places.get(key, 0) == 0 for key, bits in self.handles.places.items())
+        return is_acked and self.handles.apart <= settled
 
     @staticmethod
-    def _sorted(operations: Sequence["Ack"]) -> list[Handle]:
-        """All handles, sorted, so that two batches lock rows in the same order."""
-        return sorted({handle for one in operations for handle in one.handles})
+    def _wanted(operations: Sequence["Ack"]) -> tuple[dict[BundleKey, int], list[Handle]]:
+        """The places of bundles, and the handles of receipts, sorted: two batches lock rows in the same order."""
+        places = bundles.joined(one.handles.places for one in operations)
+        return places, sorted({handle for one in operations for handle in one.handles.apart})
 
     @classmethod
     async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
         left = {handle for one in operations for handle in one.handles - one.found}
-        acked = await settled(batch, ACK_RECEIPTS, left, {})
+        found = await acked(batch, left)
         for one in operations:
-            done = one.result = one.found | acked.intersection(one.handles)
+            done = one.result = one.found | found.intersection(one.handles)
             batch.after_commit(partial(wake, one.group, done))
             if not one.is_late and elsewhere.have_left(one.cell, one.handles - done):
                 one.found = done

@@ -42,6 +42,7 @@ class OffsetAtTime(NamedTuple):
     queue_offset: int
 
 
+DROP_BUNDLES = Statement(__file__, "drop_bundles")
 DROP_RECEIPTS = Statement(__file__, "drop_receipts")
 DROP_WAITING = Statement(__file__, "drop_waiting")
 OFFSETS_AT_TIME = Statement(__file__, "offsets_at_time", OffsetAtTime)
@@ -162,6 +163,8 @@ async def _reset(batch: Batch, wanted: Reset) -> list[QueueMove]:
     for row, move in zip(rows, moves, strict=True):
         progress.move(batch, wanted.group.id, (row.topic_id, row.queue_id), (row.move or 0) + 1, move.to)
     dropped = {"group_id": wanted.group.id, "topic_id": wanted.topic.id, "queue_ids": wanted.queue_ids}
+    # In this order: a delivery that leaves its bundle meanwhile has a receipt by the second statement.
+    await batch.read(DROP_BUNDLES, dropped)
     await batch.read(DROP_RECEIPTS, dropped)
     await batch.read(DROP_WAITING, dropped)
     return moves

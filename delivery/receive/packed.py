@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from delivery.receive.deliveries import HandedOut
+from delivery.retries.nonces import BUNDLED
 from store.db.statements import Statement
 from store.queues import Queue
 
@@ -38,7 +39,8 @@ def entries(nonces: Sequence[int], queues: Sequence[Queue], packed: bytes) -> li
             body_bytes=body_bytes,
             queue=queues[queue - 1],
             queue_offset=queue_offset,
-            nonce=nonces[number - 1],
+            # A retry has a receipt, a first delivery lies in a bundle.
+            nonce=nonces[number - 1] if retries else nonces[number - 1] | BUNDLED,
             reconsume_times=retries,
         )
         found[number - 1].append(handed)

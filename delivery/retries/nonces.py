@@ -2,8 +2,10 @@
 
 import secrets
 
-# A bit of the nonce, so that the receipt table, which is written most often, needs no column.
+# Bits of the nonce, so that the tables of deliveries, which are written most often, need no column.
 AT_ONCE = 1 << 62
+# Marks a delivery that was handed out in a bundle. Nonces of earlier versions of the broker have this bit by chance.
+BUNDLED = 1 << 61
 
 
 def new_nonce(*, again_at_once: bool) -> int:
@@ -11,7 +13,7 @@ def new_nonce(*, again_at_once: bool) -> int:
 
     `again_at_once`: when its invisible time is over, the message is offered again without the retry policy's delay.
     """
-    return secrets.randbits(62) | (AT_ONCE if again_at_once else 0)
+    return secrets.randbits(61) | (AT_ONCE if again_at_once else 0)
 
 
 def delay_of(nonce: int) -> float | None:

@@ -9,4 +9,11 @@ SELECT
         WHERE
             r.state = 'flight' AND r.expires_at > coalesce(%(since)s::timestamptz, '-infinity')
             AND r.expires_at <= now() - make_interval(secs => %(late_seconds)s)
+    )
+    OR EXISTS (
+        SELECT 1
+        FROM bundle AS b
+        WHERE
+            b.expires_at > coalesce(%(since)s::timestamptz, '-infinity')
+            AND b.expires_at <= now() - make_interval(secs => %(late_seconds)s)
     ) AS found

@@ -1,5 +1,5 @@
 -- Find the state of entries of a message in consumer groups: whether a group's progress passed the entry, when, and the
--- group's receipt. An entry of a group's own topic concerns this group; another entry concerns each group that has
+-- group's receipt or bundle. An entry of a group's own topic concerns this group; another entry concerns each group that has
 -- begun to read its topic. Each pair of group and entry costs some probes by index: a binary search over the group's
 -- moves, which are dense, finds the move that passed the entry. A group that was reset passed it more than once; one of
 -- the moves is found.
@@ -98,6 +98,12 @@ LEFT JOIN LATERAL (
     WHERE
         t.group_id = s.group_id AND t.topic_id = s.topic_id AND t.queue_id = s.queue_id
         AND t.queue_offset = s.queue_offset
+    UNION ALL
+    SELECT 'flight', b.received_at, b.expires_at, 0
+    FROM bundle AS b
+    WHERE
+        b.group_id = s.group_id AND b.topic_id = s.topic_id AND b.queue_id = s.queue_id
+        AND b.first_offset = s.queue_offset & ~63::bigint AND (b.unsettled >> (s.queue_offset & 63)::integer) & 1 = 1
     LIMIT 1
 ) AS r ON true
 ORDER BY s.group_name

@@ -127,8 +127,31 @@ found AS MATERIALIZED (
     WHERE NOT q.left_out AND q.room > 0 AND q.next_offset < q.max_offset
 ),
 
+-- A first delivery lies in a bundle, of one segment of the log. 2305843009213693952 is the bit of the nonce that marks it.
 handed AS MATERIALIZED (
-    SELECT f.* FROM found AS f WHERE f.bytes - f.body_bytes < %(max_bytes)s::bigint
+    SELECT
+        f.*, f.reconsume_times = 0 AND f.log_segment = min(f.log_segment) OVER () AS is_bundled,
+        (%(nonce)b::bigint [])[f.receive] | CASE WHEN f.reconsume_times = 0 THEN 2305843009213693952 ELSE 0 END AS nonce,
+        now() + make_interval(secs => (%(invisible_seconds)b::double precision [])[f.receive]) AS expires_at
+    FROM found AS f
+    WHERE f.bytes - f.body_bytes < %(max_bytes)s::bigint
+),
+
+bundled AS (
+    INSERT INTO bundle (
+        group_id, topic_id, queue_id, first_offset, nonce, places, unsettled, expires_at, received_at, log_segment,
+        origin_topic_id, log_offsets, tags_codes
+    )
+    SELECT
+        h.group_id, h.queue_topic_id, h.queue_id, h.queue_offset & ~63::bigint, h.nonce,
+        bit_or(1::bigint << (h.queue_offset & 63)::integer), bit_or(1::bigint << (h.queue_offset & 63)::integer),
+        h.expires_at, now(), h.log_segment, h.topic_id, array_agg(h.log_offset ORDER BY h.queue_offset),
+        CASE WHEN bool_or(h.tags_code <> 0) THEN array_agg(h.tags_code ORDER BY h.queue_offset) END
+    FROM handed AS h
+    WHERE h.is_bundled
+    GROUP BY
+        h.group_id, h.queue_topic_id, h.queue_id, h.queue_offset & ~63::bigint, h.nonce, h.expires_at, h.log_segment,
+        h.topic_id
 ),
 
 hidden AS (
@@ -137,10 +160,10 @@ hidden AS (
         reconsume_times, origin_topic_id, state
     )
     SELECT
-        h.group_id, h.queue_topic_id, h.queue_id, h.queue_offset, (%(nonce)b::bigint [])[h.receive],
-        now() + make_interval(secs => (%(invisible_seconds)b::double precision [])[h.receive]), now(), h.log_segment,
+        h.group_id, h.queue_topic_id, h.queue_id, h.queue_offset, h.nonce, h.expires_at, now(), h.log_segment,
         h.log_offset, h.tags_code, h.reconsume_times, h.topic_id, 'flight'
     FROM handed AS h
+    WHERE NOT h.is_bundled
 )
 
 SELECT

@@ -137,8 +137,12 @@ beside AS MATERIALIZED (
     FROM stretch AS s
 ),
 
+-- A first delivery lies in a bundle, of one segment of the log. 2305843009213693952 is the bit of the nonce that marks it.
 taken AS MATERIALIZED (
-    SELECT b.*
+    SELECT
+        b.*, b.reconsume_times = 0 AND b.log_segment = min(b.log_segment) OVER () AS is_bundled,
+        (%(nonce)s::bigint [])[b.receive] | CASE WHEN b.reconsume_times = 0 THEN 2305843009213693952 ELSE 0 END AS nonce,
+        now() + make_interval(secs => (%(invisible_seconds)s::double precision [])[b.receive]) AS expires_at
     FROM beside AS b
     WHERE
         b.bytes - CASE WHEN %(only_whole)s THEN 1 ELSE coalesce(b.body_bytes, 0) END < %(max_bytes)s
@@ -161,17 +165,32 @@ run AS MATERIALIZED (
     GROUP BY t.tid
 ),
 
+bundled AS (
+    INSERT INTO bundle (
+        group_id, topic_id, queue_id, first_offset, nonce, places, unsettled, expires_at, received_at, log_segment,
+        origin_topic_id, log_offsets, tags_codes
+    )
+    SELECT
+        %(group_id)s, t.queue_topic_id, t.queue_id, t.queue_offset & ~63::bigint, t.nonce,
+        bit_or(1::bigint << (t.queue_offset & 63)::integer), bit_or(1::bigint << (t.queue_offset & 63)::integer),
+        t.expires_at, now(), t.log_segment, %(topic_id)s, array_agg(t.log_offset ORDER BY t.queue_offset),
+        CASE WHEN bool_or(t.tags_code <> 0) THEN array_agg(t.tags_code ORDER BY t.queue_offset) END
+    FROM taken AS t
+    WHERE t.body_bytes IS NOT NULL AND t.is_bundled
+    GROUP BY
+        t.queue_topic_id, t.queue_id, t.queue_offset & ~63::bigint, t.nonce, t.expires_at, t.log_segment
+),
+
 hidden AS (
     INSERT INTO receipt (
         group_id, topic_id, queue_id, queue_offset, nonce, expires_at, received_at, log_segment, log_offset, tags_code,
         reconsume_times, origin_topic_id, state
     )
     SELECT
-        %(group_id)s, t.queue_topic_id, t.queue_id, t.queue_offset, (%(nonce)s::bigint [])[t.receive],
-        now() + make_interval(secs => (%(invisible_seconds)s::double precision [])[t.receive]), now(), t.log_segment,
+        %(group_id)s, t.queue_topic_id, t.queue_id, t.queue_offset, t.nonce, t.expires_at, now(), t.log_segment,
         t.log_offset, t.tags_code, t.reconsume_times, %(topic_id)s, 'flight'
     FROM taken AS t
-    WHERE t.body_bytes IS NOT NULL
+    WHERE t.body_bytes IS NOT NULL AND NOT t.is_bundled
 ),
 
 shortened AS (

@@ -6,9 +6,15 @@ WITH gone AS (
     RETURNING 1
 ),
 
+bundled AS (
+    DELETE FROM bundle
+    WHERE origin_topic_id = any(%(topics)s::integer [])
+    RETURNING length(replace(unsettled::bit(64)::text, '0', '')) AS deliveries
+),
+
 ahead AS (
     DELETE FROM waiting
     WHERE topic_id = any(%(topics)s::integer [])
 )
 
-SELECT count(*) AS purged FROM gone
+SELECT (SELECT count(*) FROM gone) + coalesce((SELECT sum(b.deliveries) FROM bundled AS b), 0)::bigint AS purged

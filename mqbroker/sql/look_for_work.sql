@@ -5,6 +5,7 @@ SELECT
     EXISTS (SELECT 1 FROM half_message)
     OR EXISTS (SELECT 1 FROM timer)
     OR EXISTS (SELECT 1 FROM receipt AS r WHERE r.state IN ('flight', 'held', 'parked'))
+    OR EXISTS (SELECT 1 FROM bundle)
     OR EXISTS (SELECT 1 FROM waiting)
     OR EXISTS (
         SELECT 1

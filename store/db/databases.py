@@ -25,6 +25,7 @@ UNTIL = "the configuration cannot change until it is back"
 # Tables of which each cell has its own rows. The rows of all other tables are the control's; some have copies in cells.
 OF_EACH_CELL = frozenset(
     (
+        "bundle",
         "check_attempt",
         "commit_log",
         "consume_queue",

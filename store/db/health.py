@@ -8,7 +8,10 @@ from store.db.statements import Statement
 from store.rows import Connections, Followers, HotTable, SegmentSize, Snapshot
 
 # The tables whose rows are deleted soon after they are written: their dead rows slow the message path down.
-HOT_TABLES = ("half_message", "receipt", "timer", "recall", "endpoint", "subscription", "queue_floor", "waiting")
+HOT_TABLES = (
+    *("half_message", "receipt", "bundle", "timer", "recall"),
+    *("endpoint", "subscription", "queue_floor", "waiting"),
+)
 MAX_ROWS = 50
 
 

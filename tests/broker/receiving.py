@@ -4,21 +4,16 @@ from dataclasses import dataclass, field
 
 import psycopg
 
-from tests.broker import characters
+from tests.broker import characters, deliveries
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Document
 from tests.control.operators import Operator
-
-EXPIRE = """
-UPDATE receipt AS r SET expires_at = now() FROM consumer_group AS g
-WHERE g.id = r.group_id AND g.name = %s AND r.state = 'flight'
-"""
 
 
 def let_deliveries_expire(broker: RunningBroker, topic: str, group: str) -> None:
     """Lets the invisible time of all that a group has in flight be over, in the cell of this topic."""
     with psycopg.connect(broker.database_of(topic), autocommit=True) as connection:
-        connection.execute(EXPIRE, [group])
+        deliveries.their_time_passes(connection, group)
 
 
 @dataclass

@@ -29,7 +29,7 @@ BEGIN
     RETURN NULL;
 END $$
 """
-RAISING = ("consume_queue", "commit_log", "operation", "half_message", "receipt", "progress", "timer")
+RAISING = ("consume_queue", "commit_log", "operation", "half_message", "receipt", "bundle", "progress", "timer")
 RAISER = (
     "CREATE TRIGGER storm BEFORE INSERT OR UPDATE OR DELETE ON {} FOR EACH STATEMENT EXECUTE FUNCTION storm_raise()"
 )

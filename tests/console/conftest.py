@@ -48,6 +48,7 @@ FORGOTTEN = (
     *(
         "timer",
         "receipt",
+        "bundle",
         "waiting",
         "redrive",
         "nack",

@@ -28,7 +28,11 @@ INVISIBLE_SECONDS = 2.0
 PAUSE_SECONDS = (0.1, 0.5)
 MESSAGES_PER_ROUND = 40
 # How long the delivery is over by now whose message has waited longest to be offered again.
-OVERDUE = "SELECT extract(EPOCH FROM max(now() - expires_at))::float FROM receipt WHERE state = 'flight'"
+ANY_IN_FLIGHT = "(SELECT 1 FROM receipt LIMIT 1) UNION ALL (SELECT 1 FROM bundle LIMIT 1)"
+OVERDUE = """
+SELECT extract(EPOCH FROM max(now() - f.expires_at))::float
+FROM (SELECT expires_at FROM receipt WHERE state = 'flight' UNION ALL SELECT expires_at FROM bundle) AS f
+"""
 
 
 @dataclass
@@ -88,7 +92,7 @@ class MortalCrowd:
     def _is_idle(self) -> bool:
         lag = self.broker.wire(1).get(f"/v1/consumer-groups/{self.group}/offsets").document["lag"]
         with psycopg.connect(self.broker.database_of(self.topic), autocommit=True) as connection:
-            return lag == 0 and connection.execute("SELECT 1 FROM receipt LIMIT 1").fetchone() is None
+            return lag == 0 and connection.execute(ANY_IN_FLIGHT).fetchone() is None
 
     def diaries(self) -> Diaries:
         """What all consumers have written until now, and the group's dead letters."""

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from mqbroker_client import Admin, Consumer, Delivery, Producer
 
+from tests.broker import deliveries
 from tests.broker.characters import bodies
 from tests.broker.polling import eventually
 from tests.broker.receiving import let_deliveries_expire
@@ -37,13 +38,8 @@ def group(broker: RunningBroker, consumer: Consumer, kind: str) -> str:
 
 
 def in_flight(broker: RunningBroker, topic: str, group: str) -> int:
-    counted = """
-        SELECT count(*) FROM receipt AS r JOIN consumer_group AS g ON g.id = r.group_id
-        WHERE g.name = %s AND r.state = 'flight'
-    """
     with psycopg.connect(broker.database_of(topic), autocommit=True) as connection:
-        [found] = connection.execute(counted, [group]).fetchall()
-    return int(found[0])
+        return deliveries.count(connection, group)
 
 
 def letters(wire: Wire, group: str) -> list[Document]:

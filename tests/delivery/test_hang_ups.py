@@ -25,7 +25,7 @@ HIDDEN_SECONDS = 3600
 def takes_held_up(database_url: str) -> Iterator[None]:
     """Lets no receive hand anything out meanwhile."""
     with psycopg.connect(database_url) as connection:
-        connection.execute("LOCK TABLE receipt IN SHARE MODE")
+        connection.execute("LOCK TABLE receipt, bundle IN SHARE MODE")
         yield
 
 
@@ -33,7 +33,8 @@ def takes_under_way(database_url: str) -> int:
     """Processes whose receives are held up."""
     waiting = (
         "SELECT count(DISTINCT l.pid) FROM pg_locks AS l "
-        "WHERE l.relation = 'receipt'::regclass AND l.mode = 'RowExclusiveLock' AND NOT l.granted"
+        "WHERE l.relation IN ('receipt'::regclass, 'bundle'::regclass) "
+        "AND l.mode = 'RowExclusiveLock' AND NOT l.granted"
     )
     with psycopg.connect(database_url, autocommit=True) as connection:
         row = connection.execute(waiting.encode()).fetchone()

@@ -19,7 +19,7 @@ STATEMENTS = sources("*.sql", *BROKER)
 PURGING = "console/cells/purging.py"
 # The constraint stands on the parent, and holds for each partition.
 REFUSED_BY_THE_GUARD = {"commit_log"}
-PURGED_WITHIN_THE_FENCE = {"half_message", "receipt", "waiting"}
+PURGED_WITHIN_THE_FENCE = {"bundle", "half_message", "receipt", "waiting"}
 DROPPED_WHERE_DUE = {"timer"}
 # Entries of a message that this database has: with its append, of a half that was purged, of a release that drops.
 FOLLOWS_A_MESSAGE = {"consume_queue", "recall"}
@@ -137,6 +137,7 @@ def test_what_waits_for_its_time_is_dropped_where_it_would_be_released() -> None
             "IS NOT NULL",
         ),
         (lambda statement: purges(statement, "receipt"), "purge_receipts", "origin_topic_id", "queue_id"),
+        (lambda statement: purges(statement, "bundle"), "purge_receipts", "bundle", "receipt"),
         (lambda statement: purges(statement, "waiting"), "purge_receipts", "WHERE topic_id", "WHERE queue_id"),
         (lambda statement: written(statement) == {"commit_log"}, "append_messages", "commit_log", "commit_log_1"),
         (

@@ -1,15 +1,18 @@
 """An operator who subscribes servers to topics."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg.sql import SQL
 
+from tests.broker import deliveries
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Answer, Document, Wire
+
+Result = TypeVar("Result")
 
 
 class Operator:
@@ -49,8 +52,7 @@ class Operator:
 
     def in_flight(self, group: str) -> int:
         """Deliveries of the group that are not settled."""
-        asked = "SELECT count(*) FROM receipt AS r JOIN consumer_group AS g ON g.id = r.group_id WHERE g.name = %s"
-        return sum(int(row[0]) for row in self._execute(asked, group))
+        return sum(self._in_each_cell(deliveries.count, group))
 
     def listeners(self) -> int:
         """Processes that wait for messages: every web process, and each worker that has begun to push."""
@@ -84,6 +86,13 @@ class Operator:
                 connection = held.enter_context(psycopg.connect(url))
                 connection.execute("LOCK TABLE subscription IN ACCESS EXCLUSIVE MODE")
             yield
+
+    def _in_each_cell(self, does: Callable[[psycopg.Connection[Any], str], Result], group: str) -> list[Result]:
+        found = list[Result]()
+        for url in self._broker.databases:
+            with psycopg.connect(url, autocommit=True) as connection:
+                found.append(does(connection, group))
+        return found
 
     def _execute(self, statement: Any, *values: object) -> list[Any]:
         """The rows of a statement in every cell."""

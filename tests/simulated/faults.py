@@ -111,6 +111,13 @@ PERMUTATIONS = (
         "an ack that comes too late takes a delivery back",
     ),
     _of_statements(
+        "delivery/sql/lock_bundles.sql",
+        "    FOR UPDATE\n",
+        "",
+        "ack × nack, in a bundle",
+        "a bundle that is read, then taken apart, brings back what was acked meanwhile",
+    ),
+    _of_statements(
         "delivery/sql/extend_receipts.sql",
         " AND r.expires_at > now()) IS TRUE",
         ") IS TRUE",

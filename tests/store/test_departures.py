@@ -11,7 +11,8 @@ from tests.store.keeper import Keeper
 
 COUNTS = """
 SELECT
-    (SELECT count(*) FROM receipt WHERE group_id = g.id) AS receipts,
+    (SELECT count(*) FROM receipt WHERE group_id = g.id)
+    + (SELECT count(*) FROM bundle WHERE group_id = g.id) AS receipts,
     (SELECT count(*) FROM progress WHERE reader_id = g.id) AS moves
 FROM unnest(%s::integer[]) AS g (id)
 """

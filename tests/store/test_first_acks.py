@@ -36,4 +36,4 @@ def test_an_ack_beside_one_that_is_refused_is_done_and_answered_so(keeper: Keepe
 
     assert done is None
     assert isinstance(refused, ReceiptExpired)
-    assert keeper.sql("SELECT FROM receipt") == []
+    assert keeper.sql("SELECT FROM receipt") == keeper.sql("SELECT FROM bundle") == []

@@ -47,6 +47,7 @@ def test_a_retry_that_comes_segments_later_finds_its_message(keeper: Keeper, ord
         keeper.roll()
 
     keeper.sql("UPDATE receipt SET expires_at = now()")
+    keeper.sql("UPDATE bundle SET expires_at = now()")
     keeper.do(expiry.run())
     for _ in range(3):
         keeper.roll()

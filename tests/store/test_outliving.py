@@ -145,6 +145,7 @@ def test_a_delivery_in_flight_comes_again_although_its_segment_went(keeper: Keep
     assert keeper.states()[1] == "dropped"
 
     keeper.sql("UPDATE receipt SET expires_at = now()")
+    keeper.sql("UPDATE bundle SET expires_at = now()")
     keeper.do(expiry.run())
     keeper.sql("UPDATE consume_queue SET tags_code = 0 WHERE real_topic_id IS NOT NULL")
     keeper.do(release.run(ahead_seconds=0))
@@ -169,7 +170,7 @@ def test_a_delivery_can_be_acked_while_it_moves(keeper: Keeper, orders: str, cou
         return acked
 
     assert keeper.do(ack_and_renew()) == [None]
-    assert keeper.sql("SELECT count(*) FROM receipt") == [(0,)]
+    assert keeper.sql("SELECT (SELECT count(*) FROM receipt) + (SELECT count(*) FROM bundle)") == [(0,)]
 
 
 def test_a_half_whose_group_is_gone_is_discarded_by_its_age_and_frees_its_segment(

@@ -19,7 +19,7 @@ from tests.house.sources import sources
 
 APPS = ("store", "scheduling", "transactions", "delivery")
 # Tables that grow with the load; those of topics, groups and segments are small.
-TABLES = re.compile(r"(commit_log|consume_queue|progress|operation|half_message|timer|receipt)(_\d+)?")
+TABLES = re.compile(r"(commit_log|consume_queue|progress|operation|half_message|timer|receipt|bundle)(_\d+)?")
 PARAMETER = re.compile(r"%\(([a-z_]+)\)[sb]")
 
 WALKS = {
@@ -28,11 +28,13 @@ WALKS = {
     "count_timers_of.sql": "counts what a move of topics would delete, before it begins",
     "purge_halves.sql": "deletes within a fence, once; its session plans for that",
     "purge_receipts.sql": "deletes within a fence, once; its session plans for that",
+    "count_in_flight.sql": "counts all deliveries in flight, for a scrape or a page of the console",
     "count_half_messages.sql": "counts all half messages of undecided transactions, for a scrape",
     "count_waiting.sql": "counts all undecided halves, for the figures of each minute",
     "delete_progress.sql": "deletes what is left of a deleted group, a batch at a time, and no request waits for it",
     "sum_undecided.sql": "reads discarded halves up to a limit; of a namespace that may be all of them",
     "find_leftovers.sql": "scans the undecided halves once when a segment goes",
+    "lock_old_bundles.sql": "scans the bundles once when a segment goes",
     "lock_old_receipts.sql": "scans the receipts once when a segment goes",
 }
 # Functions that only a user with a grant may have planned, and that read no table.

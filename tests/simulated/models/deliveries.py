@@ -4,20 +4,25 @@ The steps, and what they stand for:
 - hand out: `delivery/sql/hand_out.sql`; of an ordered group again: `delivery/sql/hand_out_again.sql`,
   `delivery.retries.ordered.choose_again`
 - ack: `delivery.receipts.settling.Ack.settle`, `delivery.receipts.settling.Ack.write`,
-  `delivery.receipts.elsewhere.settled`, `delivery/sql/ack_receipts.sql`
-- extend: `delivery.receipts.settling.Extension.write`, `delivery/sql/extend_receipts.sql`
+  `delivery.receipts.elsewhere.acked`, `delivery/sql/ack_receipts.sql`; of a delivery in a bundle
+  `delivery.receipts.bundles.ack`, `delivery/sql/ack_bundles.sql`
+- a delivery leaves its bundle for a receipt: `delivery.receipts.bundles.take_apart`, `delivery/sql/lock_bundles.sql`,
+  `delivery/sql/take_apart.sql`
+- extend: `delivery.receipts.settling.Extension.write`, `delivery.receipts.elsewhere.settled`,
+  `delivery/sql/lock_handles.sql`, `delivery/sql/extend_receipts.sql`
 - nack: `delivery.receipts.failing.Nack.write`, `delivery.receipts.failing.receipts_of`,
   `delivery/sql/take_receipts.sql`; of an ordered group `delivery/sql/lock_receipts.sql`
-- expiry looks, locks, commits: `delivery.receipts.expiry.Expiry.write`, `delivery/sql/take_expired.sql`; of an ordered
-  group `delivery/sql/lock_expired.sql`
+- expiry looks, locks, commits: `delivery.receipts.expiry.Expiry.write`, `delivery/sql/lock_expired_bundles.sql`,
+  `delivery/sql/take_expired.sql`; of an ordered group `delivery/sql/lock_expired.sql`
 - what follows a failed delivery: `delivery.retries.redelivery.retry`, `delivery.retries.ordered.hold`,
   `delivery/sql/hold_receipts.sql`
 - the receipt's message is stored again: `delivery.reappend.ReceiptReappend.write`, `delivery/sql/move_receipts.sql`
 
 Bounds: one message, two deliveries and then the dead letter; one extension by another process of the consumer, one
-nack and one reappend, so that an ack looks more often than its row changes; three points of time after the first one.
+nack and one reappend; in the bundle of the first delivery another delivery that is acked, and one that fails and has
+the bundle taken apart. So an ack looks more often than its row changes. Three points of time after the first one.
 Each transaction has the time of its begin, and may be rolled back before its commit. An update of a row that was
-found by an older snapshot does not find the row again, as by its `ctid`.
+found by an older snapshot does not find the row again, as by its `ctid`. A stepwise batch locks the row, then looks.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,11 +37,12 @@ WORKS, ANSWERED = "works", "answered"
 
 
 class Receipt(NamedTuple):
-    """The row of a delivery."""
+    """The row of a delivery: its bundle with other deliveries, or its receipt."""
 
     nonce: int
     expires: int
     is_held: bool = False
+    is_bundled: bool = False
 
 
 class Actor(NamedTuple):
@@ -68,8 +74,10 @@ class State(NamedTuple):
     lock: int | None = None
     actors: tuple[Actor, ...] = (EXPIRY,)
     is_acked: bool = False
-    left: tuple[str, ...] = ("extend", "nack", "reappend")
+    left: tuple[str, ...] = ("extend", "nack", "reappend", "neighbour", "apart")
     fault: str | None = None
+    # The bundle as it was read to be taken apart without its lock.
+    read: Receipt | None = None
 
     def actor(self, number: int, **fields: Any) -> "State":
         actors = list(self.actors)
@@ -103,7 +111,9 @@ class Deliveries:
     """The protocol; with one of its guards taken away a twin that must be refuted."""
 
     is_ordered: bool = False
-    most_looks: int = 3  # one of the pipelined batch, two of the stepwise batch
+    most_looks: int = 2  # one of the pipelined batch, one of the stepwise batch
+    locks_before_it_looks: bool = True  # as a stepwise batch
+    locks_bundles: bool = True  # before their deliveries leave them
     compares_nonces: bool = True
     expiry_looks_again: bool = True  # at the time, once it has the row's lock
     publishes_with_the_delete: bool = True
@@ -116,7 +126,11 @@ class Deliveries:
             yield "time passes", state._replace(time=state.time + 1)
         yield from self._hand_out(state)
         if state.receipt is not None and state.lock is None:
+            yield from self._change_bundle(state, state.receipt)
             yield from self._update(state, state.receipt)
+        if state.read is not None:
+            row = state.read._replace(is_bundled=False)
+            yield "the deliveries of the bundle have receipts", state._replace(receipt=row, place=FLIGHT, read=None)
         for number, actor in enumerate(state.actors):
             who = f"consumer {actor.nonce}" if actor.nonce else "expiry"
             for name, following in self._act(state, number, actor):
@@ -130,26 +144,45 @@ class Deliveries:
         actors = (*state.actors[:-1], Actor(nonce), state.actors[-1])
         handed = state._replace(actors=actors, lock=state.lock)
         if state.place in (QUEUE, RETRY):
-            row = Receipt(nonce, state.time + INVISIBLE)
+            is_bundled = state.place == QUEUE and not self.is_ordered
+            row = Receipt(nonce, state.time + INVISIBLE, is_bundled=is_bundled)
             yield "the message is handed out", handed._replace(place=FLIGHT, receipt=row)
         elif receipt is not None and receipt.is_held and state.lock is None:
             again = handed.updated(nonce=nonce, expires=state.time + INVISIBLE, is_held=False)
             yield "the message is handed out again", again
 
+    def _change_bundle(self, state: State, receipt: Receipt) -> Iterator[tuple[str, State]]:
+        """What consumers do to other deliveries of the bundle."""
+        if receipt.is_bundled and "neighbour" in state.left:
+            yield "another delivery is acked", state.updated()._replace(left=_without(state, "neighbour"))
+        if receipt.is_bundled and "apart" in state.left:
+            left = _without(state, "apart")
+            if self.locks_bundles:
+                yield "the bundle is taken apart", state.updated(is_bundled=False)._replace(left=left)
+            else:
+                yield "the bundle is read", state._replace(read=receipt, left=left)
+
     def _update(self, state: State, receipt: Receipt) -> Iterator[tuple[str, State]]:
-        """What changes the row of a delivery that goes on."""
+        """What changes the row of a delivery that goes on; it leaves its bundle."""
         if "reappend" in state.left:
-            yield "the message is stored again", state.updated()._replace(left=_without(state, "reappend"))
+            again = state.updated(is_bundled=False)
+            yield "the message is stored again", again._replace(left=_without(state, "reappend"))
         if "extend" in state.left and not receipt.is_held:
             # Its transaction has begun now, or is slow and has begun before.
             for now in (state.time, state.time - 1):
                 if receipt.expires > now:
-                    extended = state.updated(expires=now + INVISIBLE)
+                    extended = state.updated(expires=now + INVISIBLE, is_bundled=False)
                     yield f"the delivery is extended at {now}", extended._replace(left=_without(state, "extend"))
 
     def _act(self, state: State, number: int, actor: Actor) -> Iterator[tuple[str, State]]:
         if actor.stage == WORKS:
             yield from self._begin(state, number, actor)
+        elif actor.stage == "looks" and self._locks_first(actor):
+            if state.lock is None:
+                # Its first look, if it acks, was a transaction of its own.
+                now = state.time if actor.kind == "ack" else actor.now
+                found = state.actor(number, stage="found", looks=self.most_looks, now=now)
+                yield from self._lock(found, number, found.actors[number])
         elif actor.stage == "looks":
             yield "looks", self._look(state, number, actor)
         elif actor.stage == "found" and state.lock is None:
@@ -182,6 +215,10 @@ class Deliveries:
             return False
         # Only an ordered group has the next delivery in the same row.
         return receipt.nonce == actor.nonce or (self.is_ordered and not self.compares_nonces)
+
+    def _locks_first(self, actor: Actor) -> bool:
+        """Whether a stepwise batch looks."""
+        return self.locks_before_it_looks and (actor.kind == "nack" or actor.looks > 0)
 
     def _look(self, state: State, number: int, actor: Actor) -> State:
         """One statement's snapshot: it finds the row, is done over, or its caller is refused."""
@@ -254,6 +291,8 @@ MODEL = Deliveries()
 ORDERED = Deliveries(is_ordered=True)
 TWINS: Mapping[str, Deliveries] = {
     "an ack looks once": Deliveries(most_looks=1),
+    "a stepwise batch looks without locks": Deliveries(locks_before_it_looks=False),
+    "a bundle is taken apart without its lock": Deliveries(locks_bundles=False),
     "an ack of an ordered group does not compare nonces": Deliveries(is_ordered=True, compares_nonces=False),
     "expiry does not look again at the time": Deliveries(expiry_looks_again=False),
     "a retry is published in a transaction of its own": Deliveries(publishes_with_the_delete=False),

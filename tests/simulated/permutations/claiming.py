@@ -22,7 +22,7 @@ from tests.simulated.permutations.writing import written
 GROUP, TOPIC = "parcel-service", "claims"
 # The group has read what there is; nothing of it is in flight.
 READ_ALL = """
-WITH gone AS (DELETE FROM receipt)
+WITH gone AS (DELETE FROM receipt), emptied AS (DELETE FROM bundle)
 INSERT INTO progress (segment_id, reader_id, topic_id, queue_id, move, next_offset, moved_at)
 SELECT
     s.id, %(group)s, %(topic)s, 0,
@@ -32,7 +32,7 @@ FROM segment AS s WHERE s.state = 'open'
 """
 LOOK = """
 SELECT
-    (SELECT count(*) FROM receipt),
+    (SELECT coalesce(sum(length(replace(b.unsettled::bit(64)::text, '0', ''))), 0)::integer FROM bundle AS b),
     (SELECT p.next_offset FROM progress AS p WHERE p.reader_id = %(group)s AND p.topic_id = %(topic)s
      ORDER BY p.move DESC LIMIT 1)
 """

@@ -24,7 +24,7 @@ GROUP, TOPIC = "coupon-service", "coupons"
 # Of the delivery, of the extension, and what passes meanwhile.
 INVISIBLE, MORE, PASSES = 3600, 36_000, 7200
 DELIVER = """
-WITH gone AS (DELETE FROM receipt)
+WITH gone AS (DELETE FROM receipt), emptied AS (DELETE FROM bundle)
 INSERT INTO receipt (
     group_id, topic_id, queue_id, queue_offset, nonce, expires_at, received_at, log_segment, log_offset, tags_code,
     reconsume_times, origin_topic_id, state
@@ -40,8 +40,11 @@ SELECT
     (SELECT count(*) FROM receipt),
     (SELECT count(*) FROM consume_queue AS c WHERE c.topic_id = %(retries)s)
 """
-# The group is not ordered, so that nothing is found to be held.
-OWN_STEPS = ("^INSERT INTO consume_queue", "^SELECT pg_advisory_xact_lock", "^ROLLBACK", "FOR SHARE OF g")
+# The group is not ordered, so that nothing is found to be held; and the delivery is in no bundle.
+OWN_STEPS = (
+    *("^INSERT INTO consume_queue", "^SELECT pg_advisory_xact_lock", "^ROLLBACK", "FOR SHARE OF g"),
+    "FROM bundle AS b",
+)
 # Without an extension nothing comes between the two looks of `settled`.
 TWO_LOOKS = "^WITH found AS"
 

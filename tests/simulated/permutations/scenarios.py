@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from tests.simulated.permutations.beginning import Beginning
+from tests.simulated.permutations.bundling import Bundling
 from tests.simulated.permutations.claiming import Claiming
 from tests.simulated.permutations.deciding import Deciding
 from tests.simulated.permutations.delivering import Delivering
@@ -48,6 +49,10 @@ def _delivering(*names: str) -> Callable[[psycopg.Connection[Any]], Scenario]:
     return lambda watch: Delivering(watch, names)
 
 
+def _bundling(*names: str) -> Callable[[psycopg.Connection[Any]], Scenario]:
+    return lambda watch: Bundling(watch, names)
+
+
 def _claiming(*names: str) -> Callable[[psycopg.Connection[Any]], Scenario]:
     return lambda watch: Claiming(watch, names)
 
@@ -82,10 +87,13 @@ SCENARIOS: dict[str, Counted] = {
     "begin × end": Counted(_beginning("begin", "end"), 56),
     "begin again × end": Counted(_beginning("again", "end", is_begun=True), 28),
     "receive × receive": Counted(_claiming("one", "other"), 26),
-    "ack × extend": Counted(_delivering("ack", "extend"), 4),
+    "ack × extend": Counted(_delivering("ack", "extend"), 5),
     "ack × expire × time": Counted(_delivering("ack", "expire", "time"), 41),
-    "extend × expire × time": Counted(_delivering("extend", "expire", "time"), 30),
-    "expire × expire": Counted(_delivering("expire", "again"), 6),
+    "extend × expire × time": Counted(_delivering("extend", "expire", "time"), 60),
+    "ack × ack, in a bundle": Counted(_bundling("ack", "neighbour"), 4),
+    "ack × nack, in a bundle": Counted(_bundling("ack", "fails"), 10),
+    "extend × nack, in a bundle": Counted(_bundling("extend", "fails"), 25),
+    "expire × expire": Counted(_delivering("expire", "again"), 20),
     "release × recall, by a timer": Counted(_timer("release", "recall"), 5),
     "release × release, by a timer": Counted(_timer("release", "again"), 6),
     "release × release × recall, by a timer": Counted(_timer("release", "again", "recall"), 90),

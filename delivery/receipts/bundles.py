@@ -1,0 +1,215 @@
+"""Bundles: deliveries of one receive in one row. What does not concern a whole bundle gives a delivery a receipt first.
+
+A bundle covers 64 neighbouring places of a queue, from a multiple of 64 on, and has a bit for each place. The nonces of
+its deliveries are marked, so their handles lead to the bundle.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from typing import NamedTuple
+
+from delivery.receipts.handles import STOP, Handle, is_offset, read_head, unpack
+from delivery.retries.nonces import BUNDLED
+from store.commit.batch import Batch
+from store.db import arrays
+from store.db.statements import Statement
+
+# Places of a bundle: the bits of a bigint.
+PLACES = 64
+ALL_BITS = (1 << PLACES) - 1
+# Bundles that one transaction takes apart: at most 2,048 receipts.
+MAX_BUNDLES = 32
+
+
+class BundleKey(NamedTuple):
+    """The key of a bundle's row."""
+
+    group_id: int
+    topic_id: int
+    queue_id: int
+    first_offset: int
+    nonce: int
+
+
+class AckedPlaces(NamedTuple):
+    """Places of a bundle that were acked, as bits; `number`, from 1: of the bundle in the parameters' arrays."""
+
+    number: int
+    places: int
+
+
+class LockedBundle(NamedTuple):
+    """The number, from 1, in the parameters' arrays of a bundle that is locked."""
+
+    number: int
+
+
+ACK_BUNDLES = Statement(__file__, "ack_bundles", AckedPlaces)
+LOCK_BUNDLES = Statement(__file__, "lock_bundles", LockedBundle)
+TAKE_APART = Statement(__file__, "take_apart")
+
+
+def bundled(handles: Iterable[Handle]) -> list[Handle]:
+    """The handles of deliveries that were handed out in bundles. Some may have receipts by now."""
+    return [one for one in handles if one.nonce & BUNDLED]
+
+
+class Handles(Set[Handle]):
+    """The handles of a request: by bundle the places of deliveries, as bits, and the handles that lead to receipts.
+
+    A set of handles that makes its handles only when they are asked for.
+    """
+
+    __slots__ = ("_made", "apart", "places")
+
+    def __init__(self, places: dict[BundleKey, int], apart: set[Handle]) -> None:
+        self.places = places
+        self.apart = apart
+        self._made: frozenset[Handle] | None = None
+
+    @classmethod
+    def _from_iterable(cls, handles: Iterable[Handle]) -> Set[Handle]:  # type: ignore[override]  # typeshed: another set of the same class
+        return frozenset(handles)
+
+    @property
+    def _all(self) -> frozenset[Handle]:
+        if self._made is None:
+            bundled = (one for key, places in self.places.items() for one in handles_at(key, places))
+            self._made = frozenset((*bundled, *self.apart))
+        return self._made
+
+    def __contains__(self, handle: object) -> bool:
+        return handle in self._all
+
+    def __iter__(self) -> Iterator[Handle]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __bool__(self) -> bool:
+        return bool(self.places or self.apart)
+
+    @property
+    def first(self) -> Handle:
+        """The lowest handle in the bundles, else of all."""
+        if not self.places:
+            return min(self.apart)
+        key = min(self.places)
+        return next(iter(handles_at(key, self.places[key])))
+
+
+def read(group_id: int, given: Iterable[str]) -> tuple[Handles, bool]:
+    """The handles of a request that are of a group, and whether all texts are."""
+    by_head: defaultdict[str, list[str]] = defaultdict(list)
+    apart: set[Handle] = set()
+    is_whole = True
+    for text in given:
+        characters, stop, digits = text.partition(STOP)
+        if stop:
+            by_head[characters].append(digits)
+        elif (one := unpack(text)) is not None and one.group_id == group_id:
+            apart.add(one)
+        else:
+            is_whole = False
+    places: defaultdict[BundleKey, int] = defaultdict(int)
+    for characters, all_digits in by_head.items():
+        head, valid = read_head(characters), list(filter(is_offset, all_digits))
+        if head is None or head.group_id != group_id:
+            is_whole = False
+            continue
+        is_whole = is_whole and len(valid) == len(all_digits)
+        for block, bits in _blocks(map(int, valid)).items():
+            places[BundleKey(group_id, head.topic_id, head.queue_id, block * PLACES, head.nonce)] |= bits
+    return Handles(places, apart), is_whole
+
+
+def _blocks(offsets: Iterable[int]) -> dict[int, int]:
+    """The places of queue offsets, as bits, by the offset divided by 64."""
+    found: dict[int, int] = {}
+    for offset in offsets:
+        block = offset >> 6
+        found[block] = found.get(block, 0) | 1 << (offset & 63)
+    return found
+
+
+def places_of(handles: Iterable[Handle]) -> dict[BundleKey, int]:
+    """The bundles of deliveries, with a bit for the place of each delivery."""
+    found: defaultdict[BundleKey, int] = defaultdict(int)
+    for group_id, topic_id, queue_id, queue_offset, nonce in handles:
+        place = queue_offset % PLACES
+        found[BundleKey(group_id, topic_id, queue_id, queue_offset - place, nonce)] |= 1 << place
+    return found
+
+
+def joined(all_places: Iterable[Mapping[BundleKey, int]]) -> dict[BundleKey, int]:
+    """The places of several requests together."""
+    found: defaultdict[BundleKey, int] = defaultdict(int)
+    for places in all_places:
+        for key, bits in places.items():
+            found[key] |= bits
+    return found
+
+
+def _signed(places: int) -> int:
+    return places - (1 << PLACES) if places >> PLACES - 1 > 0 else places
+
+
+def columns(places: Mapping[BundleKey, int]) -> dict[str, list[int]]:
+    """The parameters of a statement that takes places of bundles, sorted, so that two statements lock rows in the same
+    order.
+    """
+    by_column = zip(*((*key, _signed(places[key])) for key in sorted(places)), strict=True)
+    return dict(zip((*BundleKey._fields, "places"), map(list, by_column), strict=True))
+
+
+def acked_of(places: Mapping[BundleKey, int], rows: Iterable[AckedPlaces]) -> dict[BundleKey, int]:
+    """The places of bundles that ACK_BUNDLES has acked, from its rows."""
+    keys, found = sorted(places), defaultdict[BundleKey, int](int)
+    for row in rows:
+        found[keys[row.number - 1]] |= row.places & ALL_BITS
+    return found
+
+
+def packed(places: Mapping[BundleKey, int]) -> dict[str, bytes]:
+    """The parameters of a pipelined statement that takes places of bundles."""
+    found = columns(places)
+    narrow = ("group_id", "topic_id", "queue_id")
+    return {name: (arrays.int4s if name in narrow else arrays.int8s)(values) for name, values in found.items()}
+
+
+def handles_at(key: BundleKey, places: int) -> Iterator[Handle]:
+    """The handles of the deliveries at these places of a bundle, the lowest first."""
+    group_id, topic_id, queue_id, first_offset, nonce = key
+    while places:
+        lowest = places & -places
+        places ^= lowest
+        yield Handle(group_id, topic_id, queue_id, first_offset + lowest.bit_length() - 1, nonce)
+
+
+async def take_apart(batch: Batch, handles: Iterable[Handle]) -> None:
+    """Gives each of these deliveries that is in a bundle a receipt."""
+    if places := places_of(bundled(handles)):
+        wanted = columns(places)
+        if await batch.read(LOCK_BUNDLES, wanted):
+            await batch.read(TAKE_APART, wanted)
+
+
+async def take_all_apart(batch: Batch, keys: Sequence[BundleKey]) -> None:
+    """Gives each delivery of bundles that the batch has locked a receipt."""
+    if keys:
+        await batch.read(TAKE_APART, columns(dict.fromkeys(keys, ALL_BITS)))
+
+
+async def ack(batch: Batch, handles: Collection[Handle]) -> set[Handle]:
+    """Acks deliveries that were handed out in bundles; returns the handles that proved a delivery.
+
+    The bundles are locked first, so a delivery is not missed because another consumer has acked another one. One that
+    has left its bundle may still be missed.
+    """
+    if not (places := places_of(handles)):
+        return set()
+    wanted = columns(places)
+    await batch.read(LOCK_BUNDLES, wanted)
+    acked = acked_of(places, await batch.read(ACK_BUNDLES, wanted))
+    return {handle for key, bits in acked.items() for handle in handles_at(key, bits)}
