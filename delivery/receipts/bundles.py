@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
-from delivery.receipts.handles import STOP, Handle, is_offset, read_head, unpack
+from delivery.receipts.handles import Handle, unpack_all
 from delivery.retries.nonces import BUNDLED
 from store.commit.batch import Batch
 from store.db import arrays
@@ -101,33 +101,27 @@ class Handles(Set[Handle]):
 
 def read(group_id: int, given: Iterable[str]) -> tuple[Handles, bool]:
     """The handles of a request that are of a group, and whether all texts are."""
-    by_head: defaultdict[str, list[str]] = defaultdict(list)
+    places: defaultdict[BundleKey, int] = defaultdict(int)
     apart: set[Handle] = set()
     is_whole = True
-    for text in given:
-        characters, stop, digits = text.partition(STOP)
-        if stop:
-            by_head[characters].append(digits)
-        elif (one := unpack(text)) is not None and one.group_id == group_id:
-            apart.add(one)
-        else:
-            is_whole = False
-    places: defaultdict[BundleKey, int] = defaultdict(int)
-    for characters, all_digits in by_head.items():
-        head, valid = read_head(characters), list(filter(is_offset, all_digits))
-        if head is None or head.group_id != group_id:
+    for found in unpack_all(given):
+        if found is None or found[0].group_id != group_id:
             is_whole = False
             continue
-        is_whole = is_whole and len(valid) == len(all_digits)
-        for block, bits in _blocks(map(int, valid)).items():
-            places[BundleKey(group_id, head.topic_id, head.queue_id, block * PLACES, head.nonce)] |= bits
+        one, more = found
+        if one.nonce & BUNDLED:
+            for block, bits in _blocks(one.queue_offset, more).items():
+                places[BundleKey(group_id, one.topic_id, one.queue_id, block * PLACES, one.nonce)] |= bits
+        else:
+            apart.update(one._replace(queue_offset=one.queue_offset + number) for number in more)
     return Handles(places, apart), is_whole
 
 
-def _blocks(offsets: Iterable[int]) -> dict[int, int]:
-    """The places of queue offsets, as bits, by the offset divided by 64."""
+def _blocks(start: int, numbers: Iterable[int]) -> dict[int, int]:
+    """The places of queue offsets from `start` on, as bits, by the offset divided by 64."""
     found: dict[int, int] = {}
-    for offset in offsets:
+    for number in numbers:
+        offset = start + number
         block = offset >> 6
         found[block] = found.get(block, 0) | 1 << (offset & 63)
     return found

@@ -1,12 +1,14 @@
 """Receipt handles: a handle proves a delivery, and is opaque to the consumer."""
 
 import base64
+import string
 import struct
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import product
 from typing import NamedTuple
 
-from delivery.retries.nonces import BUNDLED
 from store.process import runtime
 from store.process.runtime import CONTROL
 
@@ -17,17 +19,21 @@ VERSION = 1
 # The widths match PostgreSQL's integer and bigint, so a forged handle cannot overflow a parameter.
 PACKED = struct.Struct(">iiiqq")
 WITH_CELL = CELL.size + PACKED.size
-# Characters of a handle of the control: base64 without padding.
+# Characters of a handle of the control: base64 without padding; and of a handle of another cell.
 CHARACTERS = -(-PACKED.size * 4 // 3)
-# A handle of a delivery in a bundle: a head, which the bundle's deliveries share, a full stop, and the queue offset in
-# decimal digits. So the head is made and read once for many deliveries.
-HEAD = struct.Struct(">BHiiiqx")
-HEAD_VERSION = 2
-STOP = "."
-# Of a queue offset; the largest bigint has one more.
-MAX_DIGITS = 18
-# Heads that a process remembers.
-MAX_HEADS = 4096
+LENGTHS = (CHARACTERS, CHARACTERS + CELL.size * 4 // 3)
+# A handle's own four characters, before its last ten, are the last two bytes of the queue offset and the first byte of
+# the nonce. Neighbours are deliveries of one receive in one queue: the other characters are the same for each, and are
+# made and read once.
+OWN = struct.Struct(">Hx")
+OWN_BITS = 16
+LAST = 10
+# The two characters for each number of 12 bits.
+PAIRS = [
+    "".join(pair) for pair in product(f"{string.ascii_uppercase}{string.ascii_lowercase}{string.digits}-_", repeat=2)
+]
+# Neighbours whose common characters a process remembers.
+MAX_COMMON = 4096
 
 
 class Handle(NamedTuple):
@@ -40,54 +46,25 @@ class Handle(NamedTuple):
     nonce: int
 
 
-class Head(NamedTuple):
-    """The content of a head: the cell, and what all deliveries of a bundle share."""
-
-    cell: int
-    group_id: int
-    topic_id: int
-    queue_id: int
-    nonce: int
-
-
 def handle(group_id: int, topic_id: int, queue_id: int, queue_offset: int, nonce: int, cell: int = CONTROL) -> str:
     """A receipt handle of a delivery in a cell; opaque to consumers."""
-    if nonce & BUNDLED:
-        return f"{_head(cell, group_id, topic_id, queue_id, nonce)}{STOP}{queue_offset}"
-    packed = PACKED.pack(group_id, topic_id, queue_id, queue_offset, nonce)
+    before, behind = _common(cell, group_id, topic_id, queue_id, queue_offset >> OWN_BITS, nonce)
+    own = (queue_offset & 0xFFFF) << 8 | nonce >> 56
+    return f"{before}{PAIRS[own >> 12]}{PAIRS[own & 0xFFF]}{behind}"
+
+
+@lru_cache(MAX_COMMON)
+def _common(cell: int, group_id: int, topic_id: int, queue_id: int, offset_above: int, nonce: int) -> tuple[str, str]:
+    """The characters of neighbours' handles before each one's own, and behind."""
+    packed = PACKED.pack(group_id, topic_id, queue_id, offset_above << OWN_BITS, nonce)
     if cell:
         packed = CELL.pack(VERSION, cell) + packed
-    return base64.urlsafe_b64encode(packed).decode().rstrip("=")
-
-
-@lru_cache(MAX_HEADS)
-def _head(cell: int, group_id: int, topic_id: int, queue_id: int, nonce: int) -> str:
-    return base64.urlsafe_b64encode(HEAD.pack(HEAD_VERSION, cell, group_id, topic_id, queue_id, nonce)).decode()
-
-
-@lru_cache(MAX_HEADS)
-def read_head(characters: str) -> Head | None:
-    """The content of the characters before the full stop; None if no broker made them."""
-    try:
-        version, *fields = HEAD.unpack(base64.urlsafe_b64decode(characters))
-    except (ValueError, struct.error):
-        return None
-    head = Head(*fields)
-    return head if version == HEAD_VERSION and _head(*head) == characters else None
-
-
-def is_offset(digits: str) -> bool:
-    """Whether a text is a queue offset, in decimal digits."""
-    return digits.isascii() and digits.isdecimal() and len(digits) <= MAX_DIGITS
+    text = base64.urlsafe_b64encode(packed).decode().rstrip("=")
+    return text[: -LAST - 4], text[-LAST:]
 
 
 def unpack(given: str) -> Handle | None:
     """The content of a handle; None for a text that no broker made."""
-    characters, stop, digits = given.partition(STOP)
-    if stop:
-        if (head := read_head(characters)) is None or not is_offset(digits):
-            return None
-        return Handle(head.group_id, head.topic_id, head.queue_id, int(digits), head.nonce)
     try:
         packed = _decoded(given)
         if len(packed) == WITH_CELL and packed[0] == VERSION:
@@ -97,12 +74,43 @@ def unpack(given: str) -> Handle | None:
         return None
 
 
+def unpack_all(given: Iterable[str]) -> Iterator[tuple[Handle, Sequence[int]] | None]:
+    """The content of handles: for neighbours one handle, and the number that each adds to its queue offset. None for a
+    text that no broker made.
+    """
+    alike: defaultdict[str, list[str]] = defaultdict(list)
+    for text in given:
+        if len(text) in LENGTHS:
+            alike[text[: -LAST - 4] + text[-LAST:]].append(text[-LAST - 4 : -LAST])
+        else:
+            alike[text].append("")
+    for common, own in alike.items():
+        if (places := _places(own)) and (first := _unpack_first(common, own[0])):
+            yield first, places
+        else:
+            for one in (unpack(common[:-LAST] + text + common[-LAST:]) for text in own):
+                yield None if one is None else (one, (0,))
+
+
+def _unpack_first(common: str, own: str) -> Handle | None:
+    """The content of the first of neighbours' handles, with a queue offset that lacks the last 16 bits."""
+    first = unpack(f"{common[:-LAST]}{own}{common[-LAST:]}")
+    return None if first is None else first._replace(queue_offset=first.queue_offset >> OWN_BITS << OWN_BITS)
+
+
+def _places(own: Sequence[str]) -> list[int] | None:
+    """The last 16 bits of neighbours' queue offsets. None if they are no neighbours, or a text has other characters."""
+    try:
+        packed = _decoded("".join(own))
+    except ValueError:
+        return None
+    if len(packed) != len(own) * OWN.size or packed[2::3].count(packed[2]) != len(own):
+        return None
+    return [place for (place,) in OWN.iter_unpack(packed)]
+
+
 def cell_of(given: str) -> int:
     """The cell of a handle's delivery; the control for a text that no broker made."""
-    characters, stop, _ = given.partition(STOP)
-    if stop:
-        head = read_head(characters)
-        return CONTROL if head is None else head.cell
     if len(given) == CHARACTERS:
         return CONTROL
     try:

@@ -157,6 +157,18 @@ def test_a_handle_that_an_earlier_version_gave_out_is_taken(
     assert [one.document["results"][0]["status"] for one in results] == [200, 200, 410]
 
 
+def test_a_handle_that_is_made_up_is_refused_beside_handles_that_are_taken(
+    producer: Producer, consumer: Consumer, orders: str, broker: RunningBroker
+) -> None:
+    sent(producer, orders, 4)
+    handles = [one.receipt_handle for one in consumer.receive(orders)]
+    made_up = ["", "none", "é" * len(handles[0]), f"{handles[0][:-14]}....{handles[0][-10:]}", f"{handles[0][:-4]}AAAA"]
+
+    answer = broker.wire().post(f"/v1/consumer-groups/{consumer.group}/ack", {"receipt_handles": [*made_up, *handles]})
+
+    assert [one["status"] for one in answer.document["results"]] == [410] * len(made_up) + [200] * len(handles)
+
+
 async def test_consumers_at_several_processes_settle_deliveries_of_one_bundle_at_once(
     broker: RunningBroker, producer: Producer, consumer: Consumer, orders: str
 ) -> None:

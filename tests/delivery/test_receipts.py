@@ -72,14 +72,12 @@ def test_a_receipt_is_of_no_use_to_another_group(
 def test_a_forged_receipt_proves_nothing(wire: Wire, producer: Producer, consumer: Consumer, orders: str) -> None:
     producer.send(orders, b"order 1")
     [delivery] = consumer.receive(orders)
-    head, _, offset = delivery.receipt_handle.partition(".")
-    held = base64.urlsafe_b64decode(head)
-    forgeries = [f"{head}.{other}" for other in (int(offset) + 1, int(offset) + 64, -1, "", "9" * 19, f"+{offset}")]
-    # Behind the version, the cell and the group.
-    for place in range(7, len(held)):
+    held = bytearray(base64.urlsafe_b64decode(delivery.receipt_handle + "=="))
+    forgeries = []
+    for place in range(4, len(held)):
         forged = bytearray(held)
         forged[place] ^= 0xFF
-        forgeries.append(f"{base64.urlsafe_b64encode(forged).decode()}.{offset}")
+        forgeries.append(base64.urlsafe_b64encode(forged).decode().rstrip("="))
 
     assert ack(wire, consumer, *forgeries) == [{"receipt_handle": one, **expired(one)} for one in forgeries]
     assert ack(wire, consumer, delivery.receipt_handle)[0]["status"] == 200
