@@ -17,30 +17,36 @@ NUMBER = struct.Struct("!i")
 
 
 class HandedEntries(NamedTuple):
-    """A batch's entries, packed; `readings`: the written readings; `cut`: readings that may have more entries."""
+    """A batch's entries, packed; `readings`: the written readings; `cut`: readings that may have more entries;
+    `in_bundles`: first deliveries were marked, because they may lie in bundles.
+    """
 
     readings: bytes | None
     cut: bytes | None
     handed: bytes | None
     moved: bool
     named: bool
+    in_bundles: bool
 
 
 HAND_OUT = Statement(__file__, "hand_out", HandedEntries)
 
 
-def entries(nonces: Sequence[int], queues: Sequence[Queue], packed: bytes) -> list[list[HandedOut]]:
+def entries(
+    nonces: Sequence[int], queues: Sequence[Queue], packed: bytes | None, *, in_bundles: bool
+) -> list[list[HandedOut]]:
     """The handed out entries in `packed`, one list for each nonce of a receive, in the order of `nonces`."""
     found: list[list[HandedOut]] = [[] for _ in nonces]
-    for number, queue, queue_offset, segment_id, log_offset, retries, body_bytes in HANDED.iter_unpack(packed):
+    mark = BUNDLED if in_bundles else 0
+    for number, queue, queue_offset, segment_id, log_offset, retries, body_bytes in HANDED.iter_unpack(packed or b""):
         handed = HandedOut(
             segment_id=segment_id,
             log_offset=log_offset,
             body_bytes=body_bytes,
             queue=queues[queue - 1],
             queue_offset=queue_offset,
-            # A retry has a receipt, a first delivery lies in a bundle.
-            nonce=nonces[number - 1] if retries else nonces[number - 1] | BUNDLED,
+            # A retry has a receipt, a first delivery may lie in a bundle.
+            nonce=nonces[number - 1] if retries else nonces[number - 1] | mark,
             reconsume_times=retries,
         )
         found[number - 1].append(handed)

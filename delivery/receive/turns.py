@@ -58,12 +58,15 @@ class Waiting(NamedTuple):
 
 
 class HandedByTurns(NamedTuple):
-    """A handout by turns: the number of entries, whether more had no room, the last key, entries as `packed.HANDED`."""
+    """A handout by turns: the number of entries, whether more had no room, the last key, entries as `packed.HANDED`,
+    and whether first deliveries were marked.
+    """
 
     taken: int
     cut: bool
     last_key: str | None
     handed: bytes | None
+    in_bundles: bool
 
 
 READ_AHEAD = Statement(__file__, "read_ahead")
@@ -244,7 +247,7 @@ async def _hand_out(batch: Batch, handouts: Sequence[Handout], after: str) -> Ha
         "queue_id": [queue_id for _, queue_id in queues],
     }
     [found] = await batch.read(HAND_OUT_BY_TURNS, parameters)
-    entries = packed.entries(nonces, queues, found.handed or b"")
+    entries = packed.entries(nonces, queues, found.handed, in_bundles=found.in_bundles)
     for handout, its_entries in zip(handouts, entries, strict=True):
         handout.entries = its_entries
     return found

@@ -137,13 +137,23 @@ beside AS MATERIALIZED (
     FROM stretch AS s
 ),
 
+-- Whether bundles may be made (decision 0063). A first heartbeat of an earlier version locks the table of bundles until
+-- it is committed; this statement has its lock of the table before its snapshot, so one of both sees the other.
+gate AS MATERIALIZED (
+    SELECT coalesce(bool_and(h.bundles_at IS NOT DISTINCT FROM h.beaten_at), false) AS is_open
+    FROM heartbeat AS h
+    WHERE h.beaten_at > now() - interval '10 minutes'
+),
+
 -- A first delivery lies in a bundle, of one segment of the log. 2305843009213693952 is the bit of the nonce that marks it.
 taken AS MATERIALIZED (
     SELECT
-        b.*, b.reconsume_times = 0 AND b.log_segment = min(b.log_segment) OVER () AS is_bundled,
-        (%(nonce)s::bigint [])[b.receive] | CASE WHEN b.reconsume_times = 0 THEN 2305843009213693952 ELSE 0 END AS nonce,
+        b.*, g.is_open AND b.reconsume_times = 0 AND b.log_segment = min(b.log_segment) OVER () AS is_bundled,
+        (%(nonce)s::bigint [])[b.receive]
+        | CASE WHEN g.is_open AND b.reconsume_times = 0 THEN 2305843009213693952 ELSE 0 END AS nonce,
         now() + make_interval(secs => (%(invisible_seconds)s::double precision [])[b.receive]) AS expires_at
     FROM beside AS b
+    CROSS JOIN gate AS g
     WHERE
         b.bytes - CASE WHEN %(only_whole)s THEN 1 ELSE coalesce(b.body_bytes, 0) END < %(max_bytes)s
         -- Entries of a key and queue are taken in order, so no entry is taken after one that no receive has room for.
@@ -214,5 +224,6 @@ SELECT
         int4send(t.receive) || int4send(t.queue::integer) || int8send(t.queue_offset) || int4send(t.log_segment)
         || int8send(t.log_offset) || int4send(t.reconsume_times::integer) || int4send(t.body_bytes),
         ''::bytea ORDER BY t.place
-    ) FILTER (WHERE t.body_bytes IS NOT NULL) AS handed
+    ) FILTER (WHERE t.body_bytes IS NOT NULL) AS handed,
+    (SELECT g.is_open FROM gate AS g) AS in_bundles
 FROM taken AS t

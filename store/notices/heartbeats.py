@@ -1,4 +1,4 @@
-"""Heartbeats: each process of the broker notes that it is alive. No other code depends on them."""
+"""Heartbeats: each process of the broker notes that it is alive, and that it takes deliveries in bundles."""
 
 import os
 import socket

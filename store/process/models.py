@@ -1,4 +1,4 @@
-"""Rows in which processes note that they are alive and which groups call them. Nothing depends on these rows."""
+"""Rows in which processes note that they are alive and which groups call them."""
 
 from django.db import models
 
@@ -9,6 +9,8 @@ class Heartbeat(models.Model):
     process = models.TextField(primary_key=True)
     kind = models.TextField()
     beaten_at = models.DateTimeField()
+    # Equal to `beaten_at`, unless the heartbeat is of a version before bundles, which does not write this column.
+    bundles_at = models.DateTimeField(null=True)
 
     class Meta:
         db_table = "heartbeat"

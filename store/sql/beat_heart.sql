@@ -1,10 +1,10 @@
 -- Note that a process is alive, and delete processes without a heartbeat for a day. The table has one row for each
--- process; an update changes no index.
+-- process; an update changes no index. With `bundles_at` the process says that it takes deliveries in bundles.
 WITH forgotten AS (
     DELETE FROM heartbeat
     WHERE beaten_at < now() - interval '1 day'
 )
 
-INSERT INTO heartbeat (process, kind, beaten_at)
-VALUES (%(process)s, %(kind)s, now())
-ON CONFLICT (process) DO UPDATE SET beaten_at = now()
+INSERT INTO heartbeat (process, kind, beaten_at, bundles_at)
+VALUES (%(process)s, %(kind)s, now(), now())
+ON CONFLICT (process) DO UPDATE SET beaten_at = now(), bundles_at = now()
