@@ -1,4 +1,7 @@
-"""Two messages that consumers of one group receive at the same time, each of them one."""
+"""Two messages that consumers of one group receive at the same time, each of them one.
+
+At this time a process of an earlier version may beat, which takes deliveries by their receipts only.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,6 +23,7 @@ from tests.simulated.permutations.stage import StageConnection, of_stage
 from tests.simulated.permutations.writing import written
 
 GROUP, TOPIC = "parcel-service", "claims"
+EARLIER = "earlier"
 # The group has read what there is; nothing of it is in flight.
 READ_ALL = """
 WITH gone AS (DELETE FROM receipt), emptied AS (DELETE FROM bundle)
@@ -30,8 +34,15 @@ SELECT
     coalesce((SELECT max(c.queue_offset) FROM consume_queue AS c WHERE c.topic_id = %(topic)s), -1) + 1, now()
 FROM segment AS s WHERE s.state = 'open'
 """
+# Only processes of this version have beaten.
+BEAT = """
+WITH gone AS (DELETE FROM heartbeat)
+INSERT INTO heartbeat (process, kind, beaten_at, bundles_at) VALUES (clock_timestamp()::text, 'web', now(), now())
+"""
+BEAT_BEFORE = b"INSERT INTO heartbeat (process, kind, beaten_at) VALUES ('web 1 at earlier', 'web', now())"
 LOOK = """
 SELECT
+    (SELECT count(*) FROM receipt),
     (SELECT coalesce(sum(length(replace(b.unsettled::bit(64)::text, '0', ''))), 0)::integer FROM bundle AS b),
     (SELECT p.next_offset FROM progress AS p WHERE p.reader_id = %(group)s AND p.topic_id = %(topic)s
      ORDER BY p.move DESC LIMIT 1)
@@ -40,7 +51,7 @@ BODIES = ("first", "second")
 
 
 class Claiming(Scenario):
-    """`one` and `other`: receives of one message, by two processes; `more`: a third one."""
+    """`one` and `other`: receives of one message, by two processes; `earlier`: the heartbeat of an earlier version."""
 
     inner = ("^INSERT INTO progress", "^SELECT pg_advisory_xact_lock", "^ROLLBACK", "current_setting\\('mq.handed'")
 
@@ -55,9 +66,10 @@ class Claiming(Scenario):
             await writer.run(Send(Message(topic=TOPIC, body="before", queue_id=0)))
             self._ids = {"group": (await groups.existing(GROUP)).id, "topic": (await topics.for_reading(TOPIC)).id}
         self._watch.execute(READ_ALL.encode(), self._ids)
+        self._watch.execute(BEAT.encode())
         sent = [(await writer.run(Send(Message(topic=TOPIC, body=body, queue_id=0))))[0] for body in BODIES]
         self._next = (sent[0].queue_offset or 0) + len(BODIES)
-        return {name: of_stage(await self._receive()) for name in self._names}
+        return {name: of_stage(_beat if name == EARLIER else await self._receive()) for name in self._names}
 
     async def _receive(self) -> Any:
         request = Receive(topic=TOPIC, max_messages=1)
@@ -72,9 +84,17 @@ class Claiming(Scenario):
         return work
 
     async def outcome(self, answers: Mapping[str, object]) -> object:
-        receipts, next_offset = self._watch.execute(LOOK.encode(), self._ids).fetchone() or (0, 0)
-        return dict(answers), receipts, self._next - next_offset
+        receipts, bundled, next_offset = self._watch.execute(LOOK.encode(), self._ids).fetchone() or (0, 0, 0)
+        return dict(answers), receipts, bundled, self._next - next_offset
 
     def serial(self, order: Sequence[str]) -> object:
-        handed = {name: [number] if number < len(BODIES) else [] for number, name in enumerate(order)}
-        return handed, min(len(order), len(BODIES)), max(len(BODIES) - len(order), 0)
+        receives = [name for name in order if name != EARLIER]
+        handed: dict[str, object] = dict.fromkeys(order)
+        handed |= {name: [number] if number < len(BODIES) else [] for number, name in enumerate(receives)}
+        deliveries = min(len(receives), len(BODIES))
+        receipts = deliveries if EARLIER in order else 0
+        return handed, receipts, deliveries - receipts, max(len(BODIES) - len(receives), 0)
+
+
+async def _beat(connection: StageConnection) -> None:
+    await connection.execute(BEAT_BEFORE)

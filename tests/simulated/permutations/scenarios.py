@@ -87,6 +87,7 @@ SCENARIOS: dict[str, Counted] = {
     "begin × end": Counted(_beginning("begin", "end"), 56),
     "begin again × end": Counted(_beginning("again", "end", is_begun=True), 28),
     "receive × receive": Counted(_claiming("one", "other"), 26),
+    "receive × heartbeat of an earlier version": Counted(_claiming("one", "earlier"), 5),
     "ack × extend": Counted(_delivering("ack", "extend"), 5),
     "ack × expire × time": Counted(_delivering("ack", "expire", "time"), 41),
     "extend × expire × time": Counted(_delivering("extend", "expire", "time"), 60),
