@@ -17,6 +17,8 @@ from store.db.statements import Statement
 # Places of a bundle: the bits of a bigint.
 PLACES = 64
 ALL_BITS = (1 << PLACES) - 1
+# The columns of bigint.
+WIDE = ("first_offset", "nonce", "places")
 # Bundles that one transaction takes apart: at most 2,048 receipts.
 MAX_BUNDLES = 32
 
@@ -38,14 +40,8 @@ class AckedPlaces(NamedTuple):
     places: int
 
 
-class LockedBundle(NamedTuple):
-    """The number, from 1, in the parameters' arrays of a bundle that is locked."""
-
-    number: int
-
-
 ACK_BUNDLES = Statement(__file__, "ack_bundles", AckedPlaces)
-LOCK_BUNDLES = Statement(__file__, "lock_bundles", LockedBundle)
+LOCK_BUNDLES = Statement(__file__, "lock_bundles", one=int)
 TAKE_APART = Statement(__file__, "take_apart")
 
 
@@ -145,7 +141,8 @@ def joined(all_places: Iterable[Mapping[BundleKey, int]]) -> dict[BundleKey, int
     return found
 
 
-def _signed(places: int) -> int:
+def signed(places: int) -> int:
+    """The places of a bundle as PostgreSQL's bigint."""
     return places - (1 << PLACES) if places >> PLACES - 1 > 0 else places
 
 
@@ -153,7 +150,7 @@ def columns(places: Mapping[BundleKey, int]) -> dict[str, list[int]]:
     """The parameters of a statement that takes places of bundles, sorted, so that two statements lock rows in the same
     order.
     """
-    by_column = zip(*((*key, _signed(places[key])) for key in sorted(places)), strict=True)
+    by_column = zip(*((*key, signed(places[key])) for key in sorted(places)), strict=True)
     return dict(zip((*BundleKey._fields, "places"), map(list, by_column), strict=True))
 
 
@@ -167,9 +164,8 @@ def acked_of(places: Mapping[BundleKey, int], rows: Iterable[AckedPlaces]) -> di
 
 def packed(places: Mapping[BundleKey, int]) -> dict[str, bytes]:
     """The parameters of a pipelined statement that takes places of bundles."""
-    found = columns(places)
-    narrow = ("group_id", "topic_id", "queue_id")
-    return {name: (arrays.int4s if name in narrow else arrays.int8s)(values) for name, values in found.items()}
+    rows = [(*key, signed(places[key])) for key in sorted(places)]
+    return arrays.int4_columns((*BundleKey._fields, "places"), rows, WIDE)
 
 
 def handles_at(key: BundleKey, places: int) -> Iterator[Handle]:

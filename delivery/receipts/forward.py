@@ -2,37 +2,45 @@
 in one transaction.
 """
 
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence, Set
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Self
 
 from access.callers import Caller
 from delivery import groups
+from delivery.receipts import bundles
+from delivery.receipts.bundles import BundleKey
 from delivery.receipts.elsewhere import acked
 from delivery.receipts.failing import LOCK_RECEIPTS, receipts_of
-from delivery.receipts.given import expired, unpacked, wake
+from delivery.receipts.given import expired, require_count, unpacked, wake
 from delivery.receipts.handles import PACKED, Handle, by_cell
 from delivery.receipts.settling import HANDLE_BYTES
 from delivery.rows import FailedReceipt, GroupFacts
 from scheduling import recalls
 from scheduling.sending import repeats
+from scheduling.sending.packed import Timer
 from scheduling.sending.results import Sent
 from scheduling.sending.send import Send
 from store.commit.batch import Batch
-from store.commit.operation import Operation
+from store.commit.operation import Pipelined
+from store.commit.pipelined import MAX_BATCH_BYTES
+from store.db import arrays
+from store.db.pipeline import Call, Results
+from store.db.statements import Statement
 from store.errors import MessageIdReused, MessageIllegal, Refusal, TopicMoved, TransactionSpansCells
 from store.messages import Message
 from store.process import runtime
 
 MAX_MESSAGES = 128
+ACK_FORWARDS = Statement(__file__, "ack_forwards", one=str)
 
 
 class Met(Exception):
-    """Another operation of the batch has a message with the same id, so the two are written one after the other."""
+    """Two operations of the batch have the same delivery or message id, so they are written one after the other."""
 
 
-class Forward(Operation[list[Sent]]):
+class Forward(Pipelined[list[Sent]]):
     """Acks deliveries and sends messages: both are committed, or neither is.
 
     POST /v1/consumer-groups/{group}/ack with `messages`, and `ack` of a bulk with `messages`. The result has the answer
@@ -40,10 +48,13 @@ class Forward(Operation[list[Sent]]):
     of several cells, and each message that a send refuses. A repeat finds all its deliveries acked and all its message
     ids stored; it is answered like the first request, with `duplicate`.
 
-    Written stepwise only: in a pipelined batch the sends would need the result of the acks before they are written.
+    In a pipelined batch `ack_forwards` decides which forwards are written, and acks their deliveries. Then the messages
+    are stored with those of the batch's sends. A forward is not plain if a message has a sharding key,
+    because a forward that is left out would be overtaken by a later message of the key, or a time of delivery, which is
+    validated only as the message is stored.
     """
 
-    __slots__ = ("caller", "given", "group", "group_name", "handles", "request_bytes", "sends")
+    __slots__ = ("caller", "given", "group", "group_name", "handles", "parts", "request_bytes")
     # A forward is written after the batch's sends, so that it sees their messages.
     ORDER = 3
     URGENT = True
@@ -63,42 +74,49 @@ class Forward(Operation[list[Sent]]):
         self.caller = caller
         self.request_bytes = request_bytes
         # The sends have no caller: this operation checks the caller's permission for all messages at once.
-        self.sends = [Send(each, traceparent) for each in messages]
+        self.parts: list[Send] = [Send(each, traceparent) for each in messages]
         # `complete` sets these:
         self.group: GroupFacts
-        self.handles: Set[Handle] = frozenset()
+        self.handles = bundles.Handles({}, set())
 
     def ready(self) -> bool:
-        """False: the write reads the receipts first. Raises NoPermission unless the caller may consume and produce."""
+        """Whether no look-up is needed. Raises NoPermission unless the caller may consume and produce."""
         if self.caller is not None:
             self.caller.require("consume", self.group_name)
-            for send in self.sends:
-                for message in send.messages:
-                    self.caller.require("produce", message.topic)
-        return False
+            for name in {message.topic for send in self.parts for message in send.messages}:
+                self.caller.require("produce", name)
+        group = groups.known(self.group_name)
+        if group is None or (self.caller is not None and self.caller.allowance is not None):
+            return False
+        self._prove(group)
+        if is_ready := all(send.ready() for send in self.parts):
+            self._place()
+        return is_ready and self.is_plain
+
+    def _prove(self, group: GroupFacts) -> None:
+        """Sets group and handles. Raises MessageIllegal, or ReceiptExpired for a text that is no handle."""
+        if not 1 <= len(self.parts) <= MAX_MESSAGES:
+            raise MessageIllegal(f"messages has {len(self.parts)} messages: give 1 to {MAX_MESSAGES}, or leave it out.")
+        require_count(self.given)
+        self.group = group
+        self.handles, is_whole = bundles.read(group.id, self.given)
+        if not is_whole:
+            raise expired(next(text for text, handle in self._texts() if handle is None))
 
     async def complete(self) -> None:
-        if not 1 <= len(self.sends) <= MAX_MESSAGES:
-            raise MessageIllegal(f"messages has {len(self.sends)} messages: give 1 to {MAX_MESSAGES}, or leave it out.")
-        self.group = await groups.existing(self.group_name)
-        found = dict(zip(self.given, unpacked(self.group, self.given), strict=True))
-        for text, handle in found.items():
-            if handle is None:
-                raise expired(text)
-        self.handles = {one for one in found.values() if one is not None}
-        self.key = PACKED.pack(*min(self.handles))
+        self._prove(await groups.existing(self.group_name))
         if self.caller is not None:
             # One call spends for all messages: with a call for each, more than a second's limit would never pass.
-            self.caller.spend(len(self.sends), self.request_bytes)
-        for send in self.sends:
+            self.caller.spend(len(self.parts), self.request_bytes)
+        for send in self.parts:
             await send.complete()
         self._place()
 
     def _place(self) -> None:
-        """Sets cell, version, size and `ordered`. Raises TransactionSpansCells, or MessageIdReused when two messages
-        have the same id.
+        """Sets the cell, the ids, and how it is written. Raises TransactionSpansCells, or MessageIdReused when two
+        messages have the same id.
         """
-        cells = {*by_cell(self.given)} | {send.cell for send in self.sends if send.cell is not None}
+        cells = {*by_cell(self.given)} | {send.cell for send in self.parts if send.cell is not None}
         if len(cells) > 1:
             names = ", ".join(sorted(runtime.of(cell).name for cell in cells))
             raise TransactionSpansCells(
@@ -106,44 +124,78 @@ class Forward(Operation[list[Sent]]):
                 "first and ack afterwards, or put these topics into one home by `cells topics home`."
             )
         [self.cell] = cells
-        ids = self._ids
-        if len({*ids}) < len(ids):
+        keys = [send.key for send in self.parts]
+        if len({*keys}) < len(keys):
             raise MessageIdReused("Two messages have the same message_id: give each its own.")
-        self.version = min((send.version for send in self.sends if send.version is not None), default=None)
-        self.size = len(self.handles) * HANDLE_BYTES + sum(send.size for send in self.sends)
-        self.ordered = any(send.ordered for send in self.sends)
-
-    @property
-    def _ids(self) -> list[object]:
-        return [record.message_id for send in self.sends for record in send.parcel.records]
+        self.version = min((send.version for send in self.parts if send.version is not None), default=None)
+        self.size = len(self.handles) * HANDLE_BYTES + sum(send.size for send in self.parts)
+        self.ordered = any(send.ordered for send in self.parts)
+        handles = [PACKED.pack(*handle) for handle in self.handles]
+        self.key = min(handles)
+        self.ids = (*handles, *keys)
+        has_time = any(isinstance(send.wait, Timer) and send.wait.delay.at is not None for send in self.parts)
+        is_small = self.size < MAX_BATCH_BYTES
+        self.is_plain = is_small and all(send.is_plain for send in self.parts) and not (self.ordered or has_time)
 
     async def renew(self, refusal: Refusal) -> bool:
         """Renews its sends. Deliveries of a topic that has left this cell are refused: the new cell redelivers them."""
         if not isinstance(refusal, MessageIdReused | TopicMoved):
             return False
-        renewed = [await send.renew(refusal) for send in self.sends]
+        renewed = [await send.renew(refusal) for send in self.parts]
         self._place()
         return any(renewed)
 
     def written_topics(self) -> Mapping[int, str]:
-        return {id_: name for send in self.sends for id_, name in send.written_topics().items()}
+        return {id_: name for send in self.parts for id_, name in send.written_topics().items()}
 
     @contextmanager
     def detour(self) -> Iterator[None]:
         with ExitStack() as stack:
-            for send in self.sends:
+            for send in self.parts:
                 stack.enter_context(send.detour())
             yield
+
+    @classmethod
+    def further_locks(cls, operations: Sequence[Self], segment_id: bytes, only_free: bytes) -> Iterable[Call]:
+        places: list[tuple[int, ...]] = []
+        for number, one in enumerate(operations, start=1):
+            # A receipt is asked for as if it were in a bundle.
+            of_one = {**one.handles.places, **bundles.places_of(one.handles.apart)}
+            places += [(number, *key, bundles.signed(bits)) for key, bits in of_one.items()]
+            for send in one.parts:
+                send.forward = number
+        sends = [send for one in operations for send in one.parts]
+        entries = [(send.forward, *send.queue) for send in sends if send.queue is not None]
+        repeatable = [send for send in sends if send.parcel.repeatable]
+        columns = {
+            **arrays.int4_columns(("forward", *BundleKey._fields, "places"), places, bundles.WIDE),
+            **arrays.int4_columns(("entry_forward", "entry_topic_id", "entry_queue_id"), entries),
+            "message_id": arrays.uuids([send.key for send in repeatable]),
+            "message_forward": arrays.int4s([send.forward for send in repeatable]),
+            "segment_id": segment_id,
+        }
+        return [Call(ACK_FORWARDS, columns)]
+
+    @classmethod
+    def settle(cls, operations: Sequence[Self], results: Results) -> None:
+        for one in operations:
+            if all(send.result is not None for send in one.parts):
+                one.result = one._answers()
+                wake(one.group, one.handles)
+
+    def _answers(self) -> list[Sent]:
+        return [sent for send in self.parts for sent in send.result or ()]
 
     @classmethod
     async def write(cls, batch: Batch, operations: Sequence[Self]) -> AsyncGenerator[None, None]:
         locked = await receipts_of(batch, LOCK_RECEIPTS, {handle for one in operations for handle in one.handles})
         live = [one for one in operations if not await one._is_over(batch, locked)]
-        sends = [send for one in live for send in one.sends]
+        sends = [send for one in live for send in one.parts]
         for send in sends:
             send.result = send.refusal = None
-        before = {record.message_id for record in batch.records}
-        if any(not before.isdisjoint(one._ids) for one in live):
+        before = {record.message_id.bytes for record in batch.records}
+        handles = [handle for one in live for handle in one.handles]
+        if len({*handles}) < len(handles) or not before.isdisjoint(send.key for send in sends):
             raise Met
         steps = Send.write(batch, sends)
         await anext(steps)
@@ -151,13 +203,13 @@ class Forward(Operation[list[Sent]]):
             # The other operations of the batch are then written without this one.
             if send.refusal is not None:
                 raise send.refusal
-        await acked(batch, {handle for one in live for handle in one.handles})
+        await acked(batch, {*handles})
         yield
         await anext(steps)
         yield
         await anext(steps, None)
         for one in live:
-            one.result = [sent for send in one.sends for sent in send.result or ()]
+            one.result = one._answers()
             batch.after_commit(partial(wake, one.group, one.handles))
 
     async def _is_over(self, batch: Batch, locked: Mapping[Handle, FailedReceipt]) -> bool:
@@ -166,22 +218,21 @@ class Forward(Operation[list[Sent]]):
         Then sets the result of a repetition, or the refusal.
         """
         missing = [text for text, handle in self._texts() if handle not in locked]
-        if not missing:
-            return False
         try:
-            self.result = await self._first_answers(batch) if len(missing) == len(self.given) else None
-            if self.result is None:
+            if len(missing) == len(self.given):
+                self.result = await self._first_answers(batch)
+            if missing and self.result is None:
                 self.refusal = expired(missing[0])
         except Refusal as refusal:
             self.refusal = refusal
-        return True
+        return bool(missing)
 
     def _texts(self) -> list[tuple[str, Handle | None]]:
         return list(zip(self.given, unpacked(self.group, self.given), strict=True))
 
     async def _first_answers(self, batch: Batch) -> list[Sent] | None:
         """The answers of the first request, if it was committed; None when one of its messages is not stored."""
-        accepted = [each for send in self.sends for each in send.parcel.each(send.messages)]
+        accepted = [each for send in self.parts for each in send.parcel.each(send.messages)]
         stored = await batch.stored_before(accepted)
         if any(each.message_id not in stored for each in accepted):
             return None

@@ -130,14 +130,7 @@ class Ack(Pipelined[Set[Handle]]):
         places, apart = cls._wanted(operations)
         calls = [Call(ACK_BUNDLES, bundles.packed(places))] if places else []
         if apart:
-            group_ids, topic_ids, queue_ids, queue_offsets, nonces = zip(*apart, strict=True)
-            parameters = {
-                "group_id": arrays.int4s(group_ids),
-                "topic_id": arrays.int4s(topic_ids),
-                "queue_id": arrays.int4s(queue_ids),
-                "queue_offset": arrays.int8s(queue_offsets),
-                "nonce": arrays.int8s(nonces),
-            }
+            parameters = arrays.int4_columns(Handle._fields, apart, wide=("queue_offset", "nonce"))
             calls.append(Call(ACK_RECEIPTS, parameters))
         return calls
 

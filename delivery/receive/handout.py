@@ -26,14 +26,7 @@ from store.queues import Queue
 from store.reading.progress import RECORD_MOVES
 from store.segments import log
 
-
-class HeldReadings(NamedTuple):
-    """The content of the register `mq.readings`: the numbers of the readings whose groups are locked and not paused."""
-
-    readings: str
-
-
-LOCK_READINGS = Statement(__file__, "lock_readings", HeldReadings)
+LOCK_READINGS = Statement(__file__, "lock_readings", one=str)
 
 ONLY_FREE = b"\x01"
 
@@ -116,17 +109,14 @@ class Receiving(Pipelined[Handout]):
             one.result = handout
 
     @classmethod
-    def further_locks(cls, operations: Sequence[Self], only_free: bytes) -> Iterable[Call]:
+    def further_locks(cls, operations: Sequence[Self], segment_id: bytes, only_free: bytes) -> Iterable[Call]:
         rows = [
             (key, number, reading.receiver.group.id)
             for number, reading in enumerate(_readings(operations), 1)
             for key in locks_of(reading.receiver.group, reading.receiver.topic, reading.queues)
         ]
-        keys, numbers, group_ids = zip(*rows, strict=True)
         columns = {
-            "key": arrays.int8s(keys),
-            "key_reading": arrays.int4s(numbers),
-            "key_group_id": arrays.int4s(group_ids),
+            **arrays.int4_columns(("key", "key_reading", "key_group_id"), rows, wide=("key",)),
             # A joined receive waits for no lock, because the other operations of the batch would wait with it.
             "only_free": ONLY_FREE if operations[0].joined else only_free,
         }
@@ -231,9 +221,4 @@ def _columns(readings: Sequence[Reading]) -> dict[str, bytes]:
 
 def _columns_of_queues(readings: Sequence[Reading]) -> dict[str, bytes]:
     queues = [(number, *queue) for number, reading in enumerate(readings, 1) for queue in reading.queues]
-    numbers, topic_ids, queue_ids = zip(*queues, strict=True)
-    return {
-        "queue_reading": arrays.int4s(numbers),
-        "queue_topic_id": arrays.int4s(topic_ids),
-        "queue_id": arrays.int4s(queue_ids),
-    }
+    return arrays.int4_columns(("queue_reading", "queue_topic_id", "queue_id"), queues)

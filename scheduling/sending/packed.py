@@ -63,7 +63,10 @@ class Timer:
 
 
 class Part(Protocol):
-    """A send in a batch: its messages, the queue that gets their entries now, and where the messages wait."""
+    """A send in a batch: its messages, the queue that gets their entries now, and where the messages wait.
+
+    `forward` is the number of its forward in the batch, from 1 on; 0 for a send that belongs to none.
+    """
 
     @property
     def parcel(self) -> Parcel: ...
@@ -73,6 +76,9 @@ class Part(Protocol):
 
     @property
     def wait(self) -> Level | Timer | None: ...
+
+    @property
+    def forward(self) -> int: ...
 
 
 def have_keys(records: Sequence[Record]) -> bool:
@@ -88,13 +94,14 @@ def calls(parts: Sequence[Part], segment_id: bytes) -> Iterable[Call]:
     are_delayed = [part.wait for part in parts].count(None) < len(parts)
     waiting = _columns_of_waits(parts) if are_delayed else _NOT_DELAYED
     columns = {**accept.contents(records_of(parts)), **waiting, "segment_id": segment_id}
-    repeatable = [(number, id_) for number, part in enumerate(parts, start=1) for id_ in part.parcel.repeatable]
-    queues = _number_queues(parts)
-    if repeatable:
+    # The messages of a forward were looked up with its deliveries.
+    repeatable = [(at, id_) for at, part in enumerate(parts, 1) for id_ in part.parcel.repeatable if not part.forward]
+    queues, are_skipped = _number_queues(parts), bool(repeatable) or any(part.forward for part in parts)
+    if are_skipped:
         yield _skip_stored(parts, queues, repeatable)
     numbers = [number for number, part in enumerate(parts, start=1) for _ in part.parcel.records]
     of_queues = _columns_of_queues(parts, queues)
-    yield Call(SEND_MESSAGES, {**columns, **of_queues, "request": arrays.int4s(numbers if repeatable else ())})
+    yield Call(SEND_MESSAGES, {**columns, **of_queues, "request": arrays.int4s(numbers if are_skipped else ())})
     if are_delayed:
         yield from _insert_timers(parts, segment_id)
 
@@ -121,6 +128,7 @@ def _skip_stored(
         {
             "request_queue": arrays.int4s([_number_of(part, queues) for part in parts]),
             "request_messages": arrays.int4s([len(part.parcel.records) for part in parts]),
+            "request_forward": arrays.int4s([part.forward for part in parts]),
             "repeatable": arrays.uuids([message_id.bytes for _, message_id in repeatable]),
             "repeatable_request": arrays.int4s([number for number, _ in repeatable]),
         },

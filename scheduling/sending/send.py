@@ -38,7 +38,7 @@ class Send(Pipelined[list[Sent]]):
     caller is the broker's own.
     """
 
-    __slots__ = ("caller", "given", "parcel", "queue", "request_bytes", "traceparent", "wait")
+    __slots__ = ("caller", "forward", "given", "parcel", "queue", "request_bytes", "traceparent", "wait")
     ORDER = 2
 
     def __init__(
@@ -53,6 +53,8 @@ class Send(Pipelined[list[Sent]]):
         self.traceparent = traceparent
         self.caller = caller
         self.request_bytes = request_bytes
+        # The number in its batch of the forward that it belongs to; 0 for none.
+        self.forward = 0
         # `complete` sets these:
         self.parcel: Parcel
         self.wait: Level | Timer | None

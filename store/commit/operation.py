@@ -113,6 +113,8 @@ class Pipelined(Operation[Result]):
 
     # The join of a read to a batch of another lane; None for an operation that has not joined.
     joined: Joined | None = None
+    # Operations that it consists of; a batch writes them with its other operations of their class.
+    parts: Sequence["Pipelined[Any]"] = ()
 
     def __init__(self, key: bytes = b"") -> None:
         super().__init__(key)
@@ -156,14 +158,14 @@ class Pipelined(Operation[Result]):
         return ()
 
     @classmethod
-    def further_locks(cls, operations: Sequence[Self], only_free: bytes) -> Iterable[Call]:
-        """Statements that lock more than log and queues; with `only_free` they skip rows locked by other sessions."""
+    def further_locks(cls, operations: Sequence[Self], segment_id: bytes, only_free: bytes) -> Iterable[Call]:
+        """Statements that lock, or write, before all `statements`; `only_free`: they skip what other sessions lock."""
         return ()
 
     @classmethod
     def statements(cls, operations: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
         """The statements that write the operations, under the locks."""
-        raise NotImplementedError
+        return ()
 
     @classmethod
     def behind_commit(cls, operations: Sequence[Self]) -> Iterable[Call]:
@@ -177,7 +179,7 @@ class Pipelined(Operation[Result]):
 
     def stored(self, segment_id: int) -> Iterable[MessageRow]:
         """The messages that the operation has stored, if this process has their content; called after `settle`."""
-        return ()
+        return (row for part in self.parts for row in part.stored(segment_id))
 
     def resolve(self, problem: Exception | None = None) -> None:
         """Answers the waiter for the pipelined batch, unless it has gone away."""

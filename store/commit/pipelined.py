@@ -11,7 +11,7 @@ A batch has these statements in this order; it leaves out those that it does not
 6. Commit.
 7. In a second transaction: read what was written; the answers may be larger than the buffers of the sockets.
 
-Some operations lock more rows between 2 and 3: a receive locks the progress of its group.
+Some operations write or lock more rows between 2 and 3: a forward acks, a receive locks the progress of its group.
 
 A statement leaves out what it cannot write, without a reason: such an operation has no result, and is written stepwise.
 This process reads no answer before the commit, so if the process is stopped it holds no lock.
@@ -58,6 +58,8 @@ class PipelinedBatch:
         by_class: defaultdict[type[Pipelined[Any]], list[Pipelined[Any]]] = defaultdict(list)
         for operation in operations:
             by_class[type(operation)].append(operation)
+            for part in operation.parts:
+                by_class[type(part)].append(part)
         self._classes = sorted(by_class.items(), key=lambda item: item[0].ORDER)
         # The reads that have joined a batch of another lane.
         reads = [one for class_, found in self._classes if class_.IS_READ for one in found if one.joined]
@@ -98,7 +100,7 @@ class PipelinedBatch:
         queues = self.queues()
         calls.append(_lock_all(queues, _FLAG[self.only_free]) if calls or self.only_free else _lock(queues))
         for class_, operations in self._classes:
-            calls.extend(class_.further_locks(operations, _FLAG[self.only_free]))
+            calls.extend(class_.further_locks(operations, packed, _FLAG[self.only_free]))
         for class_, operations in self._classes:
             calls.extend(class_.statements(operations, packed))
         return calls

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from itertools import repeat
 from typing import Any, NamedTuple
 
 # PostgreSQL's numbers of types.
@@ -54,6 +55,12 @@ def int4s(values: Sequence[int | None]) -> bytes:
 def int8s(values: Sequence[int | None]) -> bytes:
     """An array of bigint."""
     return _fixed(INT8, "q", values)
+
+
+def int4_columns(names: Iterable[str], rows: Sequence[tuple[int, ...]], wide: Sequence[str] = ()) -> dict[str, bytes]:
+    """The columns of rows of numbers, by their names, as arrays of integer; those in `wide` as arrays of bigint."""
+    columns = zip(*rows, strict=True) if rows else repeat(())
+    return {name: (int8s if name in wide else int4s)(column) for name, column in zip(names, columns, strict=False)}
 
 
 def float8s(values: Sequence[float | None]) -> bytes:

@@ -1,5 +1,6 @@
--- Find the requests with a `repeatable` id that is already stored, for the register `mq.skipped`: 1 for such a request;
--- for other requests the number of left-out messages before it in its queue. The locks of the queues are enough: if
+-- Find the requests with a `repeatable` id that is already stored, and those of forwards in the register `mq.left_out`,
+-- for the register `mq.skipped`: -1 for such a request; for other requests the number of left-out messages before it in
+-- its queue. The locks of the queues are enough: if
 -- another process stores an id after this snapshot, the statement that appends fails, and the batch is sent again.
 SELECT
     set_config(
@@ -19,8 +20,12 @@ FROM (
                 FROM unnest(%(repeatable)b::uuid [], %(repeatable_request)b::integer []) AS k (message_id, request)
                 INNER JOIN commit_log AS l ON k.message_id = l.message_id
                 WHERE l.message_id = any(%(repeatable)b::uuid [])
-            )) AS is_stored
-        FROM unnest(%(request_queue)b::integer [], %(request_messages)b::integer []) WITH ORDINALITY
-            AS g (queue, messages, number)
+            ))
+            OR coalesce(
+                g.forward = any((SELECT nullif(current_setting('mq.left_out', true), '')::integer [])::integer []), false
+            ) AS is_stored
+        FROM unnest(
+            %(request_queue)b::integer [], %(request_messages)b::integer [], %(request_forward)b::integer []
+        ) WITH ORDINALITY AS g (queue, messages, forward, number)
     ) AS q
 ) AS r

@@ -148,6 +148,53 @@ def test_of_many_callers_with_one_delivery_one_sends(
     assert sorted(bodies(received_until_empty(later, paid))) == [b"%d" % won[0], b"the topic begins"]
 
 
+def test_deliveries_of_one_receive_are_forwarded_at_the_same_time_each_once(
+    broker: RunningBroker, producer: Producer, consumer: Consumer, later: Consumer, orders: str, paid: str
+) -> None:
+    Admin(producer.broker).create_topic(orders, queues=1)
+    producer.send(paid, b"the topic begins")
+    producer.send_batch(orders, [Message(orders, b"%d" % number) for number in range(32)])
+    taken = consumer.receive(orders, max_messages=32)
+    # Every fourth delivery is acked before, so some callers of a batch are refused.
+    consumer.ack(taken[::4])
+
+    def forward(delivery: Delivery) -> bytes | None:
+        try:
+            consumer.forward([delivery], [Message(paid, delivery.body), Message(paid, delivery.body + b" again")])
+        except errors.ReceiptExpired:
+            return None
+        return delivery.body
+
+    with ThreadPoolExecutor(16) as threads:
+        done = [body for body in threads.map(forward, taken) if body is not None]
+
+    assert done == [one.body for number, one in enumerate(taken) if number % 4]
+    expected = [body + behind for body in done for behind in (b"", b" again")]
+    assert sorted(bodies(received_until_empty(later, paid))) == sorted([*expected, b"the topic begins"])
+    assert {each.status for each in consumer.ack(taken)} == {410}
+
+
+def test_of_two_calls_that_share_a_delivery_one_sends(
+    broker: RunningBroker, producer: Producer, consumer: Consumer, later: Consumer, orders: str, paid: str
+) -> None:
+    producer.send(paid, b"the topic begins")
+    for _ in range(10):
+        producer.send_batch(orders, [Message(orders, b"%d" % number) for number in range(3)])
+        taken = consumer.receive(orders, max_messages=3)
+
+        def forward(deliveries: list[Delivery]) -> int:
+            try:
+                return len(consumer.forward(deliveries, [Message(paid, b"made")]))
+            except errors.ReceiptExpired:
+                return 0
+
+        with ThreadPoolExecutor(2) as threads:
+            assert sum(threads.map(forward, (taken[:2], taken[1:]))) == 1
+        consumer.ack(taken)
+
+    assert sorted(bodies(received_until_empty(later, paid))) == [*[b"made"] * 10, b"the topic begins"]
+
+
 def test_in_a_bulk_each_ack_with_messages_is_done_by_itself(
     wire: Wire, producer: Producer, consumer: Consumer, later: Consumer, orders: str, paid: str
 ) -> None:

@@ -111,6 +111,20 @@ PERMUTATIONS = (
         "an ack that comes too late takes a delivery back",
     ),
     _of_statements(
+        "delivery/sql/ack_forwards.sql",
+        "        FOR UPDATE SKIP LOCKED\n    ) AS f ON (",
+        "    ) AS f ON (",
+        "forward × ack, in a bundle",
+        "a message is sent, and its delivery stays: the bundle has changed before the ack",
+    ),
+    _of_statements(
+        "store/sql/skip_stored.sql",
+        "nullif(current_setting('mq.left_out', true), '')",
+        "nullif(current_setting('mq.none', true), '')",
+        "forward × ack",
+        "a batch sends the message of a delivery that is acked already",
+    ),
+    _of_statements(
         "delivery/sql/lock_bundles.sql",
         "    FOR UPDATE\n",
         "",

@@ -1,14 +1,20 @@
-"""Consumers: the latency to a waiting consumer, and the rate at which one process consumes a backlog."""
+"""Consumers: the latency to a waiting consumer, the cost of acks with messages, the rate of consuming a backlog."""
 
 import asyncio
 import contextlib
+import os
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import AsyncIterator
+
+import psycopg
+from mqbroker_client.core.ids import uuid7
 
 from tools.bench import broker, load
 from tools.bench.broker import Broker
 from tools.bench.load import Connection
+from tools.bench.machine import Database
 from tools.bench.report import Report
 
 PER_SECOND = 500
@@ -16,6 +22,7 @@ SECONDS = 15
 BACKLOG = 200_000
 PER_BULK = 500
 CONNECTIONS, CONSUMERS = 8, 4
+PIPE_SECONDS, PIPE_ROUNDS = 2.0, 5
 
 
 class Arrivals:
@@ -114,8 +121,55 @@ def fill(running: Broker) -> None:
     load.run(load.closed_loop(running.port, 4, BACKLOG // PER_BULK, one_bulk))
 
 
+class Pipe:
+    """Consumers that send a message for each delivery: by one call with the ack, or by a call after the ack."""
+
+    def __init__(self, name: str) -> None:
+        self._is_one = name == "as one"
+        self._taken = defaultdict[Connection, list[str]](list)
+
+    async def one(self, connection: Connection, number: int) -> bool:
+        """Acks the next delivery of a caller and sends its message; a receive takes 32 deliveries."""
+        path, taken = "/v1/consumer-groups/pipe", self._taken[connection]
+        if not taken:
+            _, answer = await connection.post(f"{path}/receive", {"topic": "backlog", "max_messages": 32})
+            messages = answer["messages"]
+            assert isinstance(messages, list)
+            taken.extend(entry["receipt_handle"] for entry in messages)
+        ack: dict[str, object] = {"receipt_handles": [taken.pop()]}
+        message = {"topic": "made", "body": "x" * 200, "message_id": str(uuid7())}
+        if self._is_one:
+            status, _ = await connection.post(f"{path}/ack", ack | {"messages": [message]})
+            return status == 200
+        await connection.post(f"{path}/ack", ack)
+        status, _ = await connection.post("/v1/messages", message)
+        return status == 201
+
+
+def pipes(report: Report, running: Broker) -> None:
+    """Prints, in turns within each round, what an ack with a message costs beside an ack and a send."""
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as watch:
+        for callers in (1, CONNECTIONS) * PIPE_ROUNDS:
+            for name in ("one after the other", "as one"):
+                with Database(watch).used() as used:
+                    web, pipe = running.cpu_seconds()["web"], Pipe(name)
+                    measured = load.run(load.closed_loop(running.port, callers, None, pipe.one, PIPE_SECONDS))
+                    web = running.cpu_seconds()["web"] - web
+                done = len(measured.latencies)
+                report.line(
+                    f"ack and send {name}, {callers} callers",
+                    {
+                        "per_second": measured.per_second,
+                        "p50_ms": measured.percentile_ms(50),
+                        "refused": measured.refused,
+                        "web_cpu_us": web * 1e6 / done,
+                        "postgres_cpu_us": used.cpu_seconds * 1e6 / done,
+                    },
+                )
+
+
 def main(report: Report) -> None:
-    """Prints end-to-end latencies and the rate of consuming a backlog."""
+    """Prints end-to-end latencies, costs of acks with messages, and the rate of consuming a backlog."""
     with broker.running() as running:
         measured = load.Measured(SECONDS, load.run(end_to_end(running.port, SECONDS)))
         report.line(
@@ -127,6 +181,7 @@ def main(report: Report) -> None:
             },
         )
         fill(running)
+        pipes(report, running)
         before = running.cpu_seconds()["web"]
         seconds = load.run(drain(running.port))
         cpu = (running.cpu_seconds()["web"] - before) * 1e6 / BACKLOG

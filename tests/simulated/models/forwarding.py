@@ -1,8 +1,10 @@
 """Ack and send: a message that a consumer made of its delivery is stored with the ack, or neither is done.
 
 The steps, and what they stand for:
-- a call locks its receipt: `delivery.receipts.forward.Forward.write`, `delivery.receipts.failing.receipts_of`,
-  `delivery/sql/lock_receipts.sql`
+- a batch acks its delivery, if the message can be stored, or leaves it out: `delivery/sql/ack_forwards.sql`,
+  `delivery.receipts.forward.Forward.further_locks`, `store/sql/skip_stored.sql`
+- a call that was left out locks its receipt: `delivery.receipts.forward.Forward.write`,
+  `delivery.receipts.failing.receipts_of`, `delivery/sql/lock_receipts.sql`
 - a call whose receipt is gone is a repeat, or refused: `delivery.receipts.forward.Forward._is_over`,
   `delivery.receipts.forward.Forward._first_answers`
 - a call appends its message, acks and commits: `scheduling.sending.send.Send.write`,
@@ -30,6 +32,7 @@ class Call(NamedTuple):
     stage: str = "idle"
     known: bool = False
     answer: str = ""
+    is_left_out: bool = False
 
 
 class State(NamedTuple):
@@ -58,6 +61,8 @@ class Forwarding:
     in_one: bool = True  # transaction
     acks_first: bool = False  # where there are two transactions
     looks_behind: bool = True  # for stored messages, once the receipt is found gone
+    asks_first: bool = True  # whether the message can be stored, before a batch acks
+    passes_over: bool = True  # in a batch, a receipt that has changed since it was looked for
 
     def first(self) -> State:
         return State()
@@ -75,7 +80,8 @@ class Forwarding:
         if state.receipt and state.is_over and state.lock is None:
             yield "the delivery expires", state._replace(receipt=0, is_over=False, waits=True)
         for number, call in enumerate(state.calls):
-            for name, following in self._act(state, number, call):
+            act = self._in_batch if call.stage == "packed" else self._act
+            for name, following in act(state, number, call):
                 yield f"call {number % COPIES + 1} of delivery {call.delivery} {name}", following
 
     def _act(self, state: State, number: int, call: Call) -> Iterator[tuple[str, State]]:
@@ -85,6 +91,8 @@ class Forwarding:
             # Its receipt is looked for by the time of its begin.
             stage = "found" if (is_mine and not state.is_over) or not self.locks_receipts else "missing"
             yield "begins", state.call(number, stage=stage, known=known)
+            if stage == "found" and self.locks_receipts and not call.is_left_out:
+                yield "begins in a batch", state.call(number, stage="packed")
         elif call.stage == "found" and (state.lock is None or not self.locks_receipts):
             if is_mine and self.locks_receipts:
                 yield "locks the receipt", state._replace(lock=number).call(number, stage="holds")
@@ -101,6 +109,14 @@ class Forwarding:
             yield "is killed", state.call(number, stage="idle", answer="none")
         elif call.stage == "missing":
             yield "is answered", self._answered(state, number, call)
+
+    def _in_batch(self, state: State, number: int, call: Call) -> Iterator[tuple[str, State]]:
+        is_mine = state.receipt == call.delivery
+        yield "is left out", state.call(number, stage="idle", is_left_out=True)
+        if state.lock is None and (is_mine or not self.passes_over):
+            yield "acks in a batch", state._replace(lock=number).call(number, stage="holds")
+        if state.lock is None and is_mine and not self.asks_first:
+            yield "acks, and cannot store its message", self._acked(state, call).call(number, answer="none")
 
     def _commit(self, state: State, number: int, call: Call) -> Iterator[tuple[str, State]]:
         if self.in_one:
@@ -150,4 +166,6 @@ TWINS: Mapping[str, Forwarding] = {
     "the delivery is acked, and then sent by a transaction of its own": Forwarding(in_one=False, acks_first=True),
     "a receipt is not locked before the message is stored": Forwarding(locks_receipts=False),
     "a repeat looks for its messages before its receipt": Forwarding(looks_behind=False),
+    "a batch acks before it knows that the message can be stored": Forwarding(asks_first=False),
+    "a batch sends for a receipt that has changed meanwhile": Forwarding(passes_over=False),
 }
