@@ -1,63 +1,44 @@
 -- Hand out entries that a fair group has read ahead of a topic, in the order of turns: the first entry of each key from
 -- the key after `after` round to `after`, then the second of each key; and hide them until they are acked or their
 -- invisible time is over by the database's clock. The index leads from key to key, however many entries wait behind
--- each; of a key at most four times its share of the wanted entries are read. The caller holds the lock of the group's
--- progress. Entries form one line, and receives a second line beside it: each occupies as many places as it asks for
--- messages, and is handed the entries at its places. A retried message is the only message of its receive. At most
--- max_bytes of bodies are handed out, but always the first entry, unless `only_whole`. An entry whose message was
--- dropped with its segment is removed, and not handed out.
-WITH RECURSIVE beyond AS (
-    (
-        SELECT w.fair_key
-        FROM waiting AS w
-        WHERE w.group_id = %(group_id)s AND w.topic_id = %(topic_id)s AND w.fair_key > %(after)s
-        ORDER BY w.fair_key
-        LIMIT 1
-    )
+-- each; of a key at most four times its share of the wanted entries are read, from as few rows as have that many: the
+-- first rows of a key usually do. The caller holds the lock of the group's progress. Entries form one line, and
+-- receives a second line beside it: each occupies as many places as it asks for messages, and is handed the entries at
+-- its places. A retried message is the only message of its receive. At most max_bytes of bodies are handed out, but
+-- always the first entry, unless `only_whole`. An entry whose message was dropped with its segment is removed, and not
+-- handed out.
+WITH RECURSIVE walk AS (
+    SELECT 0 AS number, %(after)s::text COLLATE "C" AS fair_key, false AS is_round
     UNION ALL
-    SELECT next.fair_key
-    FROM beyond AS b
+    SELECT k.number + 1, next.fair_key, next.is_round
+    FROM walk AS k
     CROSS JOIN LATERAL (
-        SELECT w.fair_key
-        FROM waiting AS w
-        WHERE w.group_id = %(group_id)s AND w.topic_id = %(topic_id)s AND w.fair_key > b.fair_key
-        ORDER BY w.fair_key
+        (
+            SELECT w.fair_key, k.is_round
+            FROM waiting AS w
+            WHERE w.group_id = %(group_id)s AND w.topic_id = %(topic_id)s AND w.fair_key > k.fair_key
+            ORDER BY w.fair_key
+            LIMIT 1
+        )
+        UNION ALL
+        (
+            SELECT w.fair_key, true AS is_round
+            FROM waiting AS w
+            WHERE w.group_id = %(group_id)s AND w.topic_id = %(topic_id)s AND NOT k.is_round
+            ORDER BY w.fair_key
+            LIMIT 1
+        )
         LIMIT 1
     ) AS next
-),
-
-before AS (
-    (
-        SELECT w.fair_key
-        FROM waiting AS w
-        WHERE w.group_id = %(group_id)s AND w.topic_id = %(topic_id)s AND w.fair_key <= %(after)s
-        ORDER BY w.fair_key
-        LIMIT 1
-    )
-    UNION ALL
-    SELECT next.fair_key
-    FROM before AS b
-    CROSS JOIN LATERAL (
-        SELECT w.fair_key
-        FROM waiting AS w
-        WHERE
-            w.group_id = %(group_id)s AND w.topic_id = %(topic_id)s AND w.fair_key > b.fair_key
-            AND w.fair_key <= %(after)s
-        ORDER BY w.fair_key
-        LIMIT 1
-    ) AS next
+    WHERE k.number < %(wanted)s::bigint AND NOT (next.is_round AND next.fair_key > %(after)s::text)
 ),
 
 turn AS MATERIALIZED (
     SELECT
-        k.fair_key, row_number() OVER () AS number,
+        k.fair_key, k.number,
         least(%(wanted)s::bigint, 4 * (%(wanted)s::bigint / count(*) OVER () + 1)) AS share
-    FROM (
-        (SELECT b.fair_key FROM beyond AS b LIMIT %(wanted)s)
-        UNION ALL
-        (SELECT b.fair_key FROM before AS b LIMIT %(wanted)s)
-        LIMIT %(wanted)s
-    ) AS k
+    FROM walk AS k
+    WHERE k.number > 0
 ),
 
 line AS MATERIALIZED (
@@ -74,7 +55,20 @@ line AS MATERIALIZED (
             FROM waiting AS s
             WHERE s.group_id = %(group_id)s AND s.topic_id = %(topic_id)s AND s.fair_key = t.fair_key
             ORDER BY s.log_segment, s.log_offset, s.queue_topic_id, s.queue_id, s.first_offset
-            LIMIT t.share
+            LIMIT
+                CASE
+                    WHEN (
+                        SELECT sum(cardinality(f.offsets) - f.taken) >= t.share
+                        FROM (
+                            SELECT n.offsets, n.taken
+                            FROM waiting AS n
+                            WHERE n.group_id = %(group_id)s AND n.topic_id = %(topic_id)s AND n.fair_key = t.fair_key
+                            ORDER BY n.log_segment, n.log_offset, n.queue_topic_id, n.queue_id, n.first_offset
+                            LIMIT t.share / 32 + 2
+                        ) AS f
+                    ) THEN t.share / 32 + 2
+                    ELSE t.share
+                END
         ) AS w
     ) AS r
     CROSS JOIN LATERAL unnest(
@@ -109,32 +103,18 @@ found AS MATERIALIZED (
     WINDOW turns AS (ORDER BY l.round, l.number)
 ),
 
--- A stretch is a retry, or the entries between two retries. Each stretch has one receive; the last has all later ones.
-stretch AS MATERIALIZED (
-    SELECT
-        s.*, row_number() OVER (PARTITION BY s.stretch ORDER BY s.place) AS place_in_stretch,
-        max(s.stretch) OVER () AS stretches
-    FROM (
-        SELECT
-            b.*, sum(CASE WHEN b.is_retry OR b.follows_retry THEN 1 ELSE 0 END) OVER (
-                ORDER BY b.place
-            )::integer AS stretch
-        FROM (
-            SELECT
-                f.*, coalesce(f.reconsume_times, 0) > 0 AS is_retry,
-                f.place = 1 OR coalesce(lag(f.reconsume_times) OVER (ORDER BY f.place), 0) > 0 AS follows_retry
-            FROM found AS f
-        ) AS b
-    ) AS s
-),
-
+-- Each retry has one receive; other entries share the receives. The entries that are handed out are of the first one's
+-- kind, and entries of a key and queue are taken in order: after an entry of the other kind none is taken.
 beside AS MATERIALIZED (
     SELECT
-        s.*,
-        width_bucket(
-            coalesce((%(wanted_end)s::bigint [])[s.stretch - 1], 0) + s.place_in_stretch - 1, %(wanted_end)s::bigint []
-        ) + 1 AS receive
-    FROM stretch AS s
+        f.*,
+        CASE
+            WHEN f.reconsume_times > 0 THEN f.place
+            ELSE width_bucket(f.place - 1, %(wanted_end)s::bigint []) + 1
+        END::integer AS receive,
+        bool_or(coalesce(f.reconsume_times, 0) > 0) OVER (ORDER BY f.place)
+        <> bool_and(coalesce(f.reconsume_times, 0) > 0) OVER (ORDER BY f.place) AS is_behind
+    FROM found AS f
 ),
 
 -- Whether bundles may be made (decision 0063). A first heartbeat of an earlier version locks the table of bundles until
@@ -156,18 +136,7 @@ taken AS MATERIALIZED (
     CROSS JOIN gate AS g
     WHERE
         b.bytes - CASE WHEN %(only_whole)s THEN 1 ELSE coalesce(b.body_bytes, 0) END < %(max_bytes)s
-        -- Entries of a key and queue are taken in order, so no entry is taken after one that no receive has room for.
-        AND b.place < coalesce(
-            (
-                SELECT min(o.place)
-                FROM beside AS o
-                WHERE
-                    o.receive > cardinality(%(wanted_end)s::bigint [])
-                    OR o.stretch > cardinality(%(wanted_end)s::bigint [])
-                    OR (o.receive > o.stretch AND o.stretch < o.stretches)
-            ),
-            b.place + 1
-        )
+        AND NOT b.is_behind AND b.receive <= cardinality(%(wanted_end)s::bigint [])
 ),
 
 run AS MATERIALIZED (
