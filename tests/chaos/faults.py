@@ -13,6 +13,7 @@ from mqbroker.embedded import commands
 from mqbroker.embedded.commands import ROOT
 from mqbroker.embedded.processes.child import Child
 from mqbroker.embedded.servers import postgres, valkey
+from tests.broker import forks
 from tests.broker.database_proxy import DatabaseProxy
 from tests.broker.running import RunningBroker
 from tests.chaos import clocks
@@ -103,7 +104,7 @@ class Place:
     def second_beat(self) -> Iterator[None]:
         folder = self.broker.folder
         command, log = commands.beat(folder / "beat-schedule-2"), folder / "beat-2.log"
-        beat = Child("beat-2", command, self.broker.environment, log, ROOT)
+        beat = forks.ForkedChild("beat-2", command, self.broker.environment, log, ROOT)
         beat.start()
         yield
         beat.stop()

@@ -10,6 +10,7 @@ from mqbroker.embedded import commands
 from mqbroker.embedded.commands import ROOT
 from mqbroker.embedded.processes.child import Child
 from mqbroker.embedded.servers import postgres
+from tests.broker import forks
 from tests.broker.load import Crowd
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
@@ -33,7 +34,7 @@ async def test_messages_that_two_beats_and_two_workers_release_come_once_and_not
 ) -> None:
     Admin(broker.client()).create_topic(orders, queues=4)
     others = [
-        Child(name, command, broker.environment, broker.folder / f"{name}.log", ROOT)
+        forks.ForkedChild(name, command, broker.environment, broker.folder / f"{name}.log", ROOT)
         for name, command in (
             ("worker-2", commands.worker()),
             ("beat-2", commands.beat(broker.folder / "beat-schedule-2")),

@@ -17,7 +17,7 @@ from mqbroker_client import Admin, Producer
 from mqbroker.embedded.commands import ROOT
 from mqbroker.embedded.processes.child import Child
 from tests.barrier import processes
-from tests.broker import characters
+from tests.broker import characters, forks
 from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.wire import Document
 from tests.relay import nats_server, rabbit
@@ -181,7 +181,7 @@ def text(given: Any) -> Any:
 RABBIT = pytest.param("rabbit", marks=pytest.mark.heavy)
 
 
-@pytest.fixture(scope="session", params=[RABBIT, "nats", "kafka"])
+@pytest.fixture(scope="package", params=[RABBIT, "nats", "kafka"])
 def system(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Target]]:
     """What makes targets, of one kind after the other."""
     folder = tmp_path_factory.mktemp(request.param) / "server"
@@ -208,4 +208,4 @@ def relay(broker: RunningBroker, folder: Path, lines: str) -> Child:
     file.write_text(lines)
     environment = processes.environment() | {"MQBROKER_URL": broker.url, "MQBROKER_API_KEY": API_KEY}
     words = [sys.executable, "-m", "mqbroker_client.contrib.relay", str(file)]
-    return Child("relay", words, environment, folder / "relay.log", ROOT, stop_seconds=40)
+    return forks.ForkedChild("relay", words, environment, folder / "relay.log", ROOT, stop_seconds=40)

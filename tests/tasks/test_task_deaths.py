@@ -15,8 +15,8 @@ from mqbroker_client.contrib.celery.relay import GROUP
 from mqbroker_client.contrib.celery.tasks import TOPIC
 
 from mqbroker.embedded.commands import ROOT
-from mqbroker.embedded.processes.child import Child
 from tests.broker import cells, databases
+from tests.broker.forks import ForkedChild
 from tests.broker.polling import eventually
 from tests.broker.receiving import let_deliveries_expire
 from tests.broker.running import API_KEY, RunningBroker
@@ -61,9 +61,9 @@ class Shop:
         self.relay = self._child("relay", "-m", "django", "mqbroker", "celery-relay", "tests.tasks.shop.celery")
         self.worker = self._child("worker", "-m", "celery", "-A", "tests.tasks.shop", "worker", "--pool", "solo")
 
-    def _child(self, name: str, *words: str) -> Child:
+    def _child(self, name: str, *words: str) -> ForkedChild:
         command = [sys.executable, *words]
-        return Child(name, command, self._environment, self._folder / f"{name}.log", ROOT, stop_seconds=30)
+        return ForkedChild(name, command, self._environment, self._folder / f"{name}.log", ROOT, stop_seconds=30)
 
     def prepare(self) -> None:
         """Makes its tables."""
@@ -123,7 +123,7 @@ def coupons_after_kills(
         return shop.orders, shop.coupons
 
 
-def start_again(children: Iterable[Child]) -> None:
+def start_again(children: Iterable[ForkedChild]) -> None:
     """Starts those that have ended by themselves, as systemd does: a worker that begins ends with RabbitMQ."""
     for child in children:
         if not child.is_running():
