@@ -10,7 +10,7 @@ Found = TypeVar("Found")
 
 PAUSE_SECONDS = 0.02
 # A look is often a request or a connection of its own, which the broker that is waited for needs the processor for.
-LONGEST_PAUSE_SECONDS = 0.1
+LONGEST_PAUSE_SECONDS = 0.2
 # A wait ends in failure when what is looked at has not changed for so long: no test measures time by a wait.
 STILL_SECONDS = 60.0
 # What never comes to rest ends, too, before the time limit of a test does.
