@@ -6,6 +6,7 @@ from psycopg import sql
 
 from store.db.patience import PatientAsyncConnection
 from store.errors import MessageIllegal
+from store.process import runtime
 from transactions.outboxes import places
 
 # The time to connect to one address, and to all addresses of the hosts.
@@ -30,9 +31,10 @@ async def connect(url: str, application: str) -> PatientAsyncConnection:
     no statement, because a pooler would drop it. Raises psycopg's OperationalError, SourceUnreadable for an encoding
     that cannot be converted to UTF-8, and as `places`.
     """
+    opens = runtime.current().connects or PatientAsyncConnection.connect
     try:
         async with asyncio.timeout(CONNECT_ALL_SECONDS):
-            connection = await PatientAsyncConnection.connect(
+            connection: PatientAsyncConnection = await opens(
                 await places.reachable(places.read(url)),
                 autocommit=True,
                 prepare_threshold=None,

@@ -82,7 +82,7 @@ def _done(made: "asyncio.Future[None]") -> None:
         made.set_result(None)
 
 
-async def opened(network: Network, application: str) -> Connection:
+async def opened(network: Network, application: str, kind: type[Connection] = Connection) -> Connection:
     """A connection that libpq would open. Raises OperationalError."""
     fault = network.weather.fault()
     if fault == "hang":
@@ -97,7 +97,7 @@ async def opened(network: Network, application: str) -> Connection:
         raise psycopg.errors.ConnectionTimeout("connection timeout expired") from None
     if fault in ("cut before", "ended before", "crowded"):
         raise psycopg.OperationalError("connection refused")
-    return Connection(network, application)
+    return kind(network, application)
 
 
 class SimulatedRuntime(Runtime):

@@ -19,6 +19,7 @@ RUNS = {
     "client-run": 25,
     "client-checks": 30,
     "relay": 100,
+    "outbox-drain": 120,
     "listeners": 80,
     "answer-budget": 100,
 }

@@ -85,7 +85,7 @@ class Thread:
     def _run(self) -> None:
         try:
             if not self._green.is_over:
-                self._work()
+                self._work()  # type: ignore[no-untyped-call]  # a stand-in of a thread's function
         except Exception as problem:  # noqa: BLE001  whatever it is: no thread of the product ends by it
             self._green.of.unseen.append(f"{self.name}: {type(problem).__name__}({problem})")
         finally:
