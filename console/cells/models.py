@@ -13,10 +13,11 @@ class Move(models.Model):
     """A split of a cell, or the move of a whole cell to another server; at most one runs. The control has the rows.
 
     prepared ─▶ fenced ─▶ replayed ─▶ promoting ─▶ promoted ─▶ divided ─▶ opened ─▶ done
-        └─────────┴───────────┴──────────┴────────────┴──▶ undone
+        └─────────┴───────────┴──────────┴────────────┴──▶ undoing ─▶ undone
 
     From `divided` on the map names the new database: the remaining steps are then finished, and the move is never
-    undone. `holder` is the run that works at the move: only the run that last began or resumed it writes steps.
+    undone. A move that is `undoing` is never finished. `holder` is the run that works at the move: only the run that
+    last began or resumed it writes steps.
     """
 
     id = models.AutoField(primary_key=True)

@@ -93,6 +93,9 @@ class Run:
 
     def _divide_up(self) -> None:
         """Does the steps up to and including the change of the map, after which the map names the new database."""
+        if self.move.step == steps.UNDOING:
+            # The source may have taken writes that the standby does not have.
+            raise CellIllegal(f"The move {self.move} is being undone: run `cells undo` to finish that.")
         if self.move.step in (steps.PREPARED, steps.FENCED, steps.REPLAYED):
             self._fence()
             self._replay()
@@ -211,6 +214,7 @@ class Run:
             raise CellIllegal(
                 f"The topics of the move {move} already lie in the new cell: run `cells resume` to finish the move."
             )
+        self._note(steps.UNDOING)
         dividing.take_back(move, self.source)
         moves.end(move, steps.UNDONE, self._signature, error)
 

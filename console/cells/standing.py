@@ -63,10 +63,13 @@ class Standing(NamedTuple):
     @property
     def mend(self) -> str:
         """The commands that finish or undo the move, in words."""
+        takes_back = f"`{COMMAND} undo` takes it back"
+        if self.step == steps.UNDOING:
+            return takes_back
         finishes = f"`{COMMAND} resume` finishes it"
         if self.waits_for_promotion:
             finishes = "promote the standby"
-        return f"{finishes}, `{COMMAND} undo` takes it back" if self.step in steps.BEFORE_THE_MAP else finishes
+        return f"{finishes}, {takes_back}" if self.step in steps.BEFORE_THE_MAP else finishes
 
     @property
     def is_urgent(self) -> bool:

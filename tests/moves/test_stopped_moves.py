@@ -81,3 +81,17 @@ async def test_a_split_that_was_killed_before_the_map_changed_is_taken_back(
     ground: Ground, broker: RunningBroker, step: str
 ) -> None:
     assert await _beside_producers(ground, broker, step, "undo") == []
+
+
+async def test_a_split_whose_undo_was_killed_is_not_finished_but_undone(ground: Ground, broker: RunningBroker) -> None:
+    home = characters.name("moving")
+    await asyncio.to_thread(Admin(broker.client()).create_topic, home, queues=1)
+    words = _split(ground, home)
+    await asyncio.to_thread(ground.kill_after, "promoted", *words)
+    await asyncio.to_thread(ground.kill_after, "undoing", "undo")
+
+    refusal = await asyncio.to_thread(ground.refusal, "resume")
+
+    assert refusal == f"The move c1 into {words[3]} is being undone: run `cells undo` to finish that."
+    await asyncio.to_thread(ground.cells, "undo")
+    assert words[3] not in ground.stored(home)

@@ -37,8 +37,8 @@ NOTED |= {"notes promoted": steps.PROMOTED, "notes opened": steps.OPENED, "notes
 # Where a run goes on that finds the move at a step.
 RESUMED = {steps.PREPARED: "fences", steps.FENCED: "fences", steps.REPLAYED: "fences", steps.PROMOTING: "promotes"}
 RESUMED |= {steps.PROMOTED: "divides", steps.DIVIDED: "opens the source", steps.OPENED: "notes done"}
-AT_THE_SOURCE = ("fences", "ousts", "reads the position", "holds the fence", "opens the source", "takes back")
 STOPPED = "stopped"
+AT_THE_SOURCE = ("fences", "ousts", "reads the position", "holds the fence", "opens the source", "takes back")
 
 
 class Run(NamedTuple):
@@ -127,9 +127,10 @@ class Split:
 
     def _second_run(self, state: State) -> Iterator[tuple[str, State]]:
         holder = 1 if self.takes_over_first else state.holder
-        kinds = {"resume": RESUMED[state.step]}
+        # A move that is being undone is never finished.
+        kinds = {} if state.step == steps.UNDOING else {"resume": RESUMED[state.step]}
         if state.step in steps.BEFORE_THE_MAP:
-            kinds["undo"] = "takes back"
+            kinds["undo"] = "notes undoing"
         for kind, at in kinds.items():
             second = Run(at if self.takes_over_first else f"holds, then {at}")
             yield f"run 2 begins, to {kind}", state._replace(holder=holder, runs=(*state.runs, second))
@@ -141,7 +142,7 @@ class Split:
             return
         if run.at in AT_THE_SOURCE and run.session != "there":
             yield from self._connect(state, number, run)
-        elif run.at in ("takes back", "notes undone", STOPPED):
+        elif run.at in ("notes undoing", "takes back", "notes undone", STOPPED):
             yield from self._undo(state, number, run)
         else:
             program = list(PROGRAM)
@@ -150,7 +151,7 @@ class Split:
             following = [*program, STOPPED][program.index(run.at) + 1]
             yield from ((run.at, done.run(number, at=following)) for done in self._does(state, number, run))
             if run.at in PROGRAM[:7]:
-                yield "is refused", state.run(number, at="takes back")
+                yield "is refused", state.run(number, at="notes undoing")
 
     def _connect(self, state: State, number: int, run: Run) -> Iterator[tuple[str, State]]:
         """A run that connects to the source ends other runs' sessions there, then looks whether it holds the move."""
@@ -202,9 +203,12 @@ class Split:
         yield state
 
     def _undo(self, state: State, number: int, run: Run) -> Iterator[tuple[str, State]]:
-        if run.at == "takes back":
+        is_holder = state.holder == number or not self.compares_holders
+        if run.at == "notes undoing" and is_holder:
+            yield "notes undoing", state._replace(step=steps.UNDOING).run(number, at="takes back")
+        elif run.at == "takes back":
             yield "takes back", state.unfenced(has_guard=False).run(number, at="notes undone")
-        elif run.at == "notes undone" and (state.holder == number or not self.compares_holders):
+        elif run.at == "notes undone" and is_holder:
             yield "notes undone", state._replace(step=steps.UNDONE).run(number, at=STOPPED)
 
     def _write(self, state: State, number: int, writer: Writer) -> Iterator[tuple[str, State]]:
