@@ -157,6 +157,7 @@ class Callers:
     #: Makes the operation of one attempt.
     make: type[Put] = Put
     topics: Sequence[int] = (TOPIC,)
+    attempts: int = ATTEMPTS
     loop: VirtualLoop = field(default_factory=loop)
     #: Seconds for which the process was stopped: nobody is answered meanwhile.
     stopped_seconds: float = 0.0
@@ -188,7 +189,7 @@ class Callers:
 
     async def _message(self, key: bytes, queue: Queue, *, is_poison: bool, hangs_up: bool) -> None:
         may_be_stored = False
-        for _ in range(ATTEMPTS):
+        for _ in range(self.attempts):
             put = self.make(key, queue, is_poison=is_poison)
             told = await self._attempt(put, hangs_up=hangs_up and self.loop.chance.one_in(2))
             self.loop.note("told", key.decode(), repr(told))
@@ -205,7 +206,7 @@ class Callers:
                     return
                 await asyncio.sleep(0.05)
             elif isinstance(told, OutcomeUnknown):
-                has_left = put.has_left or key in self.database.maybe_committed
+                has_left = may_be_stored or put.has_left or key in self.database.maybe_committed
                 require(has_left, "an outcome is called unknown of what never left", key)
                 may_be_stored = True
             elif isinstance(told, TimeoutError):

@@ -1,8 +1,10 @@
-"""Planted faults of the loops that work by themselves, as those of `planting`: the relay and the drain of an outbox."""
+"""Planted faults of the loops that work by themselves, as those of `planting`: the relay, a drain and a move."""
 
 from mqbroker_client.contrib.relay.relays import Relay
 from mqbroker_client.core.running import Hand, Runner
 
+from console.cells import dividing
+from console.cells.moving import Run
 from tests.simulated.loop.planting import Planted
 from transactions.outboxes import messages
 from transactions.outboxes.drain import Drain
@@ -87,5 +89,27 @@ WORK = (
     ),
     Planted(
         "a drain that ends leaves its session open", "outbox-drain", Drain, "_connected", "await source.close()", "pass"
+    ),
+    Planted(
+        "a move that was being undone is finished", "promotion", Run, "take_back", "self._note(steps.UNDOING)", "pass"
+    ),
+    Planted(
+        "a standby is promoted before it has replayed all",
+        "promotion",
+        Run,
+        "_replay",
+        "or 0) <= 0, REPLAY",
+        "or 0) >= 0, REPLAY",
+    ),
+    Planted(
+        "sessions of before a fence go on", "promotion", Run, "_fence", "left = self.source.oust()\n", "left = []\n"
+    ),
+    Planted(
+        "a move that is taken back leaves the source read-only",
+        "promotion",
+        dividing,
+        "take_back",
+        "source.change(fences.reopen(facts.database))",
+        "pass",
     ),
 )

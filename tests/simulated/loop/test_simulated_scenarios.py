@@ -18,6 +18,7 @@ RUNS = {
     "client-coalescing": 200,
     "client-run": 25,
     "client-checks": 30,
+    "promotion": 60,
     "relay": 100,
     "outbox-drain": 120,
     "listeners": 80,

@@ -181,6 +181,10 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self.note("resumes", name)
         self._stopped.discard(name)
 
+    def is_stopped(self, name: str) -> bool:
+        """Whether a process was stopped and not resumed."""
+        return name in self._stopped
+
     def of_process(self, name: str, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         """A task of a process: all that it begins belongs to the process, too."""
         context = contextvars.copy_context()
