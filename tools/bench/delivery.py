@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import time
 import uuid
 from collections import defaultdict
@@ -146,31 +145,30 @@ class Pipe:
         return status == 201
 
 
-def pipes(report: Report, running: Broker) -> None:
+def pipes(report: Report, running: Broker, watch: psycopg.Connection) -> None:
     """Prints, in turns within each round, what an ack with a message costs beside an ack and a send."""
-    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as watch:
-        for callers in (1, CONNECTIONS) * PIPE_ROUNDS:
-            for name in ("one after the other", "as one"):
-                with Database(watch).used() as used:
-                    web, pipe = running.cpu_seconds()["web"], Pipe(name)
-                    measured = load.run(load.closed_loop(running.port, callers, None, pipe.one, PIPE_SECONDS))
-                    web = running.cpu_seconds()["web"] - web
-                done = len(measured.latencies)
-                report.line(
-                    f"ack and send {name}, {callers} callers",
-                    {
-                        "per_second": measured.per_second,
-                        "p50_ms": measured.percentile_ms(50),
-                        "refused": measured.refused,
-                        "web_cpu_us": web * 1e6 / done,
-                        "postgres_cpu_us": used.cpu_seconds * 1e6 / done,
-                    },
-                )
+    for callers in (1, CONNECTIONS) * PIPE_ROUNDS:
+        for name in ("one after the other", "as one"):
+            with Database(watch).used() as used:
+                web, pipe = running.cpu_seconds()["web"], Pipe(name)
+                measured = load.run(load.closed_loop(running.port, callers, None, pipe.one, PIPE_SECONDS))
+                web = running.cpu_seconds()["web"] - web
+            done = len(measured.latencies)
+            report.line(
+                f"ack and send {name}, {callers} callers",
+                {
+                    "per_second": measured.per_second,
+                    "p50_ms": measured.percentile_ms(50),
+                    "refused": measured.refused,
+                    "web_cpu_us": web * 1e6 / done,
+                    "postgres_cpu_us": used.cpu_seconds * 1e6 / done,
+                },
+            )
 
 
 def main(report: Report) -> None:
     """Prints end-to-end latencies, costs of acks with messages, and the rate of consuming a backlog."""
-    with broker.running() as running:
+    with broker.running() as running, psycopg.connect(running.database_url, autocommit=True) as connection:
         measured = load.Measured(SECONDS, load.run(end_to_end(running.port, SECONDS)))
         report.line(
             f"end to end at {PER_SECOND}/s",
@@ -181,10 +179,18 @@ def main(report: Report) -> None:
             },
         )
         fill(running)
-        pipes(report, running)
-        before = running.cpu_seconds()["web"]
-        seconds = load.run(drain(running.port))
-        cpu = (running.cpu_seconds()["web"] - before) * 1e6 / BACKLOG
+        pipes(report, running, connection)
+        with Database(connection).used() as used:
+            before = running.cpu_seconds()["web"]
+            seconds = load.run(drain(running.port))
+            web = running.cpu_seconds()["web"] - before
         report.line(
-            f"drain of {BACKLOG}", {"seconds": seconds, "per_second": BACKLOG / seconds, "web_cpu_us_per_message": cpu}
+            f"drain of {BACKLOG}",
+            {
+                "seconds": seconds,
+                "per_second": BACKLOG / seconds,
+                "web_cpu_us": web * 1e6 / BACKLOG,
+                "postgres_cpu_us": used.cpu_seconds * 1e6 / BACKLOG,
+                "wal_bytes": used.wal_bytes / BACKLOG,
+            },
         )
