@@ -18,7 +18,7 @@ NUMBER = struct.Struct("!i")
 
 class HandedEntries(NamedTuple):
     """A batch's entries, packed; `readings`: the written readings; `cut`: readings that may have more entries;
-    `in_bundles`: first deliveries were marked, because they may lie in bundles.
+    `in_bundles`: first deliveries were marked, because they may lie in bundles; None without entries.
     """
 
     readings: bytes | None
@@ -26,14 +26,14 @@ class HandedEntries(NamedTuple):
     handed: bytes | None
     moved: bool
     named: bool
-    in_bundles: bool
+    in_bundles: bool | None
 
 
 HAND_OUT = Statement(__file__, "hand_out", HandedEntries)
 
 
 def entries(
-    nonces: Sequence[int], queues: Sequence[Queue], packed: bytes | None, *, in_bundles: bool
+    nonces: Sequence[int], queues: Sequence[Queue], packed: bytes | None, *, in_bundles: bool | None
 ) -> list[list[HandedOut]]:
     """The handed out entries in `packed`, one list for each nonce of a receive, in the order of `nonces`."""
     found: list[list[HandedOut]] = [[] for _ in nonces]

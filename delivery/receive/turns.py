@@ -40,7 +40,7 @@ MAX_READ_AHEAD = 2048
 # Entries of a run, which take 1 kB.
 MAX_OFFSETS = 128
 # Waiting messages of a group: 10 MB with few keys, 250 MB if each message has its own key. Beyond this no entry is read
-# ahead until others are handed out. Each process may exceed it by the entries that it reads ahead in COUNTED_SECONDS.
+# ahead until others are handed out. A process may exceed it by the entries that it reads in COUNTED_SECONDS.
 MAX_WAITING = 1_000_000
 COUNTED_SECONDS = 30.0
 # Pairs of group and topic whose turns a process keeps. Beyond this all turns are dropped.
@@ -58,15 +58,13 @@ class Waiting(NamedTuple):
 
 
 class HandedByTurns(NamedTuple):
-    """A handout by turns: the number of entries, whether more had no room, the last key, entries as `packed.HANDED`,
-    and whether first deliveries were marked.
-    """
+    """A handout by turns: the number of entries, whether more had no room, the last key; the rest: `HandedEntries`."""
 
     taken: int
     cut: bool
     last_key: str | None
     handed: bytes | None
-    in_bundles: bool
+    in_bundles: bool | None
 
 
 READ_AHEAD = Statement(__file__, "read_ahead")
@@ -181,10 +179,8 @@ async def _wanted(
     batch: Batch, receiver: Receiver, queues: Sequence[Queue], most: int, reached: Mapping[Queue, QueueProgress]
 ) -> list[tuple[Queue, int]]:
     """The next entries that a receive's filter accepts, queue by queue, until the filter's time is over."""
-    starts, counts = (
-        [reached[queue].next_offset for queue in queues],
-        [min(reached[queue].lag, most) for queue in queues],
-    )
+    starts = [reached[queue].next_offset for queue in queues]
+    counts = [min(reached[queue].lag, most) for queue in queues]
     its_filter = Filtering(receiver, filtering.BATCH_SECONDS)
     found: list[tuple[Queue, int]] = []
     for head in await progress.heads(batch, queues, starts, counts):

@@ -85,6 +85,8 @@ placed AS (
     FROM lined AS q
 ),
 
+-- `is_open`: bundles may be made (decision 0063). A first heartbeat of an earlier version locks the table of bundles
+-- until it is committed; this statement has its lock of the table before its snapshot, so one of both sees the other.
 found AS MATERIALIZED (
     SELECT
         q.reading, q.group_id, q.topic_id, q.queue_topic_id, q.queue_id, q.number, q.move, e.queue_offset, e.tags_code,
@@ -96,6 +98,11 @@ found AS MATERIALIZED (
                     + (e.queue_offset - q.next_offset)::integer
             ELSE width_bucket(q.start + e.queue_offset - q.next_offset, %(wanted_end)b::bigint []) + 1
         END AS receive, q.retries > 0 AS comes_apart,
+        (
+            SELECT coalesce(bool_and(h.bundles_at IS NOT DISTINCT FROM h.beaten_at), false)
+            FROM heartbeat AS h
+            WHERE h.beaten_at > now() - interval '10 minutes'
+        ) AS is_open,
         sum(m.body_bytes) OVER (PARTITION BY q.reading ORDER BY q.number, e.queue_offset ROWS UNBOUNDED PRECEDING)
             AS bytes
     FROM (
@@ -127,23 +134,14 @@ found AS MATERIALIZED (
     WHERE NOT q.left_out AND q.room > 0 AND q.next_offset < q.max_offset
 ),
 
--- Whether bundles may be made (decision 0063). A first heartbeat of an earlier version locks the table of bundles until
--- it is committed; this statement has its lock of the table before its snapshot, so one of both sees the other.
-gate AS MATERIALIZED (
-    SELECT coalesce(bool_and(h.bundles_at IS NOT DISTINCT FROM h.beaten_at), false) AS is_open
-    FROM heartbeat AS h
-    WHERE h.beaten_at > now() - interval '10 minutes'
-),
-
 -- A first delivery lies in a bundle, of one segment of the log. 2305843009213693952 is the bit of the nonce that marks it.
 handed AS MATERIALIZED (
     SELECT
-        f.*, g.is_open AND f.reconsume_times = 0 AND f.log_segment = min(f.log_segment) OVER () AS is_bundled,
+        f.*, f.is_open AND f.reconsume_times = 0 AND f.log_segment = min(f.log_segment) OVER () AS is_bundled,
         (%(nonce)b::bigint [])[f.receive]
-        | CASE WHEN g.is_open AND f.reconsume_times = 0 THEN 2305843009213693952 ELSE 0 END AS nonce,
+        | CASE WHEN f.is_open AND f.reconsume_times = 0 THEN 2305843009213693952 ELSE 0 END AS nonce,
         now() + make_interval(secs => (%(invisible_seconds)b::double precision [])[f.receive]) AS expires_at
     FROM found AS f
-    CROSS JOIN gate AS g
     WHERE f.bytes - f.body_bytes < %(max_bytes)s::bigint
 ),
 
@@ -217,5 +215,5 @@ SELECT
         ),
         false
     ) IS NOT NULL AS named,
-    (SELECT g.is_open FROM gate AS g) AS in_bundles
+    bool_or(h.is_open) AS in_bundles
 FROM handed AS h

@@ -79,8 +79,14 @@ line AS MATERIALIZED (
     LIMIT %(wanted)s
 ),
 
+-- `is_open`: bundles may be made, as in hand_out.
 found AS MATERIALIZED (
     SELECT
+        (
+            SELECT coalesce(bool_and(h.bundles_at IS NOT DISTINCT FROM h.beaten_at), false)
+            FROM heartbeat AS h
+            WHERE h.beaten_at > now() - interval '10 minutes'
+        ) AS is_open,
         l.tid, l.fair_key, l.queue_topic_id, l.queue_id, l.queue_offset, q.queue, e.tags_code, e.reconsume_times,
         e.log_segment, e.log_offset, m.body_bytes, row_number() OVER turns AS place,
         coalesce(sum(m.body_bytes) OVER (turns ROWS UNBOUNDED PRECEDING), 0) AS bytes
@@ -117,23 +123,14 @@ beside AS MATERIALIZED (
     FROM found AS f
 ),
 
--- Whether bundles may be made (decision 0063). A first heartbeat of an earlier version locks the table of bundles until
--- it is committed; this statement has its lock of the table before its snapshot, so one of both sees the other.
-gate AS MATERIALIZED (
-    SELECT coalesce(bool_and(h.bundles_at IS NOT DISTINCT FROM h.beaten_at), false) AS is_open
-    FROM heartbeat AS h
-    WHERE h.beaten_at > now() - interval '10 minutes'
-),
-
 -- A first delivery lies in a bundle, of one segment of the log. 2305843009213693952 is the bit of the nonce that marks it.
 taken AS MATERIALIZED (
     SELECT
-        b.*, g.is_open AND b.reconsume_times = 0 AND b.log_segment = min(b.log_segment) OVER () AS is_bundled,
+        b.*, b.is_open AND b.reconsume_times = 0 AND b.log_segment = min(b.log_segment) OVER () AS is_bundled,
         (%(nonce)s::bigint [])[b.receive]
-        | CASE WHEN g.is_open AND b.reconsume_times = 0 THEN 2305843009213693952 ELSE 0 END AS nonce,
+        | CASE WHEN b.is_open AND b.reconsume_times = 0 THEN 2305843009213693952 ELSE 0 END AS nonce,
         now() + make_interval(secs => (%(invisible_seconds)s::double precision [])[b.receive]) AS expires_at
     FROM beside AS b
-    CROSS JOIN gate AS g
     WHERE
         b.bytes - CASE WHEN %(only_whole)s THEN 1 ELSE coalesce(b.body_bytes, 0) END < %(max_bytes)s
         AND NOT b.is_behind AND b.receive <= cardinality(%(wanted_end)s::bigint [])
@@ -194,5 +191,5 @@ SELECT
         || int8send(t.log_offset) || int4send(t.reconsume_times::integer) || int4send(t.body_bytes),
         ''::bytea ORDER BY t.place
     ) FILTER (WHERE t.body_bytes IS NOT NULL) AS handed,
-    (SELECT g.is_open FROM gate AS g) AS in_bundles
+    bool_or(t.is_open) AS in_bundles
 FROM taken AS t

@@ -30,8 +30,11 @@ MESSAGES, TURNS = 6000, 20
 
 @pytest.fixture
 def database(broker: RunningBroker) -> Iterator[psycopg.Connection[Any]]:
-    """A session of the control. Afterwards no process of an earlier version has beaten."""
+    """A session of the control, which has no bundle. Afterwards no process of an earlier version has beaten."""
     with psycopg.connect(broker.direct_url, autocommit=True) as connection:
+        while value(connection, BUNDLES):
+            connection.execute(BEAT_BEFORE, [EARLIER])
+        connection.execute(END)
         yield connection
         connection.execute(END)
 
