@@ -49,8 +49,8 @@ class Forward(Pipelined[list[Sent]]):
     ids stored; it is answered like the first request, with `duplicate`.
 
     In a pipelined batch `ack_forwards` decides which forwards are written, and acks their deliveries. Then the messages
-    are stored with those of the batch's sends. A forward is not plain if a message has a sharding key,
-    because a forward that is left out would be overtaken by a later message of the key, or a time of delivery, which is
+    are stored with those of the batch's sends. A forward is not plain if a message has a sharding key, because a later
+    message of the key would overtake a forward that is left out; or if a message has a time of delivery, which is
     validated only as the message is stored.
     """
 
@@ -83,7 +83,7 @@ class Forward(Pipelined[list[Sent]]):
         """Whether no look-up is needed. Raises NoPermission unless the caller may consume and produce."""
         if self.caller is not None:
             self.caller.require("consume", self.group_name)
-            for name in {message.topic for send in self.parts for message in send.messages}:
+            for name in [message.topic for send in self.parts for message in send.messages]:
                 self.caller.require("produce", name)
         group = groups.known(self.group_name)
         if group is None or (self.caller is not None and self.caller.allowance is not None):

@@ -60,7 +60,7 @@ class Bundling(Scenario):
         self._watch, self._names = watch, names
         self._offsets = count(PLACES, PLACES)
         self._message: Any = None
-        self._before = (0, 0)
+        self._before: tuple[int, ...] = ()
 
     async def begin(self) -> Mapping[str, Work]:
         if self._message is None:
