@@ -17,6 +17,7 @@ from tests.broker.ports import free_port
 from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.wire import Document
 from tests.docs.pages import Page
+from tests.docs.stories import BARE
 from tests.docs.test_fastapi import asked
 
 # A file, with words behind it or none, and its block.
@@ -30,8 +31,7 @@ class Project:
         self.folder = folder
         path = os.pathsep.join([str(folder), str(ROOT / "client")])
         own = {"MQBROKER_URL": broker.url, "MQBROKER_API_KEY": API_KEY, "PYTHONPATH": path}
-        theirs = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
-        self.environment = theirs | own | more
+        self.environment = BARE | own | more
 
     def runs(self, line: str) -> None:
         """A command that ends."""

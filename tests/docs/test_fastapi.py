@@ -18,6 +18,7 @@ from tests.broker.polling import eventually
 from tests.broker.ports import free_port
 from tests.broker.running import API_KEY, RunningBroker
 from tests.docs.pages import page
+from tests.docs.stories import BARE
 
 PAGE = page("docs/fastapi.md")
 
@@ -28,7 +29,7 @@ def served(folder: Path, port: int, broker: RunningBroker) -> Iterator[str]:
     [_, start] = PAGE.section("The whole program").blocks_of("text")[:2]
     words = start.split()[2:-1]  # uvicorn shop:app --port
     path = os.pathsep.join([str(folder), str(ROOT / "client")])
-    environment = os.environ | {"MQBROKER_URL": broker.url, "MQBROKER_API_KEY": API_KEY, "PYTHONPATH": path}
+    environment = BARE | {"MQBROKER_URL": broker.url, "MQBROKER_API_KEY": API_KEY, "PYTHONPATH": path}
     command = launch.command("stay", signal.SIGTERM, sys.executable, "-m", *words, str(port), "--log-level", "warning")
     with subprocess.Popen(command, cwd=folder, env=environment) as server:
         try:
