@@ -21,7 +21,11 @@ def test_subscriptions_are_listed_with_their_health(broker: Broker, ada: Operato
 
     rows = {row[0]: row[1:] for row in ada.sees("subscriptions/").table("subscriptions")}
 
-    assert {name: row[0] for name, row in rows.items()} == {"mail": "healthy", "push": "paused after failures", "sms": "paused"}
+    assert {name: row[0] for name, row in rows.items()} == {
+        "mail": "healthy",
+        "push": "paused after failures",
+        "sms": "paused",
+    }
     assert rows["mail"][3:] == ["https://mail.example/in", "never", "none"]
     assert rows["push"][5].startswith("The endpoint answered 503. 3 min")
     assert "Calls paused after 1 failure, next try with the next call" in ada.sees("subscriptions/push/").text
