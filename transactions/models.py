@@ -60,8 +60,7 @@ class Endpoint(models.Model):
     failing_since = models.DateTimeField(null=True)  # the first failure since the last success
     created_at = models.DateTimeField(db_default=Now())
 
-    # The health of the endpoint, by calls from the cell of this row.
-    of_each_cell = (
+    of_each_cell = (  # the health of the endpoint, by calls from the cell of this row
         *("state", "failures", "open_until", "last_failure", "last_failure_at", "last_success_at"),
         *("last_answer", "last_answer_at", "void_answers", "void_since", "failing_since"),
     )
