@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from scheduling.delays import Delay
 from store.errors import MessageIllegal
+from store.messages import wrong_fields
 
 FIRST_RETRY_LEVEL = 3
 MAX_DELAYS = 64
@@ -53,8 +54,8 @@ def parse(given: object) -> dict[str, object]:
         policy = msgspec.convert(given, Policy)
     except msgspec.ValidationError as problem:
         raise MessageIllegal(
-            f"retry_policy is not valid: {problem}. Give the kind table (optional: delay_seconds), "
-            "exponential (optional: initial_seconds, max_seconds, multiplier) or none."
+            f"retry_policy is not valid: {wrong_fields.sentence(str(problem), Policy)} Give the kind table "
+            "(optional: delay_seconds), exponential (optional: initial_seconds, max_seconds, multiplier) or none."
         ) from problem
     kept: dict[str, object] = msgspec.to_builtins(policy)
     return kept

@@ -16,7 +16,7 @@ from scheduling.cron.models import Firing, Schedule
 from store import stats
 from store.db import fields
 from store.errors import MessageIllegal, Refusal
-from store.messages import Message, rules
+from store.messages import Message, rules, wrong_fields
 from store.messages.ids import new_id
 from store.messages.times import read as read_time
 from store.naming import topics
@@ -52,7 +52,9 @@ def parse(given: object) -> dict[str, Any]:
     try:
         found = msgspec.convert(given, ScheduledMessage)
     except msgspec.ValidationError as problem:
-        raise MessageIllegal(f"message cannot be sent: {problem}.") from problem
+        raise MessageIllegal(
+            f"message cannot be sent: {wrong_fields.sentence(str(problem), ScheduledMessage)}"
+        ) from problem
     kept: dict[str, Any] = msgspec.to_builtins(found)
     size = len(msgspec.json.encode(kept))
     if size > MAX_BYTES:

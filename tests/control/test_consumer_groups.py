@@ -68,15 +68,16 @@ POLICY = (
         ({"retry_policy": "none"}, "retry_policy: it is no object."),
         (
             {"retry_policy": {"kind": "linear"}},
-            "retry_policy is not valid: Invalid value 'linear' - at `$.kind`." + POLICY,
+            "retry_policy is not valid: kind is 'linear': give one of table, exponential, none." + POLICY,
         ),
         (
             {"retry_policy": {"kind": "exponential", "multiplier": 0}},
-            "retry_policy is not valid: Expected `float` >= 1.0 - at `$.multiplier`." + POLICY,
+            "retry_policy is not valid: multiplier cannot be read: give a number >= 1.0." + POLICY,
         ),
         (
             {"retry_policy": {"kind": "table", "delays": []}},
-            "retry_policy is not valid: Object contains unknown field `delays`." + POLICY,
+            "retry_policy is not valid: There is no field delays here: the fields are delay_seconds, initial_seconds, "
+            "max_seconds, multiplier." + POLICY,
         ),
         (
             {"start": "latest"},
