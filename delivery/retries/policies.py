@@ -6,8 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from scheduling.delays import Delay
-from store.errors import MessageIllegal
-from store.messages import wrong_fields
+from store.errors import MessageIllegal, wrong_fields
 
 FIRST_RETRY_LEVEL = 3
 MAX_DELAYS = 64

@@ -4,8 +4,8 @@ from typing import TypeVar
 
 import msgspec
 
-from store.errors import BadRequest, MessageIllegal
-from store.messages import strict_json, wrong_fields
+from store.errors import BadRequest, MessageIllegal, wrong_fields
+from store.messages import strict_json
 from store.messages.strict_json import DuplicateName
 
 Shape = TypeVar("Shape")

@@ -15,8 +15,8 @@ from scheduling.cron import times
 from scheduling.cron.models import Firing, Schedule
 from store import stats
 from store.db import fields
-from store.errors import MessageIllegal, Refusal
-from store.messages import Message, rules, wrong_fields
+from store.errors import MessageIllegal, Refusal, wrong_fields
+from store.messages import Message, rules
 from store.messages.ids import new_id
 from store.messages.times import read as read_time
 from store.naming import topics

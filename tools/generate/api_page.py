@@ -33,45 +33,6 @@ refused thing and says what to do. Every call except `/healthz` and `/readyz` ma
 # Statuses of all calls, and of all calls with a body. The page explains these only once.
 COMMON = {400, 401, 403, 422, 503}
 OF_BODIES = {408, 413, 415}
-# What a caller should do about a code, for codes whose sentence does not say it.
-WAYS_OUT = {
-    "bad_request": "send one JSON object, without repeated names",
-    "transaction_spans_cells": "use only topics of one cell in a transaction",
-    "unauthenticated": "send `Authorization: Bearer mq_…` with a key that is neither revoked nor expired",
-    "no_permission": "add the scope to the key at `/v1/api-keys`",
-    "topic_forbidden": "send to one of your own topics that accepts messages",
-    "transactions_rejected": "the producer group or the broker does not allow transactions: ask its operator",
-    "topic_not_exist": "`PUT /v1/topics/{topic}`",
-    "transaction_not_found": "if the begin has no answer yet, repeat the end after this answer",
-    "cell_not_exist": "name a cell of the installation",
-    "message_not_found": "the message may have been dropped with its segment",
-    "group_not_exist": "create the group by `PUT`",
-    "not_found": "look up the right name in the list",
-    "request_timeout": "send the request again: nothing was stored",
-    "producer_group_wrong": "name the producer group that began the transaction",
-    "commit_log_offset_wrong": "leave the offset out, or send the offset from the answer to the begin",
-    "transaction_ended": "the transaction was decided the other way: read its history",
-    "transaction_discarded": "ask an operator to resume or resolve the transaction",
-    "already_delivered": "the message is visible, and cannot be recalled",
-    "message_id_reused": "another message has this id: choose a new id",
-    "receipt_expired": "the invisible time was over, and the message is handed out again",
-    "message_too_large": "stay within the limit that the answer names",
-    "offset_out_of_range": "continue at one of the two offsets that the answer names",
-    "message_illegal": "correct the field that the answer names",
-    "properties_too_large": "stay within the limit that the answer names",
-    "topic_illegal": "choose another name",
-    "batch_illegal": "send a batch to one topic, without a delay",
-    "delay_illegal": "use an existing delay level, or a time within the limit",
-    "filter_illegal": "correct the filter at the position in the answer",
-    "queue_illegal": "use one of the topic's queues",
-    "cell_illegal": "use one of the topic's cells",
-    "rate_limited": "wait for `Retry-After`",
-    "system_busy": "wait for `Retry-After`, and send the request again: nothing was stored",
-    "cell_away": "send the request again later; topics of other cells work",
-    "topic_moved": "send the request again",
-    "sends_forbidden": "wait until the time that the answer names",
-    "outcome_unknown": "send the request again with the same ids: it is stored once",
-}
 # An object with fewer fields is shown at each call; a larger object only at the first call.
 FEWEST_FIELDS = 6
 Document = dict[str, Any]
@@ -117,6 +78,7 @@ def _operations(whole: Document) -> Document:
 
 def _codes() -> Iterator[str]:
     from mqbroker.errors import STATUS_OF_CODE
+    from mqbroker.schema.ways_out import WAYS_OUT
 
     yield "|status|code|what to do|"
     yield "|---|---|---|"
