@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from mqbroker_client.core import errors, signals
 from mqbroker_client.core.handlers import Handler, messages_of, require_run
@@ -82,15 +83,15 @@ class Runner:
         self._limits = limits
         self._hand = Hand(limits, threading.Condition())
         self._received: queue.SimpleQueue[Delivery | None] = queue.SimpleQueue()
-        # A separate connection, so that a stop ends only the long poll.
-        self._line = consumer.broker.apart()
+        # Separate connections, so that a stop ends only the long polls; each has a thread that receives.
+        self._lines = [consumer.broker.apart()]
         self._stopping = threading.Event()
         self._failed: BaseException | None = None
 
     def run(self, stop: threading.Event) -> None:
         """Runs until the event is set. Raises the broker's refusal if one ended the run."""
         self._stopping = stop
-        receiving = self._start(self._receive, "receive")
+        receiving = [self._start(partial(self._receive, number), "receive") for number in range(len(self._lines))]
         self._start(self._extend, "extend")
         for _ in range(self._limits.concurrency):
             self._start(self._handle, "handle")
@@ -107,15 +108,13 @@ class Runner:
         thread.start()
         return thread
 
-    def _stop(self, receiving: threading.Thread) -> None:
+    def _stop(self, receiving: Sequence[threading.Thread]) -> None:
         give_up_at = time.monotonic() + self._limits.stop_seconds
         with self._hand.changed:
             self._hand.changed.notify_all()
-        self._line.hang_up()
-        receiving.join(STOP_PAUSE_SECONDS)
-        while receiving.is_alive() and time.monotonic() < give_up_at:
-            self._line.hang_up()
-            receiving.join(STOP_PAUSE_SECONDS)
+        self._hang_up(receiving)
+        while any(thread.is_alive() for thread in receiving) and time.monotonic() < give_up_at:
+            self._hang_up(receiving)
         self._give_back()
         if not self._hand.wait_until_empty(max(give_up_at - time.monotonic(), 0)):
             log.warning(
@@ -124,7 +123,13 @@ class Runner:
                 self._topic,
                 self._limits.stop_seconds,
             )
-        self._line.close()
+        for line in self._lines:
+            line.close()
+
+    def _hang_up(self, receiving: Sequence[threading.Thread]) -> None:
+        for line, thread in zip(self._lines, receiving, strict=True):
+            line.hang_up()
+            thread.join(STOP_PAUSE_SECONDS / len(receiving))
 
     def _give_back(self) -> None:
         """Returns deliveries that no handler has begun to the group, so that idle handlers end."""
@@ -141,22 +146,19 @@ class Runner:
         for delivery in unbegun:
             self._hand.release(delivery)
 
-    def _receive(self) -> None:
+    def _receive(self, number: int) -> None:
         try:
-            self._receive_all()
+            self._receive_all(number)
         except Exception as error:
             # Without this thread, the run would wait for ever.
             log.exception("%s is received no more by %s", self._topic, self._consumer.group)
             self._end(error)
 
-    def _receive_all(self) -> None:
+    def _receive_all(self, number: int) -> None:
         failures = 0
-        while wanted := self._hand.wait_for_room(self._stopping.is_set):
+        while wanted := self._room(number):
             try:
-                receive = self._limits.receive(self._consumer.group, self._topic, wanted)
-                for delivery in self._line.do(receive, retry=Retry(1, self._line.retry.seconds)):
-                    self._hand.take(delivery)
-                    self._received.put(delivery)
+                self._receive_once(number, wanted)
                 failures = 0
             except errors.BrokerError as error:
                 if self._stopping.is_set():
@@ -167,6 +169,19 @@ class Runner:
                 failures += 1
                 log.warning("%s was not received by %s: %s", self._topic, self._consumer.group, error)
                 self._stopping.wait(round_pause_seconds(failures))
+
+    def _topic_of(self, _delivery: Delivery) -> str:
+        return self._topic
+
+    def _room(self, _number: int) -> int:
+        """Waits for room. Returns how many messages to receive; 0 at a stop."""
+        return self._hand.wait_for_room(self._stopping.is_set)
+
+    def _receive_once(self, number: int, wanted: int) -> None:
+        receive = self._limits.receive(self._consumer.group, self._topic, wanted)
+        for delivery in self._lines[number].do(receive, retry=Retry(1, self._lines[number].retry.seconds)):
+            self._hand.take(delivery)
+            self._received.put(delivery)
 
     def _extend(self) -> None:
         # Also during a stop, while handlers may still finish.
@@ -185,7 +200,7 @@ class Runner:
                 self._return([delivery])
                 continue
             try:
-                context = handled(self._consumer.group, self._topic, delivery)
+                context = handled(self._consumer.group, self._topic_of(delivery), delivery)
                 with entered(self._consumer.broker.hooks, context):
                     context.result = result = self._handler(delivery)
                     require_run(result, A_PLAIN_FUNCTION)
