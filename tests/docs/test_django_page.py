@@ -22,7 +22,7 @@ def test_an_order_that_commits_sends_its_message_to_an_empty_broker(client, mqbr
     for _ in range(count):
         client.post("/orders/tea")
 
-    assert len(Consumer(mqbroker, "tests").receive("django-orders")) == count
+    assert len(Consumer(mqbroker, "tests").receive("tasks-default")) == count
 """
 
 

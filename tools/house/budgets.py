@@ -52,7 +52,7 @@ BUDGETS = {
     "cells": Budget(CELLS, (), 2_300),
     "other broker": Budget((*BROKER, CONTROL), (*CORE, *DOORS, *CELLS), 29_600),
     "client core": Budget((f"{CLIENT}/core", f"{CLIENT}/aio", f"{CLIENT}/barrier"), (), 8_200),
-    "client contrib": Budget((f"{CLIENT}/contrib",), (), 5_600),
+    "client contrib": Budget((f"{CLIENT}/contrib",), (), 6_140),
     "analytics": Budget(("analytics",), (), 7_500),
     "tools": Budget(("tools",), ("tools/bench",), 1_600),
     "bench": Budget(("tools/bench",), (), 4_000),

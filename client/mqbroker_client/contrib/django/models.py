@@ -1,4 +1,4 @@
-"""The barrier's table, for migrations and the admin. The barrier reads and writes it by its own statements."""
+"""The barrier's table, which the barrier reads and writes by its own statements, and the results of tasks."""
 
 from typing import ClassVar
 
@@ -34,3 +34,40 @@ class BarrierRow(models.Model):
 
     def __str__(self) -> str:
         return f"{self.transaction_id} {self.decision}"
+
+
+class TaskRow(models.Model):
+    """A task of Django's task framework: a call and its result.
+
+    READY ──an attempt begins──▶ RUNNING ──▶ SUCCESSFUL: written in the task's own transaction
+      ▲                             ├──▶ FAILED: the last attempt failed, and the message is a dead letter
+      └──the attempt failed─────────┘
+    """
+
+    #: Also the id of the first message of the task.
+    id = models.CharField(primary_key=True, max_length=36)
+    #: The dotted name of the task.
+    path = models.TextField()
+    backend = models.CharField(max_length=255)
+    queue_name = models.CharField(max_length=255)
+    priority = models.SmallIntegerField()
+    run_after = models.DateTimeField(null=True)
+    args = models.JSONField()
+    kwargs = models.JSONField()
+    status = models.CharField(max_length=16)
+    enqueued_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True)
+    last_attempted_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+    #: One for each attempt.
+    worker_ids = models.JSONField(default=list)
+    #: Of the last attempts: the dotted name of the exception's class, and the traceback.
+    errors = models.JSONField(default=list)
+    return_value = models.JSONField(null=True)
+
+    class Meta:
+        db_table = "mqbroker_task"
+        indexes: ClassVar = [models.Index(fields=["finished_at"], name="mqbroker_task_finished")]
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.status}"

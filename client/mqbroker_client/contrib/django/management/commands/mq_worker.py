@@ -1,0 +1,75 @@
+"""`manage.py mq_worker`: a process that runs tasks, and does the regular work of `manage.py mqbroker checks`."""
+
+import atexit
+import os
+import socket
+import threading
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import autoreload
+
+from mqbroker_client.contrib.django.apps import config
+from mqbroker_client.contrib.django.inbox import closing_connections
+from mqbroker_client.contrib.django.tasks import Backend, working
+from mqbroker_client.contrib.django.tasks.framework import task_backends
+from mqbroker_client.core.consumers import Consumer
+from mqbroker_client.core.errors import BrokerError
+from mqbroker_client.core.running import stopped_by_signals
+
+
+class Command(BaseCommand):
+    help = "Runs tasks until SIGTERM or Ctrl-C; running tasks then have --stop-seconds to end."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--queues", help="names with commas between, the preferred ones first (default: QUEUES)")
+        parser.add_argument("--threads", type=int, default=8, help="tasks at a time (default: %(default)s)")
+        parser.add_argument("--backend", default="default", help="a key of TASKS (default: %(default)s)")
+        parser.add_argument("--reload", action="store_true", help="start again when code changes, for development")
+        parser.add_argument(
+            "--invisible-seconds", type=float, default=60.0, help="after which a dead worker's task runs"
+        )
+        parser.add_argument("--stop-seconds", type=float, default=30.0, help="that a stop gives to running tasks")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["reload"]:
+            autoreload.run_with_reloader(self._work_until_exit, options)
+        else:
+            self._work(options, threading.Event())
+
+    def _work_until_exit(self, options: dict[str, Any]) -> None:
+        """The reloader ends the process by `sys.exit` in another thread."""
+        stop, ended = threading.Event(), threading.Event()
+        atexit.register(ended.wait, options["stop_seconds"])
+        # Called first, because it is registered last.
+        atexit.register(stop.set)
+        try:
+            self._work(options, stop)
+        finally:
+            ended.set()
+
+    def _work(self, options: dict[str, Any], stop: threading.Event) -> None:
+        try:
+            backend = task_backends[options["backend"]]
+        except ImproperlyConfigured as error:
+            raise CommandError(str(error)) from error
+        if not isinstance(backend, Backend):
+            raise CommandError(f"TASKS[{options['backend']!r}] is not {Backend.__module__}.{Backend.__name__}.")
+        queues = options["queues"].split(",") if options["queues"] else backend.queue_names
+        group = f"{config().options.producer_group}-tasks"
+        handler = working.TaskHandler(group, f"{socket.gethostname()}-{os.getpid()}")
+        try:
+            limits = working.limits(
+                options["threads"],
+                invisible_seconds=options["invisible_seconds"],
+                stop_seconds=options["stop_seconds"],
+            )
+            consumer = Consumer(config().producer.broker, group)
+            runner = working.TaskRunner(consumer, backend.own.topics(queues), closing_connections(handler), limits)
+            with stopped_by_signals(stop), config().working(stop):
+                self.stdout.write(f"runs tasks of {', '.join(queues)} as {group}")
+                self.stdout.flush()
+                runner.run(stop)
+        except (BrokerError, ValueError) as error:
+            raise CommandError(str(error)) from error

@@ -1,0 +1,153 @@
+"""The characters of the task backend's tests: a Django project with databases and workers."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.processes.child import Child
+from tests.barrier import mariadb, places
+from tests.broker import characters
+from tests.broker.polling import eventually
+from tests.broker.receiving import let_deliveries_expire
+from tests.broker.running import API_KEY, RunningBroker
+
+# The Python of the project: another one may have another version of Django.
+PYTHON = os.environ.get("MQ_DJANGO_PYTHON", sys.executable)
+PLACES = ("postgresql", "mariadb", "sqlite")
+
+
+@dataclass
+class Project:
+    """A Django project, whose programs are processes."""
+
+    broker: RunningBroker
+    databases: Mapping[str, str]
+    folder: Path
+    more: Mapping[str, Any] = field(default_factory=dict)
+    group: str = field(default_factory=lambda: characters.name("shop"))
+    program: "subprocess.Popen[str] | None" = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        given = {"databases": dict(self.databases), "group": self.group, **self.more}
+        return os.environ | {
+            "MQBROKER_URL": self.broker.url,
+            "MQBROKER_API_KEY": API_KEY,
+            "DJANGO_SETTINGS_MODULE": "tests.task_backend.project.settings",
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "client")]),
+            "PROJECT": json.dumps(given),
+            "PROJECT_FOLDER": str(self.folder),
+        }
+
+    def manage(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """A command that ends."""
+        command = [PYTHON, "-m", "django", *words]
+        return subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=60)
+
+    def tell(self, story: str, *arguments: Any) -> Any:
+        """What a story returns, which the project's program does."""
+        if self.program is None or self.program.poll() is not None:
+            command = [PYTHON, "-m", "tests.task_backend.project", "stories"]
+            pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+            self.program = subprocess.Popen(command, cwd=ROOT, env=self.environment, text=True, **pipes)
+        reader, writer = self.program.stdout, self.program.stdin
+        assert reader is not None
+        assert writer is not None
+        writer.write(json.dumps([story, *arguments]) + "\n")
+        writer.flush()
+        if not (line := reader.readline()):
+            assert self.program.wait() == -signal.SIGKILL, "the story failed"
+        return json.loads(line or "null")
+
+    def close(self) -> None:
+        """Ends the program."""
+        if self.program is not None and self.program.poll() is None:
+            self.program.communicate(timeout=60)
+
+    def worker(self, *words: str) -> Child:
+        """A worker, to be started."""
+        command = [PYTHON, "-m", "django", "mq_worker", *words]
+        return Child("worker", command, self.environment, self.folder / "worker.log", ROOT, stop_seconds=30)
+
+    @contextmanager
+    def working(self, *words: str) -> Iterator[Child]:
+        """A worker that runs."""
+        worker = self.worker(*words)
+        worker.start()
+        try:
+            yield worker
+        finally:
+            worker.stop()
+
+    def let_deliveries_expire(self) -> None:
+        """Lets the time of all tasks be over that a dead worker had."""
+        let_deliveries_expire(self.broker, f"{self.group}-default", f"{self.group}-tasks")
+
+    def runs(self, count: int, using: str = "default") -> list[str]:
+        """What the runs of tasks were about, once there are so many."""
+
+        def found() -> list[str] | None:
+            runs: list[str] = self.tell("runs", using)
+            return runs if len(runs) >= count else None
+
+        return eventually(found, within_seconds=120)
+
+    def ended(self, id_: str) -> dict[str, Any]:
+        """The result of a task that has ended."""
+
+        def found() -> dict[str, Any] | None:
+            result: dict[str, Any] = self.tell("result", id_)
+            return result if result["status"] in ("SUCCESSFUL", "FAILED") else None
+
+        return eventually(found, within_seconds=120)
+
+
+@pytest.fixture(scope="session")
+def mariadb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[mariadb.Server]:
+    with mariadb.running(tmp_path_factory.mktemp("mariadb")) as server:
+        yield server
+
+
+@contextmanager
+def migrated(
+    broker: RunningBroker, url: str, folder: Path, *, other: str | None = None, **more: Any
+) -> Iterator[Project]:
+    """A project with its tables in this database and in another one, by default of SQLite."""
+    if other is None:
+        (folder / "more").mkdir()
+        other = places.sqlite(folder / "more").url
+    project = Project(broker, {"default": url, "other": other}, folder, more)
+    project.tell("migrate")
+    yield project
+    project.close()
+
+
+@pytest.fixture
+def project(broker: RunningBroker, tmp_path: Path) -> Iterator[Project]:
+    """A project on PostgreSQL."""
+    with places.postgresql("read committed") as place, migrated(broker, place.url, tmp_path) as project:
+        yield project
+
+
+@pytest.fixture(params=PLACES)
+def anywhere(request: pytest.FixtureRequest, broker: RunningBroker, tmp_path: Path) -> Iterator[Project]:
+    """A project on each kind of database."""
+    if request.param == "postgresql":
+        yield request.getfixturevalue("project")
+    elif request.param == "sqlite":
+        with migrated(broker, places.sqlite(tmp_path).url, tmp_path) as project:
+            yield project
+    else:
+        server = request.getfixturevalue("mariadb_server")
+        with places.of_mariadb(server) as place, migrated(broker, place.url, tmp_path) as project:
+            yield project
