@@ -82,15 +82,13 @@ def opened(
     *,
     brief: bool,
     cluster: Cluster = HERE,
-    class_options: str | None = None,
 ) -> Iterator[SparkSession]:
     """Opens a session with this Java, and with this JDBC driver if frames are read by JDBC; `brief` for little work.
 
-    Temporary files go to the folder `scratch`. Spark's classes come from the archive, unless `class_options` says
-    otherwise. Raises ExportFailed when Spark does not start.
+    Temporary files go to the folder `scratch`. Raises ExportFailed when Spark does not start.
     """
     options = [JAVA_OPTIONS, *([BRIEF_OPTIONS] if brief else [])]
-    options.append(java.class_options(runtime) if class_options is None else class_options)
+    options.append(java.class_options(runtime))
     # Libraries of Java unpack files here and do not delete them.
     options.append(f'"-Djava.io.tmpdir={scratch}"')
     settings = {

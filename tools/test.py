@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mqbroker.embedded import commands
-from mqbroker.embedded.cli import classes, foreground, options, private
+from mqbroker.embedded.cli import foreground, options, private
 from mqbroker.embedded.commands import ROOT
 from tools import machine
 
@@ -26,8 +26,6 @@ def main(words: list[str]) -> int:
         return 0
     given, left = parser().parse_known_args(words)
     number = processes(given, left)
-    if number:
-        classes.keep_once()
     count = max(number, 1)
     # A copy of a database, which nearly every broker of the tests runs on, takes 0.3 s on a disk and 0.05 s in memory.
     with scratch() as folder, private.several(count, private.memory(count)) as environments:

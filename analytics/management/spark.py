@@ -1,10 +1,8 @@
 """Options that the commands of the export and the reports share: the place of the files, and Spark's settings."""
 
 import os
-import re
 from argparse import ArgumentTypeError
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError, CommandParser
@@ -14,13 +12,6 @@ from analytics.submit import is_submitted
 
 if TYPE_CHECKING:
     from analytics.session import Cluster
-
-URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
-
-
-def target(text: str) -> Path | str:
-    """A folder of this machine as a Path, or its URL as text. As a path, `s3a://bucket` would be a folder s3a: here."""
-    return text if URL.match(text) else Path(text).absolute().resolve()
 
 
 def setting(text: str) -> tuple[str, str]:

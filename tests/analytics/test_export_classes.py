@@ -1,10 +1,8 @@
 """Java keeps the classes of Spark, starts with them, and starts without a word where they are no longer its own."""
 
 import os
-import signal
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -13,9 +11,9 @@ from pyspark.sql import SparkSession
 
 from analytics import java
 from analytics.java import BUNDLED_JAVA, Java, version_of
-from mqbroker.embedded.cli import classes
 from tests.analytics.conftest import ROOT
-from tests.broker.polling import at_this_load, eventually
+from tests.analytics.writers import Connection
+from tests.broker.polling import at_this_load
 
 
 def options(runtime: Java) -> list[str]:
@@ -53,57 +51,62 @@ def test_without_an_archive_java_gets_no_option(monkeypatch: pytest.MonkeyPatch,
     assert java.class_options(runtime) == ""
 
 
-# A Java that does not end for as long as it is let: as one that gets no processor while it keeps its classes.
-ENDLESS = """\
-#!/bin/sh
-"{java}" "$@"
-for word do case $word in -XX:ArchiveClassesAtExit*) sleep 600 ;; esac; done
+# `manage.py` with the archives in a folder of the test, and a Java of its own.
+COMMAND = """
+import sys
+from pathlib import Path
+from analytics import java
+java.CLASSES, found = Path(sys.argv[1]), java.find([Path(sys.argv[2])])
+java.find = lambda candidates: found
+from django.core.management import execute_from_command_line
+execute_from_command_line(["manage.py", *sys.argv[3:]])
 """
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize("ended_by", [pytest.param("its time", marks=pytest.mark.long), "a signal"])
-def test_what_keeps_the_classes_ends_with_its_java_and_in_one_sentence(
-    runtime: Java, tmp_path: Path, ended_by: str
-) -> None:
-    endless = tmp_path / "bin" / "java"
-    endless.parent.mkdir()
-    endless.write_text(ENDLESS.format(java=runtime.executable))
-    endless.chmod(0o755)
-    command = [sys.executable, "-m", "analytics.management.keep_classes", "1"]
+def export(database: str, classes: Path, runtime: Java, target: Path) -> tuple[int, str, bool]:
+    """An export: its exit code, what it says of a failure, and whether a Java of it is left."""
+    command = [sys.executable, "-c", COMMAND, str(classes), str(runtime.executable), "export", "--to", str(target)]
     with subprocess.Popen(
-        command, cwd=ROOT, env={**os.environ, "JAVA_HOME": str(tmp_path)}, stderr=subprocess.PIPE, text=True
+        [*command, "--nice", "0"],
+        cwd=ROOT,
+        env={**os.environ, "DATABASE_URL": database},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
-        keeping = psutil.Process(process.pid)
-        if ended_by == "a signal":
-            eventually(lambda: any("java" in one.name() for one in keeping.children(recursive=True)), within_seconds=60)
-            process.terminate()
-        started: list[psutil.Process] = []
-        while process.poll() is None:
-            started += keeping.children(recursive=True)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(0.2)
-        assert process.stderr is not None
-        said = process.stderr.read()
-
-    assert "Traceback" not in said
-    if ended_by == "a signal":
-        assert process.returncode == 128 + signal.SIGTERM
-    else:
-        assert process.returncode == 1
-        assert (
-            "mq: Java keeps no classes of Spark: Java has not ended within 1 s. The next start tries it again." in said
-        )
-    assert psutil.wait_procs(set(started), timeout=at_this_load(10))[1] == []
+        own = psutil.Process(process.pid)
+        assert process.stdout is not None
+        started = [child for line in process.stdout for child in own.children(recursive=True)]
+        _, err = process.communicate()
+    return process.returncode, err, psutil.wait_procs(set(started), timeout=at_this_load(10))[1] != []
 
 
-@pytest.mark.parametrize(("code", "is_stamped"), [(0, True), (1, False), (2, False)])
-def test_only_classes_that_were_kept_are_stamped(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: int, is_stamped: bool
+@pytest.mark.spark
+def test_the_first_export_keeps_the_classes_when_it_is_done_and_later_ones_leave_them(
+    runtime: Java, busy_database: str, writer: Connection, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(classes, "STAMPS", tmp_path)
-    monkeypatch.setattr(classes, "COMMAND", [sys.executable, "-c", f"raise SystemExit({code})"])
+    classes, target = tmp_path / "classes", tmp_path / "export"
 
-    classes.keep_once()
+    first = export(busy_database, classes, runtime, target)
+    [archive] = classes.iterdir()
+    made = archive.stat().st_mtime_ns
+    second = export(busy_database, classes, runtime, target)
 
-    assert (tmp_path / "classes").exists() == is_stamped
+    said = "mq: Java keeps Spark's classes for later starts; Ctrl-C leaves them out.\n"
+    assert (first[0], first[1] in ("", said), first[2]) == (0, True, False)
+    assert second == (0, "", False)
+    assert [(path.name, path.stat().st_mtime_ns) for path in classes.iterdir()] == [(archive.name, made)]
+
+
+@pytest.mark.spark
+def test_an_export_that_fails_keeps_no_classes_and_leaves_no_java(
+    runtime: Java, busy_database: str, writer: Connection, tmp_path: Path
+) -> None:
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target" / "of another").touch()
+
+    code, err, is_left = export(busy_database, tmp_path / "classes", runtime, tmp_path / "target")
+
+    assert (code, is_left) == (1, False)
+    assert "(folder_refused)" in err
+    assert list((tmp_path / "classes").iterdir()) == []

@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from analytics.errors import ExportFailed, ExtraMissing
 from analytics.management import spark
-from analytics.management.spark import target
+from mqbroker.embedded.cli.options import place_given
 
 MISSING = (
     "PySpark is not installed: `./mq export` installs it, as does `pip install 'mqbroker[analytics]'` beside a wheel."
@@ -30,11 +30,13 @@ class Command(BaseCommand):
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument(
             "--to",
-            type=target,
+            type=place_given,
             metavar="DIR",
             help="a new or an empty folder, or an earlier export, to which what is new since is added; or its URL",
         )
-        what.add_argument("--verify", type=target, metavar="DIR", help="compare an export with its list and the broker")
+        what.add_argument(
+            "--verify", type=place_given, metavar="DIR", help="compare an export with its list and the broker"
+        )
         parser.add_argument(
             "--format",
             choices=("parquet", "delta", "iceberg"),
@@ -62,16 +64,20 @@ class Command(BaseCommand):
             raise CommandError(f"{ExtraMissing(MISSING)} ({ExtraMissing.code})")
         place = to or verify or ""
         # Imported here, because the broker also runs without the extra and must be able to list its commands.
-        from analytics.management import watch
+        from analytics import java
+        from analytics.management import classes, watch
 
         try:
-            with watch.kept(int(options["nice"]), self.stderr.write):
+            with (
+                watch.kept(int(options["nice"]), self.stderr.write),
+                classes.kept(java.find(java.candidates(os.environ))),
+            ):
                 done = self._export(place, options) if to else self._verify(place, options)
+                self.stdout.write(f"{done} {place} in {time.monotonic() - began:.1f} s.")
         except ExportFailed as failure:
             raise CommandError(f"{failure} ({failure.code})") from failure
         except KeyboardInterrupt as interrupt:
             raise CommandError(f"The export was stopped; {place} is as it was.", returncode=130) from interrupt
-        self.stdout.write(f"{done} {place} in {time.monotonic() - began:.1f} s.")
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)

@@ -2,7 +2,6 @@
 
 import os
 import time
-from argparse import ArgumentTypeError
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,18 +11,11 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from analytics.errors import ExportFailed, ExtraMissing
 from analytics.management import spark
-from analytics.management.spark import URL, target
+from mqbroker.embedded.cli.options import path_given, place_given
 
 MISSING = (
     "PySpark is not installed: `./mq report` installs it, as does `pip install 'mqbroker[analytics]'` beside a wheel."
 )
-
-
-def file(text: str) -> Path:
-    """A path of this machine. Raises ArgumentTypeError for a URL, which would also pass as a path."""
-    if URL.match(text):
-        raise ArgumentTypeError(f"{text} is a URL, and the page goes to a file of this machine: give one.")
-    return Path(text).absolute().resolve()
 
 
 class Command(BaseCommand):
@@ -33,17 +25,21 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("export", type=target, metavar="DIR", help="an export, as `export` writes it; or its URL")
+        parser.add_argument(
+            "export", type=place_given, metavar="DIR", help="an export, as `export` writes it; or its URL"
+        )
         parser.add_argument(
             "--to",
-            type=target,
+            type=place_given,
             metavar="DIR",
             help="a new or an empty folder, or earlier reports; or its URL (default: DIR-reports)",
         )
         parser.add_argument(
             "--console", action="store_true", help="show charts of the reports in the console of the export's broker"
         )
-        parser.add_argument("--html", type=file, metavar="FILE", help="the page (default: report.html in that folder)")
+        parser.add_argument(
+            "--html", type=path_given, metavar="FILE", help="the page (default: report.html in that folder)"
+        )
         spark.add_to(parser)
 
     def handle(self, *args: Any, export: Path | str, **options: Any) -> None:
@@ -51,18 +47,22 @@ class Command(BaseCommand):
         if find_spec("pyspark") is None:
             raise CommandError(f"{ExtraMissing(MISSING)} ({ExtraMissing.code})")
         # Imported here, because the broker also runs without the extra and must be able to list its commands.
-        from analytics.management import watch
+        from analytics import java
+        from analytics.management import classes, watch
 
         try:
-            with watch.kept(int(options["nice"]), self.stderr.write):
+            with (
+                watch.kept(int(options["nice"]), self.stderr.write),
+                classes.kept(java.find(java.candidates(os.environ))),
+            ):
                 place = self._make(export, options)
+                self.stdout.write(f"Reported to {place} in {time.monotonic() - began:.1f} s.")
         except ExportFailed as failure:
             raise CommandError(f"{failure} ({failure.code})") from failure
         except KeyboardInterrupt as interrupt:
             raise CommandError(
                 "The report was stopped; what was there before is as it was.", returncode=130
             ) from interrupt
-        self.stdout.write(f"Reported to {place} in {time.monotonic() - began:.1f} s.")
 
     def _make(self, export: Path | str, options: Mapping[str, Any]) -> Path | str:
         # Imported here, because the broker also runs without the extra and must be able to list its commands.

@@ -23,6 +23,8 @@ COMMANDS = {
     "manage": "Runs a Django management command on the data folder's database.",
     "dev": "Runs the broker and starts its processes again when code changes.",
 }
+# The functions of commands that `analytics` adds: nothing else imports that package, which may be left out.
+PLACES = {name: f"analytics.management.command_line.{name}" for name in ("export", "report")}
 # The modules of the package `tools`, which only a checkout has.
 TOOLS = {
     "test": "Runs the tests on servers of their own; options are pytest's.",
@@ -63,7 +65,8 @@ def run(words: list[str]) -> int:
         return 2
     # Only the named command is imported, which shortens its start.
     room = "tools" if name in TOOLS else "mqbroker.embedded.cli"
-    command: Callable[[list[str]], int] = importlib.import_module(f"{room}.{name}").main
+    module, _, function = PLACES.get(name, f"{room}.{name}.main").rpartition(".")
+    command: Callable[[list[str]], int] = getattr(importlib.import_module(module), function)
     try:
         return command(options)
     except CannotStart as problem:
@@ -76,9 +79,11 @@ def run(words: list[str]) -> int:
 def available() -> dict[str, str]:
     """The commands of this installation by name.
 
-    The wheel has no package `tools`, so it lacks the commands for developers.
+    The wheel has no package `tools`, so it lacks the commands for developers; `analytics` may be left out.
     """
-    return COMMANDS | TOOLS if importlib.util.find_spec("tools") else COMMANDS
+    left_out = () if importlib.util.find_spec("analytics") else PLACES
+    own = {name: meaning for name, meaning in COMMANDS.items() if name not in left_out}
+    return own | TOOLS if importlib.util.find_spec("tools") else own
 
 
 def usage() -> str:

@@ -11,9 +11,9 @@ from mqbroker.embedded.folder import DataFolder
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
-def place_given(text: str) -> str:
-    """A path from the folder in which ./mq was called, or a URL as it is."""
-    return text if URL.match(text) else str(path_given(text))
+def place_given(text: str) -> Path | str:
+    """A path from the folder in which ./mq was called, or a URL as it is, which as a path would name a folder."""
+    return text if URL.match(text) else path_given(text).resolve()
 
 
 def path_given(text: str) -> Path:
@@ -59,26 +59,6 @@ def add_rocketmq_port(parser: argparse.ArgumentParser) -> None:
         help="serve RocketMQ 5's clients there, over gRPC (default: not)",
         metavar="PORT",
     )
-
-
-def add_spark(parser: argparse.ArgumentParser) -> None:
-    """Adds the options for the Spark of an export or its reports; `spark_words` passes them on."""
-    parser.add_argument("--master", metavar="URL", help="where Spark runs, such as spark://HOST:7077 (default: here)")
-    parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark's")
-    parser.add_argument(
-        "--cores", metavar="N", help="how many tasks run at once (default: 1; 2 where no sender shares the machine)"
-    )
-    parser.add_argument(
-        "--nice", metavar="N", help="by how much Spark gives way to other processes (default: 19, the most; 0: not)"
-    )
-
-
-def spark_words(given: argparse.Namespace) -> list[str]:
-    """The options of `add_spark` that were given, as words of the command line."""
-    words = ["--master", given.master] if given.master else []
-    words += ["--cores", given.cores] if given.cores else []
-    words += ["--nice", given.nice] if given.nice else []
-    return words + [word for setting in given.conf for word in ("--conf", setting)]
 
 
 def add_api_key(parser: argparse.ArgumentParser, meaning: str) -> None:
