@@ -145,9 +145,12 @@ class PatientAsyncConnection(psycopg.AsyncConnection[Any]):
     map_version = 0
 
     async def wait(self, gen: PQGen[Any], interval: float = INTERVAL_SECONDS, timeout: float | None = None) -> Any:
-        """Does what psycopg's method does; also raises Unanswered."""
+        """Does what psycopg's method does; also raises Unanswered.
+
+        A wait of a given time, as for notices, wakes the process at its end only, and not ten times a second.
+        """
         if timeout is not None or self.is_patient:
-            return await super().wait(gen, interval, timeout)
+            return await super().wait(gen, interval if timeout is None else timeout, timeout)
         with current().waiting(self.pgconn) as left_seconds:
             try:
                 return await waiting.wait_async(gen, self.pgconn.socket, interval=interval, timeout=left_seconds)

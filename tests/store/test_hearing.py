@@ -1,10 +1,14 @@
 """Notices of a channel are read as long as they stay few: any role that may connect may notify it."""
 
+import asyncio
+import selectors
 from collections.abc import Iterator
+from typing import Any
 
 import psycopg
 import pytest
 
+from store.db.patience import PatientAsyncConnection
 from store.notices.hearing import BURST_BYTES, Flooded, Hearing
 from tests.broker import characters
 from tests.broker.polling import eventually
@@ -60,6 +64,31 @@ def test_a_flood_ends_the_listening_whether_its_notices_are_large_or_many(
     channel = characters.name("flood").replace("-", "_")
     with pytest.raises(Flooded):
         keeper.do(heard(database_url, channel, notifying, size, number, is_late=is_late))
+
+
+class Looks(selectors.EpollSelector):
+    """A loop's selector that counts how often the loop waits, and so is woken."""
+
+    number = 0
+
+    def select(self, timeout: float | None = None) -> Any:
+        self.number += 1
+        return super().select(timeout)
+
+
+def test_a_listener_is_not_woken_until_something_comes_or_its_time_is_over(database_url: str) -> None:
+    looks = Looks()
+
+    async def listen() -> int:
+        async with await PatientAsyncConnection.connect(database_url, autocommit=True) as connection:
+            hearing = Hearing(connection)
+            await hearing.execute(b"LISTEN silence")
+            before = looks.number
+            assert [notice async for notice in hearing.notices(1)] == []
+            return looks.number - before
+
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(looks)) as runner:
+        assert runner.run(listen()) <= 3
 
 
 def test_a_notice_that_says_nothing_known_ends_no_listening(broker: RunningBroker) -> None:
