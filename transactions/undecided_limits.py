@@ -1,8 +1,9 @@
 """Limits of undecided transactions: of a producer group, of an API key that has one, and of its namespace.
 
 For a limit up to SMALL_COUNT, transactions are counted at each begin, so that begins one after another meet the limit
-exactly. A larger limit only protects the store, and its count is cached. Begins at the same time may exceed either
-limit by their number.
+exactly. A larger limit only protects the store, and its count is cached: for MANY_CACHED_SECONDS if the limit is at
+least FAR_LIMIT, which the begins of this time do not reach from a small count. Begins at the same time may exceed
+either limit by their number.
 """
 
 from access.key_limits import Allowance
@@ -25,6 +26,8 @@ SMALL_COUNT = 1000
 # more and changes relatively less.
 FEW_CACHED_SECONDS = 0.2
 MANY_CACHED_SECONDS = 2.0
+# A count cached for 0.2 s was too old whenever the machine was busy: then each begin had a task of its own.
+FAR_LIMIT = 100_000
 
 # The statement that counts, the id or name that it counts for, and the limit.
 Counted = tuple[Statement[int], int | str, int]
@@ -35,9 +38,16 @@ class Counts:
 
     def __init__(self) -> None:
         self.home = runtime.here()
-        self.cached: TtlCache[Counted, int] = TtlCache(_seconds_of, since_answer=True)
+        self._far: TtlCache[Counted, int] = TtlCache(MANY_CACHED_SECONDS, since_answer=True)
+        self._near: TtlCache[Counted, int] = TtlCache(_seconds_of, since_answer=True)
         # Requests that need a small count at the same time share one read of the database.
-        self.running: TtlCache[Counted, int] = TtlCache(0)
+        self._running: TtlCache[Counted, int] = TtlCache(0)
+
+    def of_limit(self, limit: int) -> TtlCache[Counted, int]:
+        """The counts that are compared with limits of this size."""
+        if limit >= FAR_LIMIT:
+            return self._far
+        return self._running if limit <= SMALL_COUNT else self._near
 
 
 def _seconds_of(undecided: int) -> float:
@@ -62,7 +72,7 @@ def is_known_below(group: ProducerGroupRow, topic: str) -> bool:
     if (cell := runtime.placement.of_topic(topic, topics.known_for_sending)) is None:
         return False
     counted = _counted(group)
-    undecided = runtime.part_of(cell, Counts).cached.known(counted)
+    undecided = runtime.part_of(cell, Counts).of_limit(counted[2]).known(counted)
     return undecided is not None and undecided < counted[2]
 
 
@@ -118,5 +128,5 @@ async def _is_reached(counted: Counted) -> bool:
             [undecided] = await connections.read(statement, {name: id_, "max_count": limit})
         return undecided
 
-    undecided = await (counts.running if limit <= SMALL_COUNT else counts.cached).get(counted, count) or 0
+    undecided = await counts.of_limit(limit).get(counted, count) or 0
     return undecided >= limit
