@@ -41,6 +41,7 @@ from transactions.checks.checker import Checker
 logger = structlog.stdlib.get_logger(__name__)
 
 
+LOOK_FOR_ACTIONS = Statement(__file__, "look_for_actions", one=bool)
 LOOK_FOR_WORK = Statement(__file__, "look_for_work", one=bool)
 
 POLL_SECONDS = 2.0
@@ -86,6 +87,9 @@ class Fallback:
 
     async def _act(self) -> None:
         """Runs actions in a thread, because they use Django's ORM; their writes run on this event loop."""
+        [runs] = await connections.read_control(LOOK_FOR_ACTIONS)
+        if not runs:
+            return
         with runtime.in_cell(CONTROL), patience.of(patience.WORK_SECONDS):
             await asyncio.to_thread(_run_actions, asyncio.get_running_loop())
 
