@@ -55,6 +55,8 @@ class PipelinedBatch:
         # Whether it skips the queues that another session has locked.
         self.only_free = only_free
         self.segment_id = 0
+        # When the writer sent it, by the event loop's clock.
+        self.sent_at = 0.0
         by_class: defaultdict[type[Pipelined[Any]], list[Pipelined[Any]]] = defaultdict(list)
         for operation in operations:
             by_class[type(operation)].append(operation)

@@ -51,8 +51,8 @@ class PipelinedWriter:
         self._segment_id = 0
         self._pipeline: Pipeline | None = None
         self._connecting: asyncio.Task[None] | None = None
-        self._scheduled = False
-        self._resting = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._scheduled = self._resting = False
         # Whether the last turn of the event loop has added no operation.
         self._is_quiet = False
 
@@ -123,8 +123,10 @@ class PipelinedWriter:
             logger.exception("a batch could not be packed")
             answer(batch.operations)
             return self._rest()
-        timer = asyncio.get_running_loop().call_later(REQUEST_SECONDS, self._give_up, pipeline)
+        batch.sent_at = asyncio.get_running_loop().time()
         self._under_way.append(batch)
+        if self._timer is None:
+            self._watch()
         self.waiting.note(sum(batch.requests for batch in self._under_way))
         transactions = [one for one in (calls, batch.behind_commit()) if one]
         outcomes: list[Results | Exception] = []
@@ -132,7 +134,7 @@ class PipelinedWriter:
         def gather(outcome: Results | Exception) -> None:
             outcomes.append(outcome)
             if len(outcomes) == len(transactions):
-                self._finish(batch, pipeline, timer, outcomes)
+                self._finish(batch, pipeline, outcomes)
 
         try:
             for transaction in transactions:
@@ -142,13 +144,10 @@ class PipelinedWriter:
             logger.exception("a batch could not be sent")
             pipeline.close()
             if batch in self._under_way:
-                self._finish(batch, pipeline, timer, outcomes or [NotSent(type(problem).__name__)])
+                self._finish(batch, pipeline, outcomes or [NotSent(type(problem).__name__)])
 
-    def _finish(
-        self, batch: PipelinedBatch, pipeline: Pipeline, timer: asyncio.TimerHandle, outcomes: list[Results | Exception]
-    ) -> None:
+    def _finish(self, batch: PipelinedBatch, pipeline: Pipeline, outcomes: list[Results | Exception]) -> None:
         written, *read = outcomes
-        timer.cancel()
         self._under_way.remove(batch)
         self.waiting.heard(written, is_asked=bool(self._under_way))
         if not isinstance(written, Exception) and not batch.ordered:
@@ -175,6 +174,14 @@ class PipelinedWriter:
             return
         not_sent = connections.away(psycopg.OperationalError(str(problem)), self._home)
         answer(batch.operations, not_sent if isinstance(problem, NotSent) else OutcomeUnknown(COMMIT_LOST))
+
+    def _watch(self) -> None:
+        """Gives the server up if the oldest batch has no answer after REQUEST_SECONDS. One timer serves all batches."""
+        loop = asyncio.get_running_loop()
+        left = self._under_way[0].sent_at + REQUEST_SECONDS - loop.time() if self._under_way else 0.0
+        self._timer = loop.call_later(left, self._watch) if left > 0 else None
+        if self._under_way and self._pipeline is not None and left <= 0:
+            self._give_up(self._pipeline)
 
     def _give_up(self, pipeline: Pipeline) -> None:
         """Gives up a server that does not answer: sent batches are Lost, and waiting operations are refused."""
