@@ -36,7 +36,10 @@ class Project:
     def runs(self, line: str) -> None:
         """A command that ends."""
         words = line.replace("django-admin", "python -m django").split()[1:]
-        subprocess.run([sys.executable, *words], cwd=self.folder, env=self.environment, check=True, capture_output=True)
+        done = subprocess.run(
+            [sys.executable, *words], cwd=self.folder, env=self.environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
 
     def starts(self, line: str) -> subprocess.Popen[bytes]:
         """A process that runs until its test ends."""
