@@ -44,7 +44,8 @@ class Tables:
         )
         excepted = [f"`{name}`" for name in self._printed.get(earlier, {}) if name not in rows]
         left = rows
-        if len(common) >= FEWEST_COMMON and len(excepted) <= MOST_EXCEPTED:
+        is_same = len(common) == len(rows) and not excepted
+        if is_same or (len(common) >= FEWEST_COMMON and len(excepted) <= MOST_EXCEPTED):
             left = {name: row for name, row in rows.items() if name not in common}
             yield f"Takes the fields of `{earlier}`{' except ' + ', '.join(excepted) if excepted else ''}{_and(left)}"
             yield ""
@@ -110,7 +111,7 @@ class Tables:
             return "objects with the fields of `POST /v1/messages`"
         tags = items.get("discriminator", {}).get("mapping", ())
         named = ", ".join(f"`{tag}`" for tag in tags)
-        return f"objects: the fields of a single call, and `op`: one of {named}" if named else ""
+        return f"objects with `op`: one of {named}" if named else ""
 
     def _many(self, items: Document) -> str:
         return self._kind(items).partition(",")[0].removeprefix("a ").removeprefix("an ").replace("text", "texts", 1)

@@ -102,7 +102,10 @@ class Recorder:
     """Makes answers alike: ids and receipts are those of the page, further ones are counted, times are the same."""
 
     def __init__(self, given: Document) -> None:
-        self._shown = {own: shown for shown, own in given.items()}
+        # Two ids of the page may be one message's, which a receive shows in another order: the first counts.
+        self._shown: dict[str, str] = {}
+        for shown, own in given.items():
+            self._shown.setdefault(own, shown)
         self._ids = max((int(shown[-12:]) for shown in given if UUID.fullmatch(shown)), default=0)
         self._receipts = [receipt for receipt in RECEIPTS if receipt not in given]
 

@@ -27,7 +27,7 @@ Lists come in pages of at most `limit` results (100 by default); `cursor` is the
 A refusal is a problem document (RFC 9457): `{"type", "title", "status", "detail", "code"}`. Its `detail` names the
 refused thing and says what to do. Every call except `/healthz` and `/readyz` may be refused with 400, 401, 403, 422 and
 503, a call with a body also with 408, 413 and 415, a call with a name in its path with
-404. Further statuses are listed with each call. These are the codes:
+404. Further statuses stand below each call. These are the codes:
 
 """
 # Statuses of all calls, and of all calls with a body. The page explains these only once.
@@ -108,7 +108,7 @@ def _operation(label: str, operation: Document, shown: Shown, tables: Any) -> It
     refusals = {int(status) for status in operation["responses"] if status.isdigit() and int(status) >= 400}
     common = COMMON | OF_BODIES | ({404} if "{" in path else set())
     if more := sorted(refusals - common):
-        yield f"Also refused with {', '.join(map(str, more))}."
+        yield f"Also {', '.join(map(str, more))}."
         yield ""
 
 
@@ -142,8 +142,7 @@ def _answers(call: str, operation: Document, shown: Shown) -> Iterator[str]:
         thing = found[0] if found and isinstance(found, list) else example
         fields = frozenset(thing) if isinstance(thing, dict) else frozenset()
         if len(fields) >= FEWEST_FIELDS and fields in shown:
-            kind = "`results` has objects" if thing is not example else "The answer is an object"
-            yield f"\n{kind} like {shown[fields]}."
+            yield f"\n{'Each of `results`' if thing is not example else 'The answer'} is like {shown[fields]}."
             continue
         owner = "the answer to" if thing is example else "those of"
         shown.setdefault(fields, f"{owner} `{call}`")
