@@ -15,7 +15,6 @@ from tests.docs.pages import page
 
 SCHEDULES, RELAY = page("docs/schedules.md"), page("docs/relay.md")
 FAIRNESS = page("docs/fairness.md")
-FIELD = re.compile(r"^\| ((?:`\w+`(?:, )?)+) \|", re.MULTILINE)
 
 
 def test_the_command_of_the_page_makes_a_schedule(broker: RunningBroker, tmp_path: Path) -> None:
@@ -30,15 +29,6 @@ def test_the_command_of_the_page_makes_a_schedule(broker: RunningBroker, tmp_pat
     assert (made["name"], made["cron"], made["time_zone"]) == ("nightly-report", "0 3 * * MON-FRI", "Europe/Berlin")
     assert len(made["next_times"]) == 5
     assert all(datetime.fromisoformat(at).weekday() < 5 for at in made["next_times"])
-
-
-def test_the_page_names_each_field_of_a_schedule(broker: RunningBroker) -> None:
-    [table] = re.findall(r"^\| field \| is \| default \|\n(?:\|.*\n)+", SCHEDULES.text, re.MULTILINE)
-    named = {name for names in FIELD.findall(table) for name in re.findall(r"\w+", names)}
-
-    schema = Operator(broker.url, API_KEY).reads("/v1/schema")
-
-    assert named == set(schema["components"]["schemas"]["ScheduleSettings"]["properties"])
 
 
 def test_the_program_of_the_page_receives_in_turns(broker: RunningBroker, tmp_path: Path) -> None:
