@@ -15,7 +15,7 @@ PAGE = ROOT / "docs" / "api.md"
 HEAD = """# The API
 
 Every call of `/v1`, with its fields, a request and the broker's answer. Typed from top to bottom to a new `./mq up`,
-with your ids and handles in place of the page's, each request succeeds; only resume and
+with your ids in place of the page's, each request succeeds; only resume and
 resolve of `/v1/discarded` need a transaction whose checks were given up. Lists in answers are cut. The page is
 generated from the OpenAPI document, which a broker has at `/v1/schema` and shows at `/docs`. [Access](access.md)
 lists the scope that each call needs.
@@ -27,7 +27,7 @@ Lists come in pages of at most `limit` results (100 by default); `cursor` is the
 A refusal is a problem document (RFC 9457): `{"type", "title", "status", "detail", "code"}`. Its `detail` names the
 refused thing and says what to do. Every call except `/healthz` and `/readyz` may be refused with 400, 401, 403, 422 and
 503, a call with a body also with 408, 413 and 415, a call with a name in its path with
-404. Further statuses stand below each call. These are the codes:
+404. Further statuses stand below each call. The codes:
 
 """
 # Statuses of all calls, and of all calls with a body. The page explains these only once.
