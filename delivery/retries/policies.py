@@ -53,7 +53,7 @@ def parse(given: object) -> dict[str, object]:
         policy = msgspec.convert(given, Policy)
     except msgspec.ValidationError as problem:
         raise MessageIllegal(
-            f"retry_policy is not valid: {wrong_fields.sentence(str(problem), Policy)} Give the kind table "
+            f"retry_policy is not valid: {wrong_fields.sentence(problem, Policy)} Give the kind table "
             "(optional: delay_seconds), exponential (optional: initial_seconds, max_seconds, multiplier) or none."
         ) from problem
     kept: dict[str, object] = msgspec.to_builtins(policy)

@@ -52,9 +52,7 @@ def parse(given: object) -> dict[str, Any]:
     try:
         found = msgspec.convert(given, ScheduledMessage)
     except msgspec.ValidationError as problem:
-        raise MessageIllegal(
-            f"message cannot be sent: {wrong_fields.sentence(str(problem), ScheduledMessage)}"
-        ) from problem
+        raise MessageIllegal(f"message cannot be sent: {wrong_fields.sentence(problem, ScheduledMessage)}") from problem
     kept: dict[str, Any] = msgspec.to_builtins(found)
     size = len(msgspec.json.encode(kept))
     if size > MAX_BYTES:

@@ -41,9 +41,9 @@ JSON_IN_A_TEXT = r'; JSON goes in as a string, such as "{\"order\": 1}"'
 MOST_CHARACTERS = 60
 
 
-def sentence(problem: str, shape: Any) -> str:
+def sentence(problem: object, shape: Any) -> str:
     """The fault that msgspec found in a request of this shape, as a sentence that says what to give."""
-    placed = PLACED.fullmatch(problem)
+    placed = PLACED.fullmatch(str(problem))
     if placed is None or placed["key"]:
         return f"The request does not have the right shape: {problem}."
     path, types = placed["path"] or "", list(_within([_type_of(shape)], placed["path"] or ""))
