@@ -1,24 +1,12 @@
 """The first ack of a process: its batch is sent again, as the process does not know the open segment yet."""
 
-from collections.abc import Iterator
-
-import pytest
-
 from delivery.errors import ReceiptExpired
 from delivery.receipts import handles, settling
 from delivery.receive import receives
 from delivery.receive.receives import Receive
 from store.commit import writer
 from store.errors import Refusal
-from tests.broker import databases
 from tests.store.keeper import Keeper
-
-
-@pytest.fixture
-def keeper(prepared: str) -> Iterator[Keeper]:
-    """A process that has written nothing yet, on a database of its own."""
-    with databases.copied(prepared) as database_url, Keeper(database_url) as keeper:
-        yield keeper
 
 
 def test_an_ack_beside_one_that_is_refused_is_done_and_answered_so(keeper: Keeper) -> None:
