@@ -129,8 +129,7 @@ async def by_key(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Que
         return
     receiver = present[0].receiver
     turn = runtime.part(Turns).of(receiver)
-    is_full = await turn.is_full(batch, receiver.group.id)
-    more = 0 if is_full else await _read_ahead(batch, receiver, reached)
+    more = 0 if await turn.is_full(batch, receiver.group.id) else await _read_ahead(batch, receiver, reached)
     shares = [[handout for handout in present if not handout.receiver.hold.is_small]]
     shares += [[handout] for handout in present if handout.receiver.hold.is_small]
     key = turn.key
