@@ -56,6 +56,10 @@ class MqbrokerConfig(AppConfig):
     def ready(self) -> None:
         # Importing registers the checks for `manage.py check`.
         import_module("mqbroker_client.contrib.django.checks")
+        backends = [params.get("BACKEND", "") for params in getattr(settings, "TASKS", {}).values()]
+        if any(name.startswith("mqbroker_client.") for name in backends):
+            # Django 6 checks task backends in a process that has imported its task framework.
+            import_module("mqbroker_client.contrib.django.tasks.framework")
         setting_changed.connect(self._forget, dispatch_uid="mqbroker_client")
 
     @cached_property
