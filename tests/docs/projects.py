@@ -46,20 +46,22 @@ class Project:
         words = launch.command("stay", signal.SIGTERM, sys.executable, *line.split()[1:])
         return subprocess.Popen(words, cwd=self.folder, env=self.environment)
 
-    def make(self, page: Page) -> None:
-        """Makes it by the first commands of a page, with the files that the page has."""
+    def make(self, page: Page, lender: Page | None) -> None:
+        """Makes it by the first commands of a page, with the files of the page, and those that it names of a lender."""
         for line in page.blocks_of("text")[0].splitlines()[1:]:
             self.runs(line)
-        files = FILE.findall(page.text)
+        files = _files(page)
         assert len(files) == len(page.blocks_of("python")), "a block without a file before it"
+        own = {name for name, _ in files}
+        files += [(name, block) for name, block in _files(lender) if name not in own and f"`{name}`" in page.text]
         for name, block in files:
             file = self.folder / name
             file.write_text((file.read_text() if name.endswith("settings.py") else "") + block)
 
     @contextmanager
-    def running(self, page: Page) -> Iterator[str]:
+    def running(self, page: Page, lender: Page | None = None) -> Iterator[str]:
         """Where it answers, made and started as the page says."""
-        self.make(page)
+        self.make(page, lender)
         [lines] = [block.splitlines() for block in page.blocks_of("sh")]
         port = free_port()
         for line in lines[:2]:
@@ -70,6 +72,10 @@ class Project:
                 stack.callback(process.wait, 30)
                 stack.callback(process.terminate)
             yield f"http://127.0.0.1:{port}"
+
+
+def _files(page: Page | None) -> list[tuple[str, str]]:
+    return FILE.findall(page.text) if page else []
 
 
 def coupons(url: str, count: int) -> list[int]:

@@ -10,6 +10,7 @@ from tests.docs.pages import page
 from tests.docs.projects import Project, coupons, order
 
 PAGE = page("docs/from-celery.md")
+DJANGO = page("docs/django.md").section("The whole project")
 
 
 @pytest.fixture
@@ -17,7 +18,7 @@ def url(broker: RunningBroker, tmp_path: Path) -> Iterator[str]:
     """Where the project answers, made and started as the page says."""
     # A database of the server's own: the tests' broker has its tasks in the first.
     redis = broker.environment["REDIS_URL"].rpartition("/")[0] + "/7"
-    with Project(tmp_path, broker, CELERY_BROKER_URL=redis).running(PAGE.section("The whole project")) as url:
+    with Project(tmp_path, broker, CELERY_BROKER_URL=redis).running(PAGE.section("The whole project"), DJANGO) as url:
         yield url
 
 
