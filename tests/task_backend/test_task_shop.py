@@ -4,7 +4,7 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -24,6 +24,8 @@ pytestmark = [pytest.mark.chaos, pytest.mark.heavy, pytest.mark.timeout(900)]
 ORDERS = int(os.environ.get("MQ_TASK_ORDERS", "200"))
 # Between two kills: the load.
 PAUSE_SECONDS = 1.5
+# What a killed broker handed out to nobody comes again within the minute for which the test waits.
+WORKER = ("mq_worker", "--invisible-seconds", "15")
 FIGURE = pytest.mark.skipif("MQ_TASK_LOSSES" not in os.environ, reason="a figure: MQ_TASK_LOSSES=1 prints it")
 
 
@@ -56,11 +58,13 @@ def numbers(place: Place, statement: str) -> Counter[int]:
     return Counter(int(number) for (number,) in place.run(statement))
 
 
-def orders_and_runs(project: Project, place: Place, way: str, worker: str) -> tuple[Counter[int], Counter[int]]:
+def orders_and_runs(
+    project: Project, place: Place, way: str, worker: Sequence[str]
+) -> tuple[Counter[int], Counter[int]]:
     """The committed orders, and how often the task of each ran, after processes were killed among them."""
     mortal = {
         "program": child(project, "program", "-m", "tests.task_backend.project", "ordering", way),
-        "worker": child(project, "worker", "-m", "django", worker),
+        "worker": child(project, "worker", "-m", "django", *worker),
     }
     chosen = random.Random(7)
     with ExitStack() as stack:
@@ -78,7 +82,7 @@ def orders_and_runs(project: Project, place: Place, way: str, worker: str) -> tu
                 project.broker.webs[0].start()
             else:
                 mortal[victim].kill()
-                if victim == "worker" and worker == "mq_worker":
+                if victim == "worker" and worker is WORKER:
                     project.let_deliveries_expire()
                 mortal[victim].start()
         mortal["program"].kill()
@@ -105,12 +109,13 @@ def wait_until_still(place: Place, worker: Child) -> None:
 def test_the_task_of_each_committed_order_runs_once_and_that_of_no_other(
     broker: RunningBroker, place: Place, tmp_path: Path
 ) -> None:
-    with migrated(broker, place.url, tmp_path) as project:
-        orders, runs = orders_and_runs(project, place, "within", "mq_worker")
+    # Each kill of a worker is an attempt of the tasks that the worker has received.
+    with migrated(broker, place.url, tmp_path, options={"MAX_RETRIES": 100}) as project:
+        orders, runs = orders_and_runs(project, place, "within", WORKER)
 
     print(f"{orders.total()} orders, {runs.total()} runs")
     assert orders.total() >= ORDERS
-    assert runs == orders
+    assert (orders - runs, runs - orders) == (Counter(), Counter())
 
 
 @contextmanager
@@ -128,7 +133,7 @@ def test_beside_a_queue_in_another_database_loses_tasks_or_runs_them_without_the
     broker: RunningBroker, place: Place, tmp_path: Path, way: str
 ) -> None:
     with beside(broker, place, tmp_path) as project:
-        orders, runs = orders_and_runs(project, place, way, "db_worker")
+        orders, runs = orders_and_runs(project, place, way, ["db_worker"])
 
     lost, strange = orders.keys() - runs.keys(), runs.keys() - orders.keys()
     print(f"{way}: {orders.total()} orders, {runs.total()} runs: {len(lost)} lost, {len(strange)} without an order")

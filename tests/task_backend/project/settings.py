@@ -46,7 +46,7 @@ MQBROKER = {
     **given.get("mqbroker", {}),
 }
 BACKEND = "mqbroker_client.contrib.django.tasks.Backend"
-OPTIONS = {"TOPIC_PREFIX": f"{given['group']}-", "MAX_RETRIES": 2}
+OPTIONS = {"TOPIC_PREFIX": f"{given['group']}-", "MAX_RETRIES": 2, **given.get("options", {})}
 QUEUES = ["default", "mail"]
 TASKS = {
     "default": {"BACKEND": BACKEND, "QUEUES": QUEUES, "OPTIONS": OPTIONS},
