@@ -53,8 +53,7 @@ class PipelinedWriter:
         self._connecting: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._scheduled = self._resting = False
-        # Whether the last turn of the event loop has added no operation.
-        self._is_quiet = False
+        self._is_quiet = False  # whether the last turn of the event loop has added no operation
 
     def hand_in(self, operation: Pipelined[Any], settled: Settled | None = None, *, at_once: bool = False) -> None:
         """Has an operation written. After the commit its future is done, or `settled` is called instead.
@@ -166,7 +165,9 @@ class PipelinedWriter:
             logger.exception("a batch could not be answered")
             answer(batch.operations, problem)
         finally:
-            self._rest()
+            self._resting = bool(self.waiting.count or self._again or batch.left_out())
+            if self._resting:
+                self._rest()
 
     def _refuse(self, batch: PipelinedBatch, pipeline: Pipeline, problem: Exception) -> None:
         if isinstance(problem, Failed):
