@@ -23,6 +23,7 @@ import structlog
 
 from store.commit import stalled
 from store.commit.operation import Pipelined, Settled, answer
+from store.commit.overdue import Overdue
 from store.commit.pipelined import PipelinedBatch, joined
 from store.commit.stepwise import COMMIT_LOST, WRITE_SECONDS
 from store.commit.waiting import Waiting
@@ -51,7 +52,7 @@ class PipelinedWriter:
         self._segment_id = 0
         self._pipeline: Pipeline | None = None
         self._connecting: asyncio.Task[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._overdue = Overdue(self._under_way, REQUEST_SECONDS, self._give_up)
         self._scheduled = self._resting = False
         self._is_quiet = False  # whether the last turn of the event loop has added no operation
 
@@ -122,10 +123,7 @@ class PipelinedWriter:
             logger.exception("a batch could not be packed")
             answer(batch.operations)
             return self._rest()
-        batch.sent_at = asyncio.get_running_loop().time()
-        self._under_way.append(batch)
-        if self._timer is None:
-            self._watch()
+        self._overdue.sent(batch)
         self.waiting.note(sum(batch.requests for batch in self._under_way))
         transactions = [one for one in (calls, batch.behind_commit()) if one]
         outcomes: list[Results | Exception] = []
@@ -176,18 +174,11 @@ class PipelinedWriter:
         not_sent = connections.away(psycopg.OperationalError(str(problem)), self._home)
         answer(batch.operations, not_sent if isinstance(problem, NotSent) else OutcomeUnknown(COMMIT_LOST))
 
-    def _watch(self) -> None:
-        """Gives the server up if the oldest batch has no answer after REQUEST_SECONDS. One timer serves all batches."""
-        loop = asyncio.get_running_loop()
-        left = self._under_way[0].sent_at + REQUEST_SECONDS - loop.time() if self._under_way else 0.0
-        self._timer = loop.call_later(left, self._watch) if left > 0 else None
-        if self._under_way and self._pipeline is not None and left <= 0:
-            self._give_up(self._pipeline)
-
-    def _give_up(self, pipeline: Pipeline) -> None:
+    def _give_up(self) -> None:
         """Gives up a server that does not answer: sent batches are Lost, and waiting operations are refused."""
-        problem = Unanswered(REQUEST_SECONDS)
-        pipeline.close(problem)
+        problem, pipeline = Unanswered(REQUEST_SECONDS), self._pipeline
+        if pipeline is not None:
+            pipeline.close(problem)
         self._refuse_waiting(connections.away(problem, self._home))
 
     def _refuse_waiting(self, refusal: SystemBusy) -> None:
