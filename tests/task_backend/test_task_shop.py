@@ -5,7 +5,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -118,21 +118,18 @@ def test_the_task_of_each_committed_order_runs_once_and_that_of_no_other(
     assert (orders - runs, runs - orders) == (Counter(), Counter())
 
 
-@contextmanager
-def beside(broker: RunningBroker, place: Place, folder: Path) -> Iterator[Project]:
-    """The shop with django-tasks-db, whose rows lie in another database."""
-    pytest.importorskip("django_tasks_db")
-    more = {"apps": ["django_tasks_db"], "tasks": {"default": {"BACKEND": "django_tasks_db.DatabaseBackend"}}}
-    with databases.fresh() as other, migrated(broker, place.url, folder, other=other, **more) as project:
-        yield project
-
-
 @FIGURE
 @pytest.mark.parametrize("way", ["within", "behind"])
-def test_beside_a_queue_in_another_database_loses_tasks_or_runs_them_without_their_order(
-    broker: RunningBroker, place: Place, tmp_path: Path, way: str
+def test_a_queue_in_another_database_loses_tasks_or_runs_them_without_their_order(
+    broker: RunningBroker, tmp_path: Path, way: str
 ) -> None:
-    with beside(broker, place, tmp_path) as project:
+    pytest.importorskip("django_tasks_db")
+    more = {"apps": ["django_tasks_db"], "tasks": {"default": {"BACKEND": "django_tasks_db.DatabaseBackend"}}}
+    with ExitStack() as stack:
+        # On MariaDB its migrations fail where a router keeps its table out of the program's database.
+        place = stack.enter_context(places.postgresql("read committed"))
+        other = stack.enter_context(databases.fresh())
+        project = stack.enter_context(migrated(broker, place.url, tmp_path, other=other, **more))
         orders, runs = orders_and_runs(project, place, way, ["db_worker"])
 
     lost, strange = orders.keys() - runs.keys(), runs.keys() - orders.keys()
