@@ -188,11 +188,12 @@ class Callers:
             await self._message(key, queue, is_poison=chance.one_in(20), hangs_up=number == 0)
 
     async def _message(self, key: bytes, queue: Queue, *, is_poison: bool, hangs_up: bool) -> None:
-        may_be_stored = False
+        may_be_stored = has_left = False
         for _ in range(self.attempts):
             put = self.make(key, queue, is_poison=is_poison)
             told = await self._attempt(put, hangs_up=hangs_up and self.loop.chance.one_in(2))
             self.loop.note("told", key.decode(), repr(told))
+            has_left |= put.has_left
             if isinstance(told, int):
                 self.answered[key] = told
                 return
@@ -206,7 +207,7 @@ class Callers:
                     return
                 await asyncio.sleep(0.05)
             elif isinstance(told, OutcomeUnknown):
-                has_left = may_be_stored or put.has_left or key in self.database.maybe_committed
+                has_left |= key in self.database.maybe_committed
                 require(has_left, "an outcome is called unknown of what never left", key)
                 may_be_stored = True
             elif isinstance(told, TimeoutError):
