@@ -47,12 +47,12 @@ CELLS = ("console/cells", "store/cells")
 BROKER = ("mqbroker", "console", "transactions", "delivery", "scheduling", "webhooks", "access", "store")
 
 BUDGETS = {
-    "core": Budget(CORE, (CONTROL,), 22_000),
+    "core": Budget(CORE, (CONTROL,), 22_050),
     "doors": Budget(DOORS, (), 5_800),
     "cells": Budget(CELLS, (), 2_300),
     "other broker": Budget((*BROKER, CONTROL), (*CORE, *DOORS, *CELLS), 29_600),
     "client core": Budget((f"{CLIENT}/core", f"{CLIENT}/aio", f"{CLIENT}/barrier"), (), 8_200),
-    "client contrib": Budget((f"{CLIENT}/contrib",), (), 6_140),
+    "client contrib": Budget((f"{CLIENT}/contrib",), (), 6_180),
     "analytics": Budget(("analytics",), (), 7_500),
     "tools": Budget(("tools",), ("tools/bench",), 1_600),
     "bench": Budget(("tools/bench",), (), 4_000),

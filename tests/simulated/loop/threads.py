@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from types import ModuleType, SimpleNamespace, TracebackType
 from typing import Any
 
-from greenlet import GreenletExit, greenlet  # type: ignore[import-untyped]  # playwright's dependency has no stubs
+from greenlet import GreenletExit, greenlet  # type: ignore[import-untyped]  # greenlet has no stubs
 
 from tests.simulated.loop.virtual import VirtualLoop, loop, process
 
