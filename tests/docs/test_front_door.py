@@ -61,7 +61,7 @@ def test_mqb_of_a_checkout_finds_the_broker_and_the_key_of_its_folder(broker: Ru
     folder = DataFolder(home / ".mqbroker")
     with folder.claimed():
         folder.keep_port("web", urlsplit(broker.url).port or 0)
-        [printed] = stories.run(["./mq mqb send first-orders tea | wc -w"], home)
+        [printed] = stories.run(["./mq mqb send tea-orders tea | wc -w"], home)
 
     assert printed.strip() == "1"
 
