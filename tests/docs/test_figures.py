@@ -6,6 +6,8 @@ import pytest
 
 from mqbroker.embedded.commands import ROOT
 from tests.docs.pages import LINK, Page, page
+from tests.simulated.loop.scenarios import SCENARIOS
+from tests.simulated.models.__main__ import HOLDING, TWINS
 
 FIGURE = re.compile(r"\d[\d,.]*\d|\d")
 README = page("README.md")
@@ -71,3 +73,11 @@ def stored() -> int:
 
 def test_the_bytes_that_stay_are_named() -> None:
     assert f"{stored():,} bytes" in SIZING.text
+
+
+def test_the_page_on_proof_counts_the_models_their_twins_and_the_scenarios() -> None:
+    text = page("docs/proof.md").text
+
+    assert f"{len(HOLDING)} models" in text
+    assert f"{len(TWINS)} twins" in text
+    assert f"{len(SCENARIOS)} scenarios" in text
