@@ -24,8 +24,11 @@ class Overdue:
             self._look()
 
     def _look(self) -> None:
-        loop = asyncio.get_running_loop()
-        left = self._under_way[0].sent_at + self._seconds - loop.time() if self._under_way else 0.0
-        self._timer = loop.call_later(left, self._look) if left > 0 else None
-        if self._under_way and left <= 0:
+        loop, self._timer = asyncio.get_running_loop(), None
+        if not self._under_way:
+            return
+        ends = self._under_way[0].sent_at + self._seconds
+        if loop.time() < ends:
+            self._timer = loop.call_at(ends, self._look)
+        else:
             self._give_up()

@@ -92,6 +92,9 @@ class Connection:
     def cursor(self, **_: object) -> Cursor:
         return Cursor(self)
 
+    async def bound_transactions(self, seconds: int) -> None:
+        await self.execute(b"SET transaction_timeout = '1s'")
+
     async def commit(self) -> None:
         if self.backend.appended and not self.closed:
             self.network.database.maybe_committed |= set(self.backend.appended)
