@@ -46,7 +46,7 @@ class Project:
         words = launch.command("stay", signal.SIGTERM, sys.executable, *line.split()[1:])
         return subprocess.Popen(words, cwd=self.folder, env=self.environment)
 
-    def make(self, page: Page, lender: Page | None) -> None:
+    def make(self, page: Page, lender: Page | None = None) -> None:
         """Makes it by the first commands of a page, with the files of the page, and those that it names of a lender."""
         for line in page.blocks_of("text")[0].splitlines()[1:]:
             self.runs(line)
