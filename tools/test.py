@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import json
 import os
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,12 +12,16 @@ from pathlib import Path
 from mqbroker.embedded import commands
 from mqbroker.embedded.cli import foreground, options, private
 from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.servers import plain
 from tools import machine
 
 MIN_CORES = 2
 # Gives each of pytest's processes its own servers from a list, and whole test files.
 PLUGIN = "tests.spread"
 PROFILER = "tests.profiling"
+# Finds the binaries of a version of PostgreSQL, and writes the result of all these suites into the page.
+VERSIONS = "tests.servers"
+SUITES = ("tests/store", "tests/transactions", "tests/scheduling", "tests/delivery", "tests/outboxes")
 OWN = ("DATABASE_URL", "REDIS_URL", "MQBROKER_DATA_DIR")
 
 
@@ -26,6 +31,12 @@ def main(words: list[str]) -> int:
         return 0
     given, left = parser().parse_known_args(words)
     number = processes(given, left)
+    if given.postgres:
+        found = subprocess.run(commands.python("-m", VERSIONS, given.postgres), stdout=subprocess.PIPE, text=True)
+        if found.returncode:
+            return 1
+        os.environ[plain.VARIABLE] = found.stdout.strip()
+        given.notes, left = not (left or given.marks), left or [*SUITES]
     count = max(number, 1)
     # A copy of a database, which nearly every broker of the tests runs on, takes 0.3 s on a disk and 0.05 s in memory.
     with scratch() as folder, private.several(count, private.memory(count)) as environments:
@@ -51,9 +62,11 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser("mq test", usage, __doc__, pytest, allow_abbrev=False)
     made.add_argument("--all", action="store_true", help="add what only varies a promise, and takes minutes")
     made.add_argument("--twice", action="store_true", help="run what is unsteady ten times more")
+    made.add_argument("--postgres", metavar="MAJOR", help="run on this version; alone, note the result")
     made.add_argument("--profile", metavar="FILE", type=Path, help="write where the time goes, by file and by fixture")
     made.add_argument("-n", "--numprocesses", type=int, metavar="N", help="so many processes; 0: pytest's own alone")
     made.add_argument("-m", dest="marks", default="", metavar="MARKS", help="pytest's selection by marks")
+    made.set_defaults(notes=False)
     return made
 
 
@@ -84,7 +97,7 @@ def chosen(given: argparse.Namespace) -> dict[str, str]:
 
 
 def plugins(given: argparse.Namespace, number: int) -> str:
-    ours = [*([PROFILER] if given.profile else []), *([PLUGIN] if number else [])]
+    ours = [*([PROFILER] if given.profile else []), *([PLUGIN] if number else []), *([VERSIONS] if given.notes else [])]
     return ",".join(filter(None, (os.environ.get("PYTEST_PLUGINS"), *ours)))
 
 
