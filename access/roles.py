@@ -113,10 +113,10 @@ def may_read_bodies(user: ConsoleUser) -> bool:
     return of(user) in (OPERATOR, ADMIN) or (of(user) == VIEWER and BODIES in groups_of(user))
 
 
-def assign(user: User, role: str, *, bodies: bool) -> None:
-    """Gives a stored user this role and removes all other roles. `bodies` matters only for a viewer."""
-    wanted = {role, BODIES} if bodies else {role}
-    user.is_staff, user.is_superuser = True, role == ADMIN
+def assign(user: User, role: str | None, *, bodies: bool) -> None:
+    """Gives a stored user this role, or none, and removes all other roles. `bodies` matters only for a viewer."""
+    wanted = {role, BODIES} if role and bodies else {role} - {None}
+    user.is_staff, user.is_superuser = role is not None, role == ADMIN
     user.save(update_fields=["is_staff", "is_superuser"])
     user.groups.remove(*Group.objects.filter(name__in={*ROLES, BODIES} - wanted))
     user.groups.add(*Group.objects.filter(name__in=wanted))

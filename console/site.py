@@ -4,7 +4,9 @@ import itertools
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
+from urllib.parse import urlencode
 
+from django.conf import settings
 from django.core.exceptions import BadRequest
 from django.core.paginator import InvalidPage
 from django.http import Http404, HttpRequest
@@ -18,6 +20,7 @@ from console.pages import overview
 from console.pages.routes import ROUTES
 from console.users import sign_in
 from store.cells import cells
+from store.process import doors
 
 
 def refuse_nul(request: HttpRequest) -> None:
@@ -42,8 +45,9 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]  # Unfold ships no typ
         return roles.of(request.user) is not None
 
     def extra_urls(self) -> list[URLPattern]:
-        """The console's own pages; `admin_view` makes them require a signed-in operator."""
-        return [path(route, self.admin_view(view), name=name) for route, view, name in ROUTES]
+        """The console's own pages; `admin_view` makes all but the entrances require a signed-in operator."""
+        entrances = [path(route, view, name=name) for route, view, name in doors.added(doors.To.ENTRANCES)]
+        return [*entrances, *(path(route, self.admin_view(view), name=name) for route, view, name in ROUTES)]
 
     def admin_view(self, view: Callable[..., HttpResponseBase], cacheable: bool = False) -> Callable[..., Any]:
         """Wraps each view, including Django's own.
@@ -74,7 +78,10 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]  # Unfold ships no typ
         return page
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
-        return sign_in.with_wait(request, super().login(request, extra_context))
+        onward = urlencode({"next": request.GET.get("next", "")})
+        ways = [(title, f"{reverse(f'admin:{name}')}?{onward}") for title, name in doors.added(doors.To.SIGN_INS)]
+        shown = {"ways": ways, "has_passwords": settings.SIGN_ON_LOCAL_USERS, **(extra_context or {})}
+        return sign_in.with_wait(request, super().login(request, shown))
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
         request.current_app = self.name

@@ -31,13 +31,9 @@ from mqbroker.environment.framework import (  # noqa: F401  # Django reads them 
     USE_I18N,
     USE_TZ,
 )
-from mqbroker.environment.rocketmq import (  # noqa: F401  # Django reads them here
-    ROCKETMQ_CONNECTIONS,
-    ROCKETMQ_SERVER,
-    ROCKETMQ_TLS_CERTIFICATE,
-    ROCKETMQ_TLS_KEY,
-    ROCKETMQ_TLS_PORT,
-)
+from mqbroker.environment.rocketmq import *  # noqa: F403  # Django reads them here
+from mqbroker.environment.sign_on import *  # noqa: F403
+from mqbroker.environment.sign_on import SIGN_ON_DOORS, SIGN_ON_MIDDLEWARE
 from mqbroker.environment.watching import (  # noqa: F401  # Django reads them here
     ATTENTION_FREE_PERCENT,
     ATTENTION_LAG,
@@ -48,6 +44,9 @@ from mqbroker.environment.watching import (  # noqa: F401  # Django reads them h
 )
 from store.db import pooling
 from store.db.server_url import databases
+
+DOORS, INSTALLED_APPS = [*DOORS, *SIGN_ON_DOORS], [*INSTALLED_APPS, *SIGN_ON_DOORS]
+MIDDLEWARE = [*MIDDLEWARE, *SIGN_ON_MIDDLEWARE]
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 

@@ -60,6 +60,11 @@ def to_sign_in(request: HttpRequest, name: str) -> Uses:
     return {slot("user", name): OF_USER, slot("address", network_of(address_of(request))): OF_ADDRESS}
 
 
+def to_sign_on(request: HttpRequest) -> Uses:
+    """The slot that the beginning of a sign-on at an identity provider uses."""
+    return {slot("sign-on", network_of(address_of(request))): OF_ADDRESS}
+
+
 def to_change_password(user_id: int) -> Uses:
     """The slots that an attempt at the user's own old password uses."""
     return {slot("change", str(user_id)): OF_USER}

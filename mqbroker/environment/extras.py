@@ -3,7 +3,7 @@
 import importlib.util
 
 # The modules that show whether an extra's packages are installed.
-MODULES = {"rocketmq": ("grpc", "google.protobuf")}
+MODULES = {"rocketmq": ("grpc", "google.protobuf"), "oidc": ("mozilla_django_oidc",)}
 
 
 def missing(extra: str) -> str | None:

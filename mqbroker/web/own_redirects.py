@@ -5,6 +5,8 @@ from django.http.response import HttpResponseBase
 from django.utils.deprecation import MiddlewareMixin
 from django.utils.http import url_has_allowed_host_and_scheme
 
+from console.users.away import RedirectAway
+
 HOME = "/console/"
 
 
@@ -12,12 +14,11 @@ class OwnRedirects(MiddlewareMixin):
     """Replaces a redirect to another host by a redirect to the console.
 
     Sign-in and sign-out redirect to `next` if its host equals the request's Host header, which the caller controls if
-    ALLOWED_HOSTS is `*`. This middleware covers all views: no redirect of this site needs a host, so no redirect may
-    have one.
+    ALLOWED_HOSTS is `*`. This middleware covers all views: only a RedirectAway may have a host.
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        location = response.headers.get("Location")
+        location = None if isinstance(response, RedirectAway) else response.headers.get("Location")
         if 300 <= response.status_code < 400 and location and not url_has_allowed_host_and_scheme(location, None):
             response.headers["Location"] = HOME
         return response

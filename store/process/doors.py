@@ -27,6 +27,10 @@ class To(Enum):
     PATHS = "paths"
     # A path below /console/, its view and its name: console.pages.routes.
     PAGES = "pages"
+    # A path below /console/, its view and its name, for callers without a session: console.site.
+    ENTRANCES = "entrances"
+    # The title of a link on the sign-in page, and the name of the page to which it leads: console.site.
+    SIGN_INS = "sign-ins"
     # A Link: console.theme.
     SIDEBAR = "sidebar"
     # A console.actions.shapes.Stepwise: console.actions.kinds.

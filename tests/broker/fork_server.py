@@ -31,6 +31,7 @@ NEVER_HERE = (
     SETTINGS,
     "mqbroker.environment.export",
     "mqbroker.environment.rocketmq",
+    "mqbroker.environment.sign_on",
     "mqbroker.environment.watching",
     "mqbroker.celery",
 )

@@ -8,8 +8,8 @@ from tests.house.sources import APPS, ROOT, Source, modules, sources
 
 GLOSSARY = ROOT / "docs" / "glossary.md"
 ROW = re.compile(r"^\| (?P<word>[a-z ]+?) \| (?P<instead>[^|]+?) \|$", re.MULTILINE)
-# SQLite's names for its own things.
-FOREIGN = re.compile(r"PRAGMA \w+")
+# Names that SQLite and mozilla-django-oidc have for their own things.
+FOREIGN = re.compile(r"PRAGMA \w+|OIDC\w+")
 CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 

@@ -13,8 +13,14 @@ DOORS = {"psycopg", "django.db", "store.db.connections", "store.db.statements"}
 TYPES = {"django.db.models.Model"}
 # Django apps of their own, each with tables and statements.
 APPS = {"actions", "cells", "monitoring"}
-# The console's own table, of sign-ins, and the connection that a password gives back.
-OWN = {"console/users/sign_in_attempts.py", "console/models.py", "console/users/passwords.py"}
+# The console's own table, of sign-ins, the connection that a password or a provider's answer gives back, and the users
+# that an identity provider knows.
+OWN = {
+    "console/users/sign_in_attempts.py",
+    "console/models.py",
+    "console/users/passwords.py",
+    "console/sign_on/subjects.py",
+}
 
 
 def test_the_console_has_no_query_of_its_own() -> None:

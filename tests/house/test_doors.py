@@ -25,7 +25,7 @@ ABOVE = {
     # The format for Spark is one, and the broker's export names the client's sink.
     f"{CONTRIB}/spark.py": (),
 }
-OF_BROKER = ["mqbroker/rocketmq", *(name.replace(".", "/") for name in APPS)]
+OF_BROKER = ["mqbroker/rocketmq", "console/sign_on", *(name.replace(".", "/") for name in APPS)]
 DOORS = [*OF_BROKER, *sorted(str(path.relative_to(ROOT)) for path in (ROOT / CONTRIB).glob("[a-z]*"))]
 PRODUCT = ("mqbroker", "console", "transactions", "delivery", "scheduling", "webhooks", "access", "store", "analytics")
 

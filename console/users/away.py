@@ -1,0 +1,7 @@
+"""A redirect to another host, which `mqbroker.web.own_redirects` lets through."""
+
+from django.http import HttpResponseRedirect
+
+
+class RedirectAway(HttpResponseRedirect):
+    """A redirect to a host that an operator has configured, never to one that a request names."""

@@ -1,0 +1,75 @@
+"""Settings of the sign-on to the console at an identity provider, by OpenID Connect."""
+
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+from mqbroker.environment import env, extras
+
+__all__ = [
+    "AUTHENTICATION_BACKENDS",
+    "SIGN_ON_CLIENT_ID",
+    "SIGN_ON_CLIENT_SECRET",
+    "SIGN_ON_DOORS",
+    "SIGN_ON_ISSUER",
+    "SIGN_ON_LOCAL_USERS",
+    "SIGN_ON_MIDDLEWARE",
+    "SIGN_ON_RENEW_SECONDS",
+    "SIGN_ON_ROLE_CLAIM",
+    "SIGN_ON_SCOPES",
+]
+
+
+def _issuer(raw: str) -> str:
+    parts = urlsplit(raw)
+    is_local = parts.hostname in ("127.0.0.1", "::1", "localhost")
+    if raw and not (parts.hostname and parts.scheme in (("https", "http") if is_local else ("https",))):
+        raise ValueError("not an https address")
+    return raw
+
+
+SIGN_ON_ISSUER = env.read(
+    "SIGN_ON_ISSUER",
+    "",
+    "Issuer of the identity provider for the console, by OpenID Connect; its discovery document names the endpoints. "
+    "Empty: only local users sign in.",
+    _issuer,
+    "an address such as https://login.example.org/realms/staff; http on a loopback address only",
+)
+SIGN_ON_CLIENT_ID = env.text("SIGN_ON_CLIENT_ID", "", "Client id of the console at the identity provider.")
+SIGN_ON_CLIENT_SECRET = env.text("SIGN_ON_CLIENT_SECRET", "", "Client secret of the console at the identity provider.")
+SIGN_ON_SCOPES = env.text("SIGN_ON_SCOPES", "openid email profile", "Scopes that the console asks the provider for.")
+SIGN_ON_ROLE_CLAIM = env.text(
+    "SIGN_ON_ROLE_CLAIM", "roles", "Claim of the ID token with the role: viewer, operator or admin, and bodies."
+)
+SIGN_ON_RENEW_SECONDS = env.whole(
+    "SIGN_ON_RENEW_SECONDS",
+    900,
+    "Time after which the console asks the provider again whether a user's session there lasts; after twice this time "
+    "without an answer the console's session ends. Shorter ends it sooner, and interrupts pages more often.",
+    1,
+)
+SIGN_ON_LOCAL_USERS = env.switch(
+    "SIGN_ON_LOCAL_USERS", True, "Let local users sign in with a password beside the identity provider's users."
+)
+if SIGN_ON_ISSUER:
+    if absent := extras.missing("oidc"):
+        raise ImproperlyConfigured(f"{env.PREFIX}SIGN_ON_ISSUER needs an extra. {absent}")
+    if not (SIGN_ON_CLIENT_ID and SIGN_ON_CLIENT_SECRET):
+        raise ImproperlyConfigured(
+            f"{env.PREFIX}SIGN_ON_ISSUER is given without a client: "
+            f"give {env.PREFIX}SIGN_ON_CLIENT_ID and {env.PREFIX}SIGN_ON_CLIENT_SECRET."
+        )
+elif not SIGN_ON_LOCAL_USERS:
+    raise ImproperlyConfigured(
+        f"{env.PREFIX}SIGN_ON_LOCAL_USERS=false leaves no user who may sign in: give {env.PREFIX}SIGN_ON_ISSUER."
+    )
+
+# The door is installed, and its modules are imported, only with an issuer.
+SIGN_ON_DOORS = ["console.sign_on"] if SIGN_ON_ISSUER else []
+SIGN_ON_MIDDLEWARE = ["console.sign_on.renewal.Renewal"] if SIGN_ON_ISSUER else []
+# A session ends at once when the backend that made it is not listed any more.
+AUTHENTICATION_BACKENDS = [
+    *(["console.sign_on.backend.SignOn"] if SIGN_ON_ISSUER else []),
+    *(["django.contrib.auth.backends.ModelBackend"] if SIGN_ON_LOCAL_USERS else []),
+]
