@@ -78,6 +78,10 @@ class ConsoleUserAdmin(UserAdmin, ConsoleAdmin):  # type: ignore[misc, type-arg]
     def shown_role(self, user: User) -> str:
         return roles.role_in(user) or "none: may not sign in"
 
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
+        """The name of an identity provider's user, which the form would refuse for its colon."""
+        return ("username",) if obj and ":" in obj.username else ()
+
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """Gives the role, and writes the audit entry, in the database transaction in which Django makes the change."""
         super().save_related(request, form, formsets, change)

@@ -26,6 +26,7 @@ class Quiet(WSGIRequestHandler):
 def main(port: str, callback: str) -> None:
     django.setup()
     from django.contrib.auth.models import User
+    from django.contrib.staticfiles.handlers import StaticFilesHandler
     from django.core.management import call_command
     from django.core.wsgi import get_wsgi_application
     from oauth2_provider.models import Application
@@ -42,7 +43,8 @@ def main(port: str, callback: str) -> None:
     )
     for name in ("mia", "noa"):
         User.objects.create_user(name, f"{name}@example.org", PASSWORD, first_name=name.title(), is_staff=True)
-    with make_server("127.0.0.1", int(port), get_wsgi_application(), Threads, Quiet) as server:
+    application = StaticFilesHandler(get_wsgi_application())
+    with make_server("127.0.0.1", int(port), application, Threads, Quiet) as server:
         server.serve_forever()
 
 

@@ -26,6 +26,8 @@ def end_sessions(request: HttpRequest) -> HttpResponse:
 
 
 urlpatterns = [
+    # A browser asks for it.
+    path("favicon.ico", lambda _: HttpResponse(status=204)),
     path("o/", include("oauth2_provider.urls", namespace="oauth2_provider")),
     path("admin/", admin.site.urls),
     path("roles/<str:name>/", roles),
