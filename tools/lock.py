@@ -14,10 +14,11 @@ LOCKS: dict[str, list[str]] = {
     "requirements.lock": [],
     "requirements-local.lock": ["--extra", "local"],
     "requirements-rocketmq.lock": ["--extra", "rocketmq"],
+    "requirements-oidc.lock": ["--extra", "oidc"],
     "requirements-build.lock": ["--extra", "build"],
     # With the native server, which the tests try beside grpcio's.
     "requirements-dev.lock": [
-        word for extra in ("dev", "local", "rocketmq", "rocketmq-native") for word in ("--extra", extra)
+        word for extra in ("dev", "local", "rocketmq", "rocketmq-native", "oidc") for word in ("--extra", extra)
     ],
     "requirements-analytics.lock": ["--extra", "analytics"],
 }
