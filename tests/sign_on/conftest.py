@@ -32,7 +32,7 @@ def serving(name: str, command: list[str], variables: dict[str, str], log: Path,
     child = forks.ForkedChild(name, command, variables, log, ROOT, stop_seconds=20)
     child.start()
     try:
-        patient = urllib3.Retry(total=200, backoff_factor=0.05, backoff_max=0.2)
+        patient = urllib3.Retry(total=900, backoff_factor=0.05, backoff_max=0.2)
         answer = urllib3.request("GET", address, retries=patient)
         assert answer.status == 200, log.read_text()
         yield
