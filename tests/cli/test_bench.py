@@ -95,6 +95,22 @@ def test_the_wal_of_a_transaction_is_told_by_record_and_table(run_python: Run, t
     assert figures["ours: Heap INSERT operation"]["bytes"] < 200
 
 
+@pytest.mark.heavy
+@pytest.mark.long
+@pytest.mark.parametrize("queue", ["ours", "procrastinate", "django-tasks-db"])
+def test_a_queue_is_measured_beside_queries_that_keep_dead_rows(run_python: Run, tmp_path: Path, queue: str) -> None:
+    file = tmp_path / "figures.json"
+    short = ("--case", queue, "--minutes", "1", "--json", str(file))
+
+    process = run_python("-m", "mqbroker.embedded.cli", "bench", "horizon", *short)
+    _, said = process.communicate(timeout=300)
+
+    assert process.returncode == 0, said
+    [report] = json.loads(file.read_text())
+    minute = report["figures"][f"{queue}, minute 1"]
+    assert min(minute[name] for name in ("received_per_second", "p99_ms", "dead_rows", "table_bytes")) > 0
+
+
 def ask_to_end(pid: int) -> None:
     os.kill(pid, signal.SIGTERM)
 

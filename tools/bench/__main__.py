@@ -15,6 +15,7 @@ from tools.bench import (
     disturbed,
     export,
     fairness,
+    horizon,
     lateness,
     limit,
     overload,
@@ -41,10 +42,11 @@ BENCHMARKS = {
     "cells": cells.main,
     "split": split.main,
     "export": export.main,
+    "horizon": horizon.main,
 }
 # `export` needs the extra `analytics`, which `./mq bench export` installs: 890 MB that other benchmarks do not need.
-# `split` copies a server in each round.
-BY_NAME_ONLY = {"export", "split"}
+# `split` copies a server in each round. `horizon` takes an hour.
+BY_NAME_ONLY = {"export", "split", "horizon"}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -62,7 +64,7 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         help="throughput, cells: only the cases with this in their name; export: only readers, increment or senders; "
-        "split: small or large",
+        "split: small or large; horizon: queues",
     )
     words.add_argument(
         "--rounds",
@@ -80,6 +82,18 @@ def parser() -> argparse.ArgumentParser:
         "--exported", type=int, default=Options.exported, help="export: messages in the broker (default: %(default)s)"
     )
     words.add_argument(
+        "--minutes",
+        type=int,
+        default=Options.minutes,
+        help="horizon: of each queue (default: %(default)s)",
+    )
+    words.add_argument(
+        "--messages",
+        type=int,
+        default=Options.messages,
+        help="horizon: store this many messages instead, and compare the last minute with the first",
+    )
+    words.add_argument(
         "--processes",
         default=Options.processes,
         help="throughput: web processes of this checkout; another one has 1 (default: %(default)s)",
@@ -94,6 +108,8 @@ def unknown_cases(names: list[str], words: list[str]) -> list[str]:
         return [] if export.chosen(words) else [*export.PARTS]
     if "split" in names:
         return [] if not words or set(words) <= set(split.SIZES) else [*split.SIZES]
+    if "horizon" in names:
+        return [] if horizon.chosen(tuple(words)) else [side.name for side in horizon.SIDES]
     if "cells" in names:
         return [] if cells.chosen(words) else [*cells.PARTS]
     return [] if throughput.chosen(words) else [case.name for case in throughput.CASES]
@@ -115,7 +131,16 @@ def main(words: list[str]) -> int:
             beside = stack.enter_context(checkout.named(given.beside)) if given.beside else None
         except NoCheckout as problem:
             parser().error(f"--beside: {problem}")
-        options = Options(beside, given.rounds, given.seconds, tuple(given.case), given.exported, given.processes)
+        options = Options(
+            beside,
+            given.rounds,
+            given.seconds,
+            tuple(given.case),
+            given.exported,
+            given.processes,
+            given.minutes,
+            given.messages,
+        )
         run(given.names, Keeping(options, given.json))
     return 0
 

@@ -38,6 +38,8 @@ class Options:
     cases: tuple[str, ...] = ()
     exported: int = 100_000
     processes: str = "auto"
+    minutes: int = 15
+    messages: int = 0
 
 
 @dataclass
