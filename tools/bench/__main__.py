@@ -78,21 +78,7 @@ def parser() -> argparse.ArgumentParser:
         default=Options.seconds,
         help="of each of these rounds, and of wal (default: %(default)s)",
     )
-    words.add_argument(
-        "--exported", type=int, default=Options.exported, help="export: messages in the broker (default: %(default)s)"
-    )
-    words.add_argument(
-        "--minutes",
-        type=int,
-        default=Options.minutes,
-        help="horizon: of each queue (default: %(default)s)",
-    )
-    words.add_argument(
-        "--messages",
-        type=int,
-        default=Options.messages,
-        help="horizon: store this many messages instead, and compare the last minute with the first",
-    )
+    _add_sizes(words)
     words.add_argument(
         "--processes",
         default=Options.processes,
@@ -100,6 +86,21 @@ def parser() -> argparse.ArgumentParser:
     )
     words.add_argument("--json", type=Path, metavar="FILE", help="write all figures there too, after each case")
     return words
+
+
+def _add_sizes(words: argparse.ArgumentParser) -> None:
+    words.add_argument(
+        "--exported", type=int, default=Options.exported, help="export: messages in the broker (default: %(default)s)"
+    )
+    words.add_argument(
+        "--minutes", type=int, default=Options.minutes, help="horizon: of each queue (default: %(default)s)"
+    )
+    words.add_argument(
+        "--messages",
+        type=int,
+        default=Options.messages,
+        help="horizon: store this many messages instead, and compare the last minute with the first",
+    )
 
 
 def unknown_cases(names: list[str], words: list[str]) -> list[str]:

@@ -47,7 +47,7 @@ SIDES = (
 
 
 @dataclass
-class Journals:
+class ReadTimes:
     """Reads what the processes of one role have written since the last look."""
 
     folder: Path
@@ -58,7 +58,7 @@ class Journals:
     def read(self) -> list[float]:
         """The seconds of each new line."""
         found: list[float] = []
-        for path in self.folder.glob(f"{self.role}-*.journal"):
+        for path in self.folder.glob(f"{self.role}-*.times"):
             with path.open("rb") as file:
                 file.seek(self._places.get(path, 0))
                 # The last line may be incomplete.
@@ -135,7 +135,7 @@ def measure(report: Report, side: Side, minutes: int) -> None:
 
 def _minutes(report: Report, side: Side, running: Broker, connection: psycopg.Connection, minutes: int) -> None:
     folder = Path(running.environment["JOBS_FOLDER"])
-    sent, received = Journals(folder, "produce"), Journals(folder, "consume")
+    sent, received = ReadTimes(folder, "produce"), ReadTimes(folder, "consume")
     began = time.monotonic()
     for minute in range(1, minutes + 1):
         time.sleep(max(0.0, began + 60 * minute - time.monotonic()))

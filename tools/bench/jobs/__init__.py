@@ -1,6 +1,6 @@
 """Jobs for `./mq bench horizon`: a module for each queue, with `prepare`, `produce` and `consume`.
 
-The processes read DATABASE_URL, JOBS_FOLDER and JOBS_PORT, and write a line of seconds for each job into a journal.
+The processes read DATABASE_URL, JOBS_FOLDER and JOBS_PORT, and write a line of seconds for each job into a file.
 """
 
 import asyncio
@@ -14,11 +14,11 @@ PRODUCERS, CONSUMERS = 8, 4
 DATABASE_URL = os.environ.get("DATABASE_URL", "")
 
 
-class Journal:
+class Times:
     """A file that gets one line for each job: the seconds from the time when the job was due until now."""
 
     def __init__(self, role: str) -> None:
-        path = Path(os.environ.get("JOBS_FOLDER", ".")) / f"{role}-{os.getpid()}.journal"
+        path = Path(os.environ.get("JOBS_FOLDER", ".")) / f"{role}-{os.getpid()}.times"
         # Each line is written at once: the benchmark reads the file meanwhile.
         self._file = path.open("a", buffering=1)
 

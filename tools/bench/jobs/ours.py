@@ -4,7 +4,7 @@ import asyncio
 import os
 
 from tools.bench import load
-from tools.bench.jobs import CONSUMERS, PRODUCERS, Journal, paced
+from tools.bench.jobs import CONSUMERS, PRODUCERS, Times, paced
 from tools.bench.load import Connection
 
 GROUP = "/v1/consumer-groups/workers"
@@ -21,15 +21,15 @@ def prepare() -> None:
     load.run(create())
 
 
-async def _producer(number: int, journal: Journal) -> None:
+async def _producer(number: int, times: Times) -> None:
     connection = await Connection.open(PORT)
     async for due in paced(number):
         status, answer = await connection.post("/v1/messages", {"topic": "jobs", "body": str(due)})
         assert status == 201, answer
-        journal.note(due)
+        times.note(due)
 
 
-async def _consumer(journal: Journal) -> None:
+async def _consumer(times: Times) -> None:
     connection = await Connection.open(PORT)
     while True:
         asked = {"topic": "jobs", "wait_seconds": 1, "max_messages": 32}
@@ -37,7 +37,7 @@ async def _consumer(journal: Journal) -> None:
         messages = answer["messages"]
         assert isinstance(messages, list)
         for message in messages:
-            journal.note(float(message["message"]["body"]))
+            times.note(float(message["message"]["body"]))
         if messages:
             handles = [message["receipt_handle"] for message in messages]
             await connection.post(f"{GROUP}/ack", {"receipt_handles": handles})
@@ -47,8 +47,8 @@ def produce() -> None:
     """Sends jobs until the process is stopped."""
 
     async def all_producers() -> None:
-        journal = Journal("produce")
-        await asyncio.gather(*(_producer(number, journal) for number in range(PRODUCERS)))
+        times = Times("produce")
+        await asyncio.gather(*(_producer(number, times) for number in range(PRODUCERS)))
 
     load.run(all_producers())
 
@@ -57,7 +57,7 @@ def consume() -> None:
     """Receives and acks jobs until the process is stopped."""
 
     async def all_consumers() -> None:
-        journal = Journal("consume")
-        await asyncio.gather(*(_consumer(journal) for _ in range(CONSUMERS)))
+        times = Times("consume")
+        await asyncio.gather(*(_consumer(times) for _ in range(CONSUMERS)))
 
     load.run(all_consumers())

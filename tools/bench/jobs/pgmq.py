@@ -7,7 +7,7 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from tools.bench import load
-from tools.bench.jobs import CONSUMERS, DATABASE_URL, PRODUCERS, Journal, paced
+from tools.bench.jobs import CONSUMERS, DATABASE_URL, PRODUCERS, Times, paced
 
 SEND = "SELECT pgmq.send('jobs', %s)"
 # Invisible for 30 s, at most 32 messages, waiting for at most 1 s, with pgmq's own pause between two looks.
@@ -23,19 +23,19 @@ def prepare() -> None:
         connection.execute("SELECT pgmq.create('jobs')")
 
 
-async def _producer(number: int, journal: Journal) -> None:
+async def _producer(number: int, times: Times) -> None:
     async with await psycopg.AsyncConnection.connect(DATABASE_URL, autocommit=True) as connection:
         async for due in paced(number):
             await connection.execute(SEND, (Jsonb({"due": due}),))
-            journal.note(due)
+            times.note(due)
 
 
-async def _consumer(journal: Journal) -> None:
+async def _consumer(times: Times) -> None:
     async with await psycopg.AsyncConnection.connect(DATABASE_URL, autocommit=True) as connection:
         while True:
             rows = await (await connection.execute(RECEIVE)).fetchall()
             for _, message in rows:
-                journal.note(message["due"])
+                times.note(message["due"])
             await connection.execute(DELETE, ([number for number, _ in rows],))
 
 
@@ -43,8 +43,8 @@ def produce() -> None:
     """Sends jobs until the process is stopped."""
 
     async def all_producers() -> None:
-        journal = Journal("produce")
-        await asyncio.gather(*(_producer(number, journal) for number in range(PRODUCERS)))
+        times = Times("produce")
+        await asyncio.gather(*(_producer(number, times) for number in range(PRODUCERS)))
 
     load.run(all_producers())
 
@@ -53,7 +53,7 @@ def consume() -> None:
     """Reads and deletes jobs until the process is stopped."""
 
     async def all_consumers() -> None:
-        journal = Journal("consume")
-        await asyncio.gather(*(_consumer(journal) for _ in range(CONSUMERS)))
+        times = Times("consume")
+        await asyncio.gather(*(_consumer(times) for _ in range(CONSUMERS)))
 
     load.run(all_consumers())

@@ -5,7 +5,7 @@ import asyncio
 from procrastinate import App, PsycopgConnector
 
 from tools.bench import load
-from tools.bench.jobs import DATABASE_URL, PRODUCERS, Journal, paced
+from tools.bench.jobs import DATABASE_URL, PRODUCERS, Times, paced
 
 CONCURRENCY = 8
 
@@ -25,27 +25,27 @@ def prepare() -> None:
 def produce() -> None:
     """Defers jobs until the process is stopped."""
 
-    async def producer(number: int, journal: Journal) -> None:
+    async def producer(number: int, times: Times) -> None:
         deferrer = app.configure_task("job")
         async for due in paced(number):
             await deferrer.defer_async(due=due)
-            journal.note(due)
+            times.note(due)
 
     async def all_producers() -> None:
-        journal = Journal("produce")
+        times = Times("produce")
         async with app.open_async():
-            await asyncio.gather(*(producer(number, journal) for number in range(PRODUCERS)))
+            await asyncio.gather(*(producer(number, times) for number in range(PRODUCERS)))
 
     load.run(all_producers())
 
 
 def consume() -> None:
     """Runs jobs until the process is stopped."""
-    journal = Journal("consume")
+    times = Times("consume")
 
     @app.task(name="job")
     async def job(due: float) -> None:
-        journal.note(due)
+        times.note(due)
 
     async def work() -> None:
         async with app.open_async():

@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.db import connection
 from psycopg import conninfo
 
-from tools.bench.jobs import DATABASE_URL, PRODUCERS, Journal, due_times
+from tools.bench.jobs import DATABASE_URL, PRODUCERS, Times, due_times
 
 _PARTS = conninfo.conninfo_to_dict(DATABASE_URL)
 settings.configure(
@@ -32,13 +32,13 @@ django.setup()
 
 from django_tasks import task  # noqa: E402  # imported after Django is set up
 
-JOURNALS: list[Journal] = []
+NOTED: list[Times] = []
 
 
 @task()
 def job(due: float) -> None:
     """Notes that the job runs."""
-    JOURNALS[0].note(due)
+    NOTED[0].note(due)
 
 
 def prepare() -> None:
@@ -48,13 +48,13 @@ def prepare() -> None:
 
 def produce() -> None:
     """Enqueues jobs until the process is stopped."""
-    journal = Journal("produce")
+    times = Times("produce")
 
     def producer(number: int) -> None:
         for due in due_times(number):
             time.sleep(max(0.0, due - time.time()))
             job.enqueue(due)
-            journal.note(due)
+            times.note(due)
         connection.close()
 
     producers = [threading.Thread(target=producer, args=(number,)) for number in range(PRODUCERS)]
@@ -66,5 +66,5 @@ def produce() -> None:
 
 def consume() -> None:
     """Runs jobs until the process is stopped."""
-    JOURNALS.append(Journal("consume"))
+    NOTED.append(Times("consume"))
     call_command("db_worker", interval=0.02, reload=False, verbosity=0)
