@@ -12,7 +12,7 @@ from pathlib import Path
 from mqbroker.embedded import commands
 from mqbroker.embedded.cli import foreground, options, private
 from mqbroker.embedded.commands import ROOT
-from mqbroker.embedded.servers import plain
+from mqbroker.embedded.servers import plain, sized
 from tools import machine
 
 MIN_CORES = 2
@@ -39,7 +39,7 @@ def main(words: list[str]) -> int:
         given.notes, left = not (left or given.marks), left or [*SUITES]
     count = max(number, 1)
     # A copy of a database, which nearly every broker of the tests runs on, takes 0.3 s on a disk and 0.05 s in memory.
-    with scratch() as folder, private.several(count, private.memory(count)) as environments:
+    with scratch() as folder, private.several(count, private.memory(count), sized.OfTests) as environments:
         marks = ["-m", given.marks] if given.marks else []
         environment = shared(environments, number) | chosen(given) | {"PYTEST_PLUGINS": plugins(given, number)}
         environment["TMPDIR"] = str(folder)

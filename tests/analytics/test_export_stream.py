@@ -138,8 +138,9 @@ def test_a_stream_that_retention_overtook_names_the_hole(busy_database: str, wri
         ({"rows_per_slice": "0"}, "rows_per_slice is 0: give a whole number from 1 on."),
         (
             {"rows_per_slise": "10"},
-            "There is no option rows_per_slise: give one of table, columns, url, rows_per_slice, startingOffsets, "
-            "startingTimestamp, endingOffsets, endingTimestamp, maxOffsetsPerTrigger. Did you mean rows_per_slice?",
+            "There is no option rows_per_slise: give one of table, columns, url, rows_per_slice, topic, topicPattern, "
+            "assign, namespace, startingOffsets, startingTimestamp, endingOffsets, endingTimestamp, "
+            "maxOffsetsPerTrigger. Did you mean rows_per_slice?",
         ),
         ({"columns": "topic, bodies"}, "The table committed has no column bodies: give one of topic, queue_id, "),
         (

@@ -34,6 +34,8 @@ class Checkout:
         # psutil is what the commands need of the lock.
         for package in (ROOT / "mqbroker", ROOT / "tools", Path(psutil.__file__).parent):
             shutil.copytree(package, home / package.name, ignore=shutil.ignore_patterns("__pycache__"))
+        # The list of commands has those of the export if its folder is there.
+        (home / "analytics").mkdir()
         self.lock("1.0")
 
     def lock(self, version: str) -> None:

@@ -141,9 +141,9 @@ SIZE = 16 * MEBIBYTE
 START = b'{"topic": "orders", "body": "x", '
 # Name: the shape of the call, what a body begins with, what comes again and again, its end, and what the refusal names.
 HOSTILE: dict[str, tuple[Any, bytes, bytes, bytes, str]] = {
-    "an unknown field": (Message, START + b'"a": [', b"1,", b"1]}", "unknown field `a`"),
-    "an unknown field of objects": (Message, START + b'"a": [', b"{},", b"{}]}", "unknown field `a`"),
-    "an unknown text": (Message, START + b'"a": "', b"x", b'"}', "unknown field `a`"),
+    "an unknown field": (Message, START + b'"a": [', b"1,", b"1]}", "There is no field a here"),
+    "an unknown field of objects": (Message, START + b'"a": [', b"{},", b"{}]}", "There is no field a here"),
+    "an unknown text": (Message, START + b'"a": "', b"x", b'"}', "There is no field a here"),
     "keys": (Message, START + b'"keys": [', b'"",', b'""]}', "'keys'"),
     "properties": (Message, START + b'"properties": {', b'"a":"",', b'"b":""}}', "'properties'"),
     "a topic twice": (Message, START + b'"topic": "x", "keys": [', b'"",', b'""]}', "'topic' twice"),
@@ -155,12 +155,12 @@ HOSTILE: dict[str, tuple[Any, bytes, bytes, bytes, str]] = {
     "escapes": (Message, START + b'"tags": "', b"\\u0041", b'"}', "'tags'"),
     "messages": (SendBatch, b'{"topic": "orders", "messages": [', b"{},", b"{}]}", "'messages'"),
     "messages that are none": (SendBatch, b'{"topic": "orders", "messages": [', b"1,", b"1]}", "'messages'"),
-    "beside messages": (SendBatch, b'{"messages": [{}], "a": [', b"1,", b"1]}", "unknown field `a`"),
+    "beside messages": (SendBatch, b'{"messages": [{}], "a": [', b"1,", b"1]}", "There is no field a here"),
     "in a message": (SendBatch, b'{"messages": [{"keys": [', b'"",', b'""]}]}', "'messages'"),
     "halves": (BeginTransaction, b'{"producer_group": "shop", "messages": [', b"{},", b"{}]}", "'messages'"),
     "handles": (AckDeliveries, b'{"receipt_handles": [', b'"",', b'""]}', "'receipt_handles'"),
     "a filter": (Receive, b'{"topic": "orders", "filter": [', b"1,", b"1]}", "'filter'"),
-    "an array": (Message, b"[", b"1,", b"1]", "got `array`"),
+    "an array": (Message, b"[", b"1,", b"1]", "The body of the request is a list: give a JSON object."),
     "a text": (Message, b'"', b"x", b"", "not JSON"),
 }
 

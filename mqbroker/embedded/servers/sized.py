@@ -36,3 +36,9 @@ class Sized(postgres.Server):
     """The server of `./mq up` and of benchmarks; servers of tests have the least buffers."""
 
     settings: ClassVar = {**postgres.SETTINGS, "shared_buffers": buffers(memory_bytes())}
+
+
+class OfTests(postgres.Server):
+    """The server of one process of the tests, which brokers of several files use at a time."""
+
+    settings: ClassVar = {**postgres.SETTINGS, "max_connections": "500"}
