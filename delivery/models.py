@@ -126,7 +126,7 @@ class Bundle(models.Model):
     unsettled = models.BigIntegerField()
     expires_at = models.DateTimeField()
     received_at = models.DateTimeField()
-    # Of all messages; a message of a later segment has a receipt.
+    # The segment of all messages of the bundle; a message of another segment has a receipt.
     log_segment = models.IntegerField()
     # The topic that the receive named.
     origin_topic_id = models.IntegerField()

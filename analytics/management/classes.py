@@ -17,7 +17,7 @@ from analytics import java
 from analytics.java import BUNDLED_JAVA, Java
 from analytics.submit import is_submitted
 
-# Spark's scripts add these options to those of the Java that they start.
+# Spark's scripts start Java with these options, beside options of their own.
 OPTIONS = "SPARK_SUBMIT_OPTS"
 # How long a finished command may wait for the archive, and from when on it says so.
 END_SECONDS = 60.0

@@ -95,7 +95,7 @@ class MqbrokerConfig(AppConfig):
 
     @contextmanager
     def working(self, stop: threading.Event) -> Iterator[None]:
-        """Within the block, threads do the regular work of all producer groups. The end of the block sets `stop`."""
+        """Within the block, threads do the regular work of all producer groups. Leaving the block sets `stop`."""
         threads = [threading.Thread(target=work.run, args=(stop,), daemon=True) for work in self.works]
         for thread in threads:
             thread.start()

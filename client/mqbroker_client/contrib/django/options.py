@@ -31,7 +31,7 @@ class Options:
 
     @property
     def databases(self) -> Sequence[str]:
-        """The aliases of all databases in whose transactions `send` may be called."""
+        """The aliases of the databases whose transactions may call `send`."""
         return (self.database, *self.more_databases)
 
     @classmethod

@@ -75,6 +75,7 @@ class TaskHandler:
                 result = results.result_of(row)
                 task_finished.send(type(result.task.get_backend()), task_result=result)
         except Exception:
+            # The caller raises the task's own error, which decides about the retry; this second error is only logged.
             log.exception("the error of task %s was not written", row.id)
 
 
