@@ -144,8 +144,7 @@ class Receiving(Pipelined[Handout]):
         readings = _readings(operations)
         receives = [receive for reading in readings for receive in reading.receives]
         queues = [queue for reading in readings for queue in reading.queues]
-        nonces, in_bundles = [one.nonce for one in receives], found.get_value(0, 5) == b"\x01"
-        entries = packed.entries(nonces, queues, found.get_value(0, 2), in_bundles=in_bundles)
+        entries = packed.entries([one.nonce for one in receives], queues, found.get_value(0, 2))
         handed = dict(zip(receives, entries, strict=True))
         for number, reading in enumerate(readings, 1):
             if number in settled:

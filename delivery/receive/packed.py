@@ -9,44 +9,39 @@ from delivery.retries.nonces import BUNDLED
 from store.db.statements import Statement
 from store.queues import Queue
 
-# Receive and queue (numbers from 1), queue offset, segment, log offset, retries, bytes of the body.
-HANDED = struct.Struct("!iiqiqii")
+# Receive and queue (numbers from 1), queue offset, segment, log offset, retries, bytes of the body, whether the delivery
+# may lie in a bundle.
+HANDED = struct.Struct("!iiqiqii?")
 # Bytes of bodies that are read with a batch. Each receive reads its other bodies by itself.
 MAX_READ_BYTES = 1024 * 1024
 NUMBER = struct.Struct("!i")
 
 
 class HandedEntries(NamedTuple):
-    """A batch's entries, packed; `readings`: the written readings; `cut`: readings that may have more entries;
-    `in_bundles`: first deliveries were marked, because they may lie in bundles; None without entries.
-    """
+    """A batch's entries, packed; `readings`: the written readings; `cut`: readings that may have more entries."""
 
     readings: bytes | None
     cut: bytes | None
     handed: bytes | None
     moved: bool
     named: bool
-    in_bundles: bool | None
 
 
 HAND_OUT = Statement(__file__, "hand_out", HandedEntries)
 
 
-def entries(
-    nonces: Sequence[int], queues: Sequence[Queue], packed: bytes | None, *, in_bundles: bool | None
-) -> list[list[HandedOut]]:
+def entries(nonces: Sequence[int], queues: Sequence[Queue], packed: bytes | None) -> list[list[HandedOut]]:
     """The handed out entries in `packed`, one list for each nonce of a receive, in the order of `nonces`."""
     found: list[list[HandedOut]] = [[] for _ in nonces]
-    mark = BUNDLED if in_bundles else 0
-    for number, queue, queue_offset, segment_id, log_offset, retries, body_bytes in HANDED.iter_unpack(packed or b""):
+    for entry in HANDED.iter_unpack(packed or b""):
+        number, queue, queue_offset, segment_id, log_offset, retries, body_bytes, is_marked = entry
         handed = HandedOut(
             segment_id=segment_id,
             log_offset=log_offset,
             body_bytes=body_bytes,
             queue=queues[queue - 1],
             queue_offset=queue_offset,
-            # A retry has a receipt, a first delivery may lie in a bundle.
-            nonce=nonces[number - 1] if retries else nonces[number - 1] | mark,
+            nonce=nonces[number - 1] | BUNDLED if is_marked else nonces[number - 1],
             reconsume_times=retries,
         )
         found[number - 1].append(handed)

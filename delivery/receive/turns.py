@@ -64,7 +64,6 @@ class HandedByTurns(NamedTuple):
     cut: bool
     last_key: str | None
     handed: bytes | None
-    in_bundles: bool | None
 
 
 READ_AHEAD = Statement(__file__, "read_ahead")
@@ -242,7 +241,7 @@ async def _hand_out(batch: Batch, handouts: Sequence[Handout], after: str) -> Ha
         "queue_id": [queue_id for _, queue_id in queues],
     }
     [found] = await batch.read(HAND_OUT_BY_TURNS, parameters)
-    entries = packed.entries(nonces, queues, found.handed, in_bundles=found.in_bundles)
+    entries = packed.entries(nonces, queues, found.handed)
     for handout, its_entries in zip(handouts, entries, strict=True):
         handout.entries = its_entries
     return found

@@ -85,8 +85,6 @@ placed AS (
     FROM lined AS q
 ),
 
--- `is_open`: bundles may be made (decision 0063). A first heartbeat of an earlier version locks the table of bundles
--- until it is committed; this statement has its lock of the table before its snapshot, so one of both sees the other.
 found AS MATERIALIZED (
     SELECT
         q.reading, q.group_id, q.topic_id, q.queue_topic_id, q.queue_id, q.number, q.move, e.queue_offset, e.tags_code,
@@ -98,11 +96,6 @@ found AS MATERIALIZED (
                     + (e.queue_offset - q.next_offset)::integer
             ELSE width_bucket(q.start + e.queue_offset - q.next_offset, %(wanted_end)b::bigint []) + 1
         END AS receive, q.retries > 0 AS comes_apart,
-        (
-            SELECT coalesce(bool_and(h.bundles_at IS NOT DISTINCT FROM h.beaten_at), false)
-            FROM heartbeat AS h
-            WHERE h.beaten_at > now() - interval '10 minutes'
-        ) AS is_open,
         sum(m.body_bytes) OVER (PARTITION BY q.reading ORDER BY q.number, e.queue_offset ROWS UNBOUNDED PRECEDING)
             AS bytes
     FROM (
@@ -134,15 +127,30 @@ found AS MATERIALIZED (
     WHERE NOT q.left_out AND q.room > 0 AND q.next_offset < q.max_offset
 ),
 
--- A first delivery lies in a bundle, of one segment of the log. 2305843009213693952 is the bit of the nonce that marks it.
-handed AS MATERIALIZED (
+-- A first delivery lies in a bundle if its receive is handed more than one message (a receipt costs less than a bundle
+-- of one) and
+-- bundles may be made (decision 0063). A first heartbeat of an earlier version locks the table of bundles until it is
+-- committed; this statement has its lock of the table before its snapshot, so one of both sees the other. A bundle is of
+-- one segment of the log. 2305843009213693952 is the bit of the nonce that marks the delivery.
+chosen AS MATERIALIZED (
     SELECT
-        f.*, f.is_open AND f.reconsume_times = 0 AND f.log_segment = min(f.log_segment) OVER () AS is_bundled,
-        (%(nonce)b::bigint [])[f.receive]
-        | CASE WHEN f.is_open AND f.reconsume_times = 0 THEN 2305843009213693952 ELSE 0 END AS nonce,
-        now() + make_interval(secs => (%(invisible_seconds)b::double precision [])[f.receive]) AS expires_at
+        f.*,
+        f.reconsume_times = 0 AND count(*) OVER (PARTITION BY f.receive) > 1 AND (
+            SELECT coalesce(bool_and(h.bundles_at IS NOT DISTINCT FROM h.beaten_at), false)
+            FROM heartbeat AS h
+            WHERE h.beaten_at > now() - interval '10 minutes'
+        ) AS is_marked,
+        min(f.log_segment) OVER () AS first_segment
     FROM found AS f
     WHERE f.bytes - f.body_bytes < %(max_bytes)s::bigint
+),
+
+handed AS MATERIALIZED (
+    SELECT
+        c.*, c.is_marked AND c.log_segment = c.first_segment AS is_bundled,
+        (%(nonce)b::bigint [])[c.receive] | CASE WHEN c.is_marked THEN 2305843009213693952 ELSE 0 END AS nonce,
+        now() + make_interval(secs => (%(invisible_seconds)b::double precision [])[c.receive]) AS expires_at
+    FROM chosen AS c
 ),
 
 bundled AS (
@@ -189,7 +197,7 @@ SELECT
     ) AS cut,
     string_agg(
         int4send(h.receive) || int4send(h.number::integer) || int8send(h.queue_offset) || int4send(h.log_segment)
-        || int8send(h.log_offset) || int4send(h.reconsume_times::integer) || int4send(h.body_bytes),
+        || int8send(h.log_offset) || int4send(h.reconsume_times::integer) || int4send(h.body_bytes) || boolsend(h.is_marked),
         ''::bytea
     ) AS handed,
     set_config(
@@ -214,6 +222,5 @@ SELECT
             ''
         ),
         false
-    ) IS NOT NULL AS named,
-    bool_or(h.is_open) AS in_bundles
+    ) IS NOT NULL AS named
 FROM handed AS h

@@ -79,14 +79,8 @@ line AS MATERIALIZED (
     LIMIT %(wanted)s
 ),
 
--- `is_open`: bundles may be made, as in hand_out.
 found AS MATERIALIZED (
     SELECT
-        (
-            SELECT coalesce(bool_and(h.bundles_at IS NOT DISTINCT FROM h.beaten_at), false)
-            FROM heartbeat AS h
-            WHERE h.beaten_at > now() - interval '10 minutes'
-        ) AS is_open,
         l.tid, l.fair_key, l.queue_topic_id, l.queue_id, l.queue_offset, q.queue, e.tags_code, e.reconsume_times,
         e.log_segment, e.log_offset, m.body_bytes, row_number() OVER turns AS place,
         coalesce(sum(m.body_bytes) OVER (turns ROWS UNBOUNDED PRECEDING), 0) AS bytes
@@ -123,17 +117,28 @@ beside AS MATERIALIZED (
     FROM found AS f
 ),
 
--- A first delivery lies in a bundle, of one segment of the log. 2305843009213693952 is the bit of the nonce that marks it.
-taken AS MATERIALIZED (
+-- `is_marked`: as in hand_out.
+chosen AS MATERIALIZED (
     SELECT
-        b.*, b.is_open AND b.reconsume_times = 0 AND b.log_segment = min(b.log_segment) OVER () AS is_bundled,
-        (%(nonce)s::bigint [])[b.receive]
-        | CASE WHEN b.is_open AND b.reconsume_times = 0 THEN 2305843009213693952 ELSE 0 END AS nonce,
-        now() + make_interval(secs => (%(invisible_seconds)s::double precision [])[b.receive]) AS expires_at
+        b.*,
+        b.reconsume_times = 0 AND count(*) OVER (PARTITION BY b.receive) > 1 AND (
+            SELECT coalesce(bool_and(h.bundles_at IS NOT DISTINCT FROM h.beaten_at), false)
+            FROM heartbeat AS h
+            WHERE h.beaten_at > now() - interval '10 minutes'
+        ) AS is_marked,
+        min(b.log_segment) OVER () AS first_segment
     FROM beside AS b
     WHERE
         b.bytes - CASE WHEN %(only_whole)s THEN 1 ELSE coalesce(b.body_bytes, 0) END < %(max_bytes)s
         AND NOT b.is_behind AND b.receive <= cardinality(%(wanted_end)s::bigint [])
+),
+
+taken AS MATERIALIZED (
+    SELECT
+        c.*, c.is_marked AND c.log_segment = c.first_segment AS is_bundled,
+        (%(nonce)s::bigint [])[c.receive] | CASE WHEN c.is_marked THEN 2305843009213693952 ELSE 0 END AS nonce,
+        now() + make_interval(secs => (%(invisible_seconds)s::double precision [])[c.receive]) AS expires_at
+    FROM chosen AS c
 ),
 
 run AS MATERIALIZED (
@@ -188,8 +193,7 @@ SELECT
     (array_agg(t.fair_key ORDER BY t.place DESC))[1] AS last_key,
     string_agg(
         int4send(t.receive) || int4send(t.queue::integer) || int8send(t.queue_offset) || int4send(t.log_segment)
-        || int8send(t.log_offset) || int4send(t.reconsume_times::integer) || int4send(t.body_bytes),
+        || int8send(t.log_offset) || int4send(t.reconsume_times::integer) || int4send(t.body_bytes) || boolsend(t.is_marked),
         ''::bytea ORDER BY t.place
-    ) FILTER (WHERE t.body_bytes IS NOT NULL) AS handed,
-    bool_or(t.is_open) AS in_bundles
+    ) FILTER (WHERE t.body_bytes IS NOT NULL) AS handed
 FROM taken AS t

@@ -143,7 +143,7 @@ def test_a_reset_takes_the_deliveries_of_a_bundle_back(
 def test_a_handle_that_an_earlier_version_gave_out_is_taken(
     broker: RunningBroker, producer: Producer, consumer: Consumer, orders: str
 ) -> None:
-    sent(producer, orders, 1)
+    sent(producer, orders, 2)
     consumer.receive(orders)
     with psycopg.connect(broker.database_of(orders), autocommit=True) as connection:
         [row] = connection.execute(MADE_BEFORE, [consumer.group]).fetchall()

@@ -16,12 +16,14 @@ from tests.delivery.test_long_polls import LongPoll, wire_of
 
 # The transactions that entered a message and that hid it from a group.
 WROTE = """
-    SELECT DISTINCT c.xmin::text, b.xmin::text FROM consume_queue AS c
+    SELECT DISTINCT c.xmin::text, coalesce(b.xmin, r.xmin)::text FROM consume_queue AS c
     INNER JOIN topic AS t ON c.topic_id = t.id
     LEFT JOIN bundle AS b
         ON
             c.topic_id = b.topic_id AND c.queue_id = b.queue_id AND c.queue_offset / 64 = b.first_offset / 64
             AND (b.unsettled >> (c.queue_offset & 63)::integer) & 1 = 1
+    LEFT JOIN receipt AS r
+        ON c.topic_id = r.topic_id AND c.queue_id = r.queue_id AND c.queue_offset = r.queue_offset
     WHERE t.name = %s AND c.queue_offset > 0
 """
 # An entry that no process is notified of: the message of the newest one once more.

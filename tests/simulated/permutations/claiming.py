@@ -1,4 +1,4 @@
-"""Two messages that consumers of one group receive at the same time, each of them one.
+"""Four messages that consumers of one group receive at the same time, each of them two, which lie in a bundle.
 
 At this time a process of an earlier version may beat, which takes deliveries by their receipts only.
 """
@@ -47,11 +47,12 @@ SELECT
     (SELECT p.next_offset FROM progress AS p WHERE p.reader_id = %(group)s AND p.topic_id = %(topic)s
      ORDER BY p.move DESC LIMIT 1)
 """
-BODIES = ("first", "second")
+BODIES = ("first", "second", "third", "fourth")
+EACH = 2
 
 
 class Claiming(Scenario):
-    """`one` and `other`: receives of one message, by two processes; `earlier`: the heartbeat of an earlier version."""
+    """`one` and `other`: receives of two messages, by two processes; `earlier`: the heartbeat of an earlier version."""
 
     inner = ("^INSERT INTO progress", "^SELECT pg_advisory_xact_lock", "^ROLLBACK", "current_setting\\('mq.handed'")
 
@@ -72,7 +73,7 @@ class Claiming(Scenario):
         return {name: of_stage(_beat if name == EARLIER else await self._receive()) for name in self._names}
 
     async def _receive(self) -> Any:
-        request = Receive(topic=TOPIC, max_messages=1)
+        request = Receive(topic=TOPIC, max_messages=EACH)
         terms = Terms.of(GROUP, request, None, again_at_once=False)
         receiver = await terms.receiver(Hold(), None, 0)
 
@@ -90,10 +91,12 @@ class Claiming(Scenario):
     def serial(self, order: Sequence[str]) -> object:
         receives = [name for name in order if name != EARLIER]
         handed: dict[str, object] = dict.fromkeys(order)
-        handed |= {name: [number] if number < len(BODIES) else [] for number, name in enumerate(receives)}
-        deliveries = min(len(receives), len(BODIES))
+        handed |= {
+            name: list(range(len(BODIES)))[number * EACH : (number + 1) * EACH] for number, name in enumerate(receives)
+        }
+        deliveries = min(len(receives) * EACH, len(BODIES))
         receipts = deliveries if EARLIER in order else 0
-        return handed, receipts, deliveries - receipts, max(len(BODIES) - len(receives), 0)
+        return handed, receipts, deliveries - receipts, len(BODIES) - deliveries
 
 
 async def _beat(connection: StageConnection) -> None:
