@@ -2,9 +2,14 @@
 -- longer. The groups are read from the half messages, by one index probe for each group and for each line, and not from
 -- the table of groups, so that half messages of a deleted group are found too.
 WITH RECURSIVE named AS (
-    SELECT min(h.producer_group_id) AS group_id FROM half_message AS h
+    SELECT (SELECT h.producer_group_id FROM half_message AS h ORDER BY h.producer_group_id LIMIT 1) AS group_id
     UNION ALL
-    SELECT (SELECT min(h.producer_group_id) FROM half_message AS h WHERE h.producer_group_id > n.group_id)
+    SELECT (
+        SELECT h.producer_group_id FROM half_message AS h
+        WHERE h.producer_group_id > n.group_id
+        ORDER BY h.producer_group_id
+        LIMIT 1
+    )
     FROM named AS n
     WHERE n.group_id IS NOT NULL
 )

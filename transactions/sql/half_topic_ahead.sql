@@ -18,7 +18,11 @@ FROM (SELECT max(log_offset) AS highest FROM looked_at) AS l
 LEFT JOIN LATERAL (
     SELECT a.segment_id, a.log_offset, a.size, h.check_times
     FROM looked_at AS a
-    LEFT JOIN half_message AS h ON a.transaction_id = h.transaction_id
+    LEFT JOIN LATERAL (
+        SELECT d.check_times FROM half_message AS d
+        WHERE d.transaction_id = a.transaction_id
+        LIMIT 1
+    ) AS h ON true
     WHERE a.transaction_id IS NOT NULL
     ORDER BY a.log_offset
     LIMIT %(max_rows)s

@@ -15,7 +15,11 @@ FROM (SELECT count(*) AS looked_at, min(log_offset) AS lowest FROM looked_at) AS
 LEFT JOIN LATERAL (
     SELECT a.segment_id, a.log_offset, a.size, h.check_times
     FROM looked_at AS a
-    LEFT JOIN half_message AS h ON a.transaction_id = h.transaction_id
+    LEFT JOIN LATERAL (
+        SELECT d.check_times FROM half_message AS d
+        WHERE d.transaction_id = a.transaction_id
+        LIMIT 1
+    ) AS h ON true
     WHERE a.transaction_id IS NOT NULL AND a.stored_at >= %(since)s AND a.stored_at < %(until)s
     ORDER BY a.log_offset DESC
     LIMIT %(max_rows)s
