@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import ClassVar
 
 import psycopg
@@ -54,10 +55,21 @@ PLANS = {
 
 
 class Installed(plain.Plain):
-    settings: ClassVar = {**plain.Plain.settings, **INSTALLED, **PLANS}
+    settings: ClassVar = {**plain.Plain.settings, **INSTALLED}
+
+    def __init__(self, data_folder: Path) -> None:
+        super().__init__(data_folder)
+        # Some distributions of PostgreSQL come without its contributed modules.
+        self.logs_plans = any(self.binaries.parent.rglob("auto_explain.so"))
+
+    def _command(self) -> list[str]:
+        plans = PLANS if self.logs_plans else {}
+        return [*super()._command(), *(word for name, value in plans.items() for word in ("-c", f"{name}={value}"))]
 
     def plans(self) -> dict[str, list[str]]:
         """The plans of all statements so far, by the name of the application."""
+        if not self.logs_plans:
+            pytest.skip("this PostgreSQL comes without auto_explain, which logs plans")
         found: dict[str, list[str]] = {}
         for entry in re.split(r"^(?=[\w -]*\|[A-Z]+: )", self.folder.log("postgres").read_text(), flags=re.MULTILINE):
             name, _, text = entry.partition("|")
