@@ -18,6 +18,9 @@ from tests.broker import cells, characters, databases, poolers
 from tests.broker.endpoints import ProducerEndpoint, states
 from tests.broker.running import POOLED, RunningBroker
 from tests.broker.wire import Wire
+from tests.folders import pytest_collect_directory
+
+__all__ = ["pytest_collect_directory"]
 
 REDIS_URL = "redis://127.0.0.1:6379/0"
 

@@ -9,6 +9,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Generator
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -17,7 +18,7 @@ from mqbroker.embedded.commands import ROOT
 from mqbroker.environment import server_urls
 from store.db.server_url import database
 from tests.broker import forks, ports
-from tests.lanes import PLAIN, SHARED, light_lane_of, own_lane_of
+from tests.lanes import PLAIN, SPARK, light_lane_of, own_lane_of
 from tests.workers import Next, Workers
 
 # The files and folders whose tests share what takes long to start, by what that is: they stay in one process. The first
@@ -50,6 +51,7 @@ SHARING = {
     "a broker that knows who may": ("tests/access/",),
     "the users of a broker's console": ("tests/actions/",),
     "the targets of relays": ("tests/relay/",),
+    "a provider and a console": ("tests/sign_on/",),
 }
 # The same by a word in the name of a test or in its parameters, whatever its file.
 SHARING_BY_WORD = {"mariadb": "a MariaDB"}
@@ -103,6 +105,8 @@ IS_TWICE = bool(os.environ.get("MQ_TWICE"))
 REPETITIONS = 10
 # The lane of each group of tests.
 lane_by_group: dict[tuple[str, str], str] = {}
+# Of this process, by name.
+made: dict[str, pytest.FixtureDef[Any]] = {}
 unsteady: dict[str, pytest.TestReport] = {}
 failures: Counter[str] = Counter()
 
@@ -156,14 +160,30 @@ def turn(group: tuple[str, str]) -> int:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: Next | None) -> Generator[None, None, None]:
-    """Ends the shared broker with the last of the files that need it: pytest keeps the broker until its process ends,
-    and a broker that idles takes 4 % of a core.
+    """Ends what tests of several files share with the last of the files that need it: pytest keeps a fixture of the
+    session until its process ends, and a broker that idles takes 4 % of a core.
     """
     yield
     chain = nextitem.listchain() if nextitem else []
-    if chain and (lane_by_group[group_of(item)], lane_by_group[group_of(chain[-1])]) == (SHARED, PLAIN):
-        [made, *_] = item.session._fixturemanager.getfixturedefs("broker", item) or ()
-        made.finish(item._request)  # type: ignore[attr-defined]  # a function's; only an error names it
+    if not chain:
+        return
+    group, following = group_of(item), group_of(chain[-1])
+    for name in (needed(group) - needed(following)) & made.keys():
+        made.pop(name).finish(item._request)  # type: ignore[attr-defined]  # a function's; only an error names it
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> None:
+    """Notes the fixtures of the session that are there. A folder's own of the same name ends with the folder."""
+    if fixturedef.scope == "session":
+        made[fixturedef.argname] = fixturedef
+
+
+def needed(group: tuple[str, str]) -> set[str]:
+    """The fixtures of the session, each with processes of its own, that the tests of a group may need."""
+    name, lane = group[0], lane_by_group[group]
+    fixtures = {"broker"} if lane != PLAIN else set()
+    return fixtures | ({"spark"} if lane == SPARK else set()) | ({"mariadb_server"} if name == "a MariaDB" else set())
 
 
 def use_servers(number: int) -> None:

@@ -93,6 +93,15 @@ def broker():
     with open({place!r}, "a") as opened:
         opened.write("broker ended\\n")
 """
+SHARED_BY_A_FOLDER = """
+import pytest
+
+@pytest.fixture(scope="package")
+def console():
+    yield
+    with open({place!r}, "a") as opened:
+        opened.write("console ended\\n")
+"""
 NOTES = """
 def test_notes({fixture}):
     with open({place!r}, "a") as opened:
@@ -150,6 +159,21 @@ def test_the_broker_that_files_share_ends_before_the_files_that_need_none(tmp_pa
 
     assert done.returncode == 0, done.stdout
     assert (tmp_path / "notes").read_text().splitlines() == ["first", "second", "broker ended", "alone"]
+
+
+def test_what_the_files_of_a_folder_share_ends_with_the_last_of_them(tmp_path: Path) -> None:
+    place = str(tmp_path / "notes")
+    (tmp_path / "conftest.py").write_text("from tests.folders import pytest_collect_directory")
+    for name, fixture in (("a/first", "console"), ("a/second", "console"), ("b/third", "")):
+        file = tmp_path / f"{name.replace('/', '/test_')}.py"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(NOTES.format(place=place, name=name, fixture=fixture))
+    (tmp_path / "a" / "conftest.py").write_text(SHARED_BY_A_FOLDER.format(place=place))
+
+    done = pytest_in(tmp_path, processes=1)
+
+    assert done.returncode == 0, done.stdout
+    assert (tmp_path / "notes").read_text().splitlines() == ["a/first", "a/second", "console ended", "b/third"]
 
 
 def test_the_first_failure_is_the_last_test_where_that_is_asked_for(tmp_path: Path) -> None:

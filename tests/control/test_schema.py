@@ -16,13 +16,13 @@ from tests.control.operators import Operator
 from tests.control.stock import Stock
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def document(broker: RunningBroker) -> Any:
     """The OpenAPI document, as the broker serves it."""
     return Operator(broker.url, API_KEY).reads("/v1/schema")
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def stock(broker: RunningBroker) -> Stock:
     """One of each thing that the parameters of paths can name."""
     return Stock(broker)
