@@ -17,7 +17,7 @@ from django.conf import settings
 from mqbroker.embedded.commands import ROOT
 from mqbroker.environment import server_urls
 from store.db.server_url import database
-from tests.broker import forks, ports
+from tests.broker import databases, forks, ports
 from tests.lanes import PLAIN, SPARK, light_lane_of, own_lane_of
 from tests.workers import Next, Workers
 
@@ -103,6 +103,8 @@ LONGEST = (
 # `./mq test --twice` runs what is unsteady so often.
 IS_TWICE = bool(os.environ.get("MQ_TWICE"))
 REPETITIONS = 10
+# Of PostgreSQL, between two groups: a shared broker on three cells has 50. Another broker that still runs has as many.
+MOST_SESSIONS = 100
 # The lane of each group of tests.
 lane_by_group: dict[tuple[str, str], str] = {}
 # Of this process, by name.
@@ -170,6 +172,9 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: Next | None) -> Generat
     group, following = group_of(item), group_of(chain[-1])
     for name in (needed(group) - needed(following)) & made.keys():
         made.pop(name).finish(item._request)  # type: ignore[attr-defined]  # a function's; only an error names it
+    if following != group:
+        left = databases.sessions()
+        assert sum(left.values()) <= MOST_SESSIONS, f"{group[0]} has left sessions of PostgreSQL behind: {left}"
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -16,6 +16,10 @@ SEND_AWAY = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = %s AND backend_type = 'client backend' AND pg_has_role(usesysid, 'USAGE')
 """
+SESSIONS = """
+SELECT coalesce(datname, '') || ' ' || application_name, count(*) FROM pg_stat_activity
+WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() GROUP BY 1 ORDER BY 2 DESC
+"""
 # File by file it takes half of the CPU of PostgreSQL's default, which writes every page to the WAL, compressed.
 COPY = "CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY"
 
@@ -46,6 +50,12 @@ def copied(template: str) -> Iterator[str]:
             yield urlsplit(template)._replace(path=f"/{copy}").geturl()
         finally:
             drop(connection, copy)
+
+
+def sessions() -> dict[str, int]:
+    """How many sessions the server of this process has, by the names of database and program."""
+    with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+        return dict(connection.execute(SESSIONS).fetchall())
 
 
 def drop(connection: psycopg.Connection, name: str) -> None:

@@ -102,6 +102,13 @@ def console():
     with open({place!r}, "a") as opened:
         opened.write("console ended\\n")
 """
+SESSIONS = """
+import os, psycopg
+
+def test_leaves_sessions():
+    global kept
+    kept = [psycopg.connect(os.environ["DATABASE_URL"]) for _ in range(101)]
+"""
 NOTES = """
 def test_notes({fixture}):
     with open({place!r}, "a") as opened:
@@ -174,6 +181,16 @@ def test_what_the_files_of_a_folder_share_ends_with_the_last_of_them(tmp_path: P
 
     assert done.returncode == 0, done.stdout
     assert (tmp_path / "notes").read_text().splitlines() == ["a/first", "a/second", "console ended", "b/third"]
+
+
+def test_a_file_that_leaves_sessions_of_postgresql_behind_is_named(tmp_path: Path) -> None:
+    (tmp_path / "test_leaves.py").write_text(SESSIONS)
+    (tmp_path / "test_others.py").write_text("def test_passes(): pass")
+
+    done = pytest_in(tmp_path, processes=1)
+
+    assert (done.returncode, closing(done)) == (1, "2 passed, 1 error")
+    assert "AssertionError: test_leaves.py has left sessions of PostgreSQL behind: {'mqbroker ': " in done.stdout
 
 
 def test_the_first_failure_is_the_last_test_where_that_is_asked_for(tmp_path: Path) -> None:
