@@ -14,6 +14,7 @@ from store.db.server_url import database
 from store.process import runtime
 from store.process.runtime import Runtime
 from tests import packages
+from tests.barrier import mariadb
 from tests.broker import cells, characters, databases, poolers
 from tests.broker.endpoints import ProducerEndpoint, states
 from tests.broker.running import POOLED, RunningBroker
@@ -125,6 +126,13 @@ def broker(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             yield stack.enter_context(running)
         assert "Traceback" not in running.log(), "a process failed where it should have refused: see its log"
         assert cells.REFUSED_BY_GUARD not in running.log(), "a session worked for two cells: see the log"
+
+
+@pytest.fixture(scope="session")
+def mariadb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[mariadb.Server]:
+    """One MariaDB for the producers' databases of all folders."""
+    with mariadb.running(tmp_path_factory.mktemp("mariadb")) as server:
+        yield server
 
 
 @pytest.fixture(autouse=True)

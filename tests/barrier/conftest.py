@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.barrier import mariadb, places, processes
+from tests.barrier import places, processes
 from tests.barrier.places import Place
 from tests.broker import forks
 from tests.broker.running import RunningBroker
@@ -44,12 +44,6 @@ class Shop:
     place: Place
     broker: RunningBroker
     program: processes.Program
-
-
-@pytest.fixture(scope="session")
-def mariadb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[mariadb.Server]:
-    with mariadb.running(tmp_path_factory.mktemp("mariadb")) as server:
-        yield server
 
 
 @pytest.fixture(

@@ -20,7 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_asyn
 from sqlalchemy.orm import Session, sessionmaker
 
 from mqbroker.embedded.commands import ROOT
-from tests.barrier import mariadb, places, processes
+from tests.barrier import places, processes
 from tests.barrier.conftest import make_barrier
 from tests.barrier.places import Place
 from tests.broker.characters import name
@@ -29,12 +29,6 @@ from tests.broker.running import RunningBroker
 from tests.broker.tellings import received_until_empty
 
 DATABASES = ("postgresql", "mariadb", "sqlite")
-
-
-@pytest.fixture(scope="module")
-def mariadb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[mariadb.Server]:
-    with mariadb.running(tmp_path_factory.mktemp("mariadb")) as server:
-        yield server
 
 
 @pytest.fixture(params=DATABASES)

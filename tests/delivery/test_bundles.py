@@ -14,7 +14,7 @@ from mqbroker_client import Admin, Consumer, Delivery, Producer
 
 from delivery.receipts.handles import PACKED
 from tests.broker.characters import bodies
-from tests.broker.deliveries import count, their_time_passes
+from tests.broker.deliveries import count
 from tests.broker.load import Crowd, at_once
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
@@ -52,11 +52,6 @@ def statuses(settled: Sequence[Any]) -> Counter[int]:
 def in_flight(broker: RunningBroker, topic: str, group: str) -> int:
     with psycopg.connect(broker.database_of(topic), autocommit=True) as connection:
         return count(connection, group)
-
-
-def time_passes(broker: RunningBroker, topic: str, group: str) -> None:
-    with psycopg.connect(broker.database_of(topic), autocommit=True) as connection:
-        their_time_passes(connection, group)
 
 
 def test_each_place_of_a_bundle_is_acked_once(
