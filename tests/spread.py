@@ -104,7 +104,7 @@ LONGEST = (
 IS_TWICE = bool(os.environ.get("MQ_TWICE"))
 REPETITIONS = 10
 # Of PostgreSQL, between two groups: a shared broker on three cells has 50. Another broker that still runs has as many.
-MOST_SESSIONS = 100
+MOST_SESSIONS = 250
 # The lane of each group of tests.
 lane_by_group: dict[tuple[str, str], str] = {}
 # Of this process, by name.

@@ -107,7 +107,7 @@ import os, psycopg
 
 def test_leaves_sessions():
     global kept
-    kept = [psycopg.connect(os.environ["DATABASE_URL"]) for _ in range(101)]
+    kept = [psycopg.connect(os.environ["DATABASE_URL"]) for _ in range(251)]
 """
 NOTES = """
 def test_notes({fixture}):
