@@ -44,14 +44,14 @@ class Forward(Pipelined[list[Sent]]):
     """Acks deliveries and sends messages: both are committed, or neither is.
 
     POST /v1/consumer-groups/{group}/ack with `messages`, and `ack` of a bulk with `messages`. The result has the answer
-    of each message, in the order given. The operation refuses a handle that proves no delivery, deliveries and topics
-    of several cells, and each message that a send refuses. A repeat finds all its deliveries acked and all its message
-    ids stored; it is answered like the first request, with `duplicate`.
+    of each message, in the order given. Refused are: a handle that proves no delivery; deliveries and topics of several
+    cells; a message that a send refuses. A repeat finds all its deliveries acked and all its message ids stored. It is
+    answered like the first request, with `duplicate`.
 
     In a pipelined batch `ack_forwards` decides which forwards are written, and acks their deliveries. Then the messages
-    are stored with those of the batch's sends. A forward is not plain if a message has a sharding key, because a later
-    message of the key would overtake a forward that is left out; or if a message has a time of delivery, which is
-    validated only as the message is stored.
+    are stored with those of the batch's sends. A forward with a sharding key is not plain, because a later message of
+    the key would overtake a forward that is left out. Nor is one with a time of delivery, which is validated only as
+    the message is stored.
     """
 
     __slots__ = ("caller", "given", "group", "group_name", "handles", "parts", "request_bytes")

@@ -1,5 +1,5 @@
--- Lock bundles, in the sorted order of their keys, each as it is after the end of any transaction that has changed it:
--- a later statement of this transaction finds each bundle unchanged, or the receipts of deliveries that have left it.
+-- Lock bundles in the sorted order of their keys, as lock_handles locks receipts. A later statement of this transaction
+-- finds each bundle unchanged, or the receipts of deliveries that have left it.
 SELECT a.number
 FROM unnest(
     %(group_id)b::integer [], %(topic_id)b::integer [], %(queue_id)b::integer [], %(first_offset)b::bigint [],

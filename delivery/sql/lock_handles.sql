@@ -1,6 +1,6 @@
--- Lock the receipts that handles prove, in the sorted order of the handles, each as it is after the end of any transaction
--- that has changed it: a later statement of this transaction finds each receipt unchanged. A receipt whose time is over
--- is not locked, because its expiry would skip it.
+-- Lock the receipts that handles prove, in the sorted order of the handles. Each is locked as it is after the end of any
+-- transaction that has changed it. So a later statement of this transaction finds it unchanged. A receipt whose time is
+-- over is not locked, because its expiry would skip it.
 SELECT a.number
 FROM unnest(
     %(group_id)b::integer [], %(topic_id)b::integer [], %(queue_id)b::integer [], %(queue_offset)b::bigint [],
