@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 
 from delivery import groups
 from delivery.models import Bundle, ConsumerGroup, Receipt, RetryQueue, Waiting
-from delivery.receive import turns
+from delivery.receive import fair_keys
 from delivery.retries import policies
 from store import registry
 from store.cells import cells, copies
@@ -103,8 +103,8 @@ def put(name: str, changes: Mapping[str, object]) -> tuple[ConsumerGroup, bool]:
     if "retry_policy" in changes:
         changes = {**changes, "retry_policy": policies.parse(changes["retry_policy"])}
     if changes.get("fair_by") is not None:
-        turns.validate(changes["fair_by"])
-        if changes.get("ordered") and changes["fair_by"] != turns.SHARDING_KEY:
+        fair_keys.validate(changes["fair_by"])
+        if changes.get("ordered") and changes["fair_by"] != fair_keys.SHARDING_KEY:
             raise MessageIllegal(EITHER)
     defaults = {"retry_policy": policies.default(ordered=bool(changes.get("ordered")))}
     return registry.put_row(ConsumerGroup, name, _with_default_policy(name, changes), defaults, _require_settled)
@@ -125,7 +125,7 @@ def _require_settled(group: ConsumerGroup, changes: Mapping[str, object]) -> Non
     changes while messages are held, parked or waiting for turns; when `fair_by` ends while messages wait for turns.
     """
     ordered, fair_by = (changes.get(name, getattr(group, name)) for name in ("ordered", "fair_by"))
-    if ordered and fair_by not in (None, turns.SHARDING_KEY):
+    if ordered and fair_by not in (None, fair_keys.SHARDING_KEY):
         raise MessageIllegal(EITHER)
     ahead = Waiting.objects.filter(group_id=group.id)
     if ordered != group.ordered:

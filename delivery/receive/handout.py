@@ -31,8 +31,10 @@ LOCK_READINGS = Statement(__file__, "lock_readings", one=str)
 ONLY_FREE = b"\x01"
 
 
-async def hand_out(receiver: Receiver) -> Handout:
+async def hand_out(receiver: Receiver, kind: type["Receiving"]) -> Handout:
     """Hands a receive its entries, hides them from the group, and reads their messages; none while the group is paused.
+
+    `kind`: the operation, `Receiving` or the one for fair groups.
 
     Raises SystemBusy when too many operations or answers wait or the database is away. Raises OutcomeUnknown when the
     connection broke during the commit: messages may then be hidden until their invisible time is over.
@@ -41,7 +43,7 @@ async def hand_out(receiver: Receiver) -> Handout:
     await receiver.hold.room(may_be_small=not receiver.group.ordered)
     if receiver.group.paused:
         return Handout(receiver)
-    handout = await writer.run(Receiving(receiver))
+    handout = await writer.run(kind(receiver))
     await handout.read()
     return handout
 
@@ -110,13 +112,15 @@ class Receiving(Pipelined[Handout]):
 
     @classmethod
     def further_locks(cls, operations: Sequence[Self], segment_id: bytes, only_free: bytes) -> Iterable[Call]:
-        rows = [
-            (key, number, reading.receiver.group.id)
-            for number, reading in enumerate(_readings(operations), 1)
+        locks = [
+            (key, number, reading.receiver.group)
+            for number, reading in enumerate(readings_of(operations), 1)
             for key in locks_of(reading.receiver.group, reading.receiver.topic, reading.queues)
         ]
+        rows = [(key, number, group.id) for key, number, group in locks]
         columns = {
             **arrays.int4_columns(("key", "key_reading", "key_group_id"), rows, wide=("key",)),
+            "key_fair_by": arrays.texts([group.fair_by for _, _, group in locks]),
             # A joined receive waits for no lock, because the other operations of the batch would wait with it.
             "only_free": ONLY_FREE if operations[0].joined else only_free,
         }
@@ -124,16 +128,16 @@ class Receiving(Pipelined[Handout]):
 
     @classmethod
     def statements(cls, operations: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
-        if _are_short(operations):
+        if are_short(operations):
             return ()
-        readings = _readings(operations)
-        columns = {"segment_id": segment_id, **_columns(readings), **_columns_of_queues(readings)}
+        readings = readings_of(operations)
+        columns = {"segment_id": segment_id, **columns_of(readings), **columns_of_queues(readings)}
         return [Call(HAND_OUT, columns), Call(RECORD_MOVES, columns)]
 
     @classmethod
     def behind_commit(cls, operations: Sequence[Self]) -> Iterable[Call]:
         # A joined receive needs no read, because it gets the messages that its batch has stored by `see`.
-        return () if operations[0].joined or _are_short(operations) else [Call(log.READ_HANDED, {})]
+        return () if operations[0].joined or are_short(operations) else [Call(log.READ_HANDED, {})]
 
     @classmethod
     def settle(cls, operations: Sequence[Self], results: Results) -> None:
@@ -141,7 +145,7 @@ class Receiving(Pipelined[Handout]):
             return
         settled, cut = (set(packed.numbers(found.get_value(0, column))) for column in (0, 1))
         read = {(row.segment_id, row.log_offset): row for row in pipeline.rows(results, log.READ_HANDED)}
-        readings = _readings(operations)
+        readings = readings_of(operations)
         receives = [receive for reading in readings for receive in reading.receives]
         queues = [queue for reading in readings for queue in reading.queues]
         entries = packed.entries([one.nonce for one in receives], queues, found.get_value(0, 2))
@@ -185,11 +189,13 @@ class Receiving(Pipelined[Handout]):
             self.result.messages = {(row.segment_id, row.log_offset): row for row in stored}
 
 
-def _are_short(operations: Sequence[Receiving]) -> bool:
+def are_short(operations: Sequence[Receiving]) -> bool:
+    """Whether a receive of the batch waits for room for its answer, so that the batch leaves all receives out."""
     return not answers().is_calm and any(one.receiver.hold.is_short for one in operations)
 
 
-def _readings(operations: Sequence[Receiving]) -> list[Reading]:
+def readings_of(operations: Sequence[Receiving]) -> list[Reading]:
+    """The receives of a batch by group and topic."""
     found: dict[tuple[int, int], Reading] = {}
     for operation in operations:
         key = (operation.receiver.group.id, operation.receiver.topic.id)
@@ -199,7 +205,8 @@ def _readings(operations: Sequence[Receiving]) -> list[Reading]:
     return list(found.values())
 
 
-def _columns(readings: Sequence[Reading]) -> dict[str, bytes]:
+def columns_of(readings: Sequence[Reading]) -> dict[str, bytes]:
+    """The columns of the readings and of their receives, by the names of the statements' parameters."""
     receives = [receive for reading in readings for receive in reading.receives]
     wanted = [reading.wanted for reading in readings]
     receivers = [reading.receiver for reading in readings]
@@ -218,6 +225,7 @@ def _columns(readings: Sequence[Reading]) -> dict[str, bytes]:
     }
 
 
-def _columns_of_queues(readings: Sequence[Reading]) -> dict[str, bytes]:
+def columns_of_queues(readings: Sequence[Reading]) -> dict[str, bytes]:
+    """The columns of the queues that the readings read."""
     queues = [(number, *queue) for number, reading in enumerate(readings, 1) for queue in reading.queues]
     return arrays.int4_columns(("queue_reading", "queue_topic_id", "queue_id"), queues)

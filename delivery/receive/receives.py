@@ -16,6 +16,7 @@ from delivery.filters import Filter
 from delivery.receipts import settling
 from delivery.receive import deliveries, discarded, returns
 from delivery.receive.deliveries import Delivery, Handout, Receiver
+from delivery.receive.fair import kind_of
 from delivery.receive.handout import Receiving, hand_out
 from delivery.retries import nacks
 from delivery.rows import GroupFacts
@@ -139,7 +140,7 @@ async def _receive_in_cell(receiver: Receiver, deadline: float) -> Received | No
     with notifier.listening({topic_id for topic_id, _ in receiver.queues}, group.id) as waiter:
         empty_seconds = waiter.empty_seconds if is_woken and time.monotonic() < deadline else None
         if empty_seconds is None or empty_seconds >= READ_AGAIN_SECONDS:
-            handout, empty_seconds = await hand_out(receiver), 0.0
+            handout, empty_seconds = await hand_out(receiver, kind_of(receiver)), 0.0
             if handout.is_all:
                 waiter.found_all()
             is_cut = hold.is_small and hold.is_large

@@ -5,7 +5,6 @@ and queue. The group hands out the first waiting message of each key, then the s
 with the key after the last served key. So a key with a million messages delays another key by one message per turn.
 """
 
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -13,27 +12,17 @@ from functools import partial
 from itertools import accumulate, takewhile
 from typing import NamedTuple
 
-import msgspec
-
 from delivery.groups import QueueProgress
-from delivery.receive import filtering, packed, selection
+from delivery.receive import fair_keys, filtering, packed, selection
 from delivery.receive.deliveries import Handout, Receiver
+from delivery.receive.fair_keys import MAX_KEY, NO_KEY
 from delivery.receive.filtering import Filtering
 from store.commit.batch import Batch
 from store.db.statements import Statement
-from store.errors import MessageIllegal
 from store.process import runtime
 from store.queues import Queue
 from store.reading import progress
 from store.segments import log
-
-SHARDING_KEY = "sharding_key"
-PROPERTY = "property:"
-# Sorts before all keys.
-NO_KEY = ""
-# Characters of a key. Keys with the same first 128 characters take turns as one key. PostgreSQL's index entries have at
-# most 2,704 bytes.
-MAX_KEY = 128
 
 # Entries that one batch reads ahead in all queues of a topic: about 10 ms, during which the group's locks are held.
 MAX_READ_AHEAD = 2048
@@ -58,12 +47,18 @@ class Waiting(NamedTuple):
 
 
 class HandedByTurns(NamedTuple):
-    """A handout by turns: the number of entries, whether more had no room, the last key; the rest: `HandedEntries`."""
+    """A reading's handout by turns: the number of entries, whether more had no room, the last served key.
 
+    The rest is as in `HandedEntries`; `kept`: the session has the last key.
+    """
+
+    reading: int
     taken: int
     cut: bool
-    last_key: str | None
+    last_key: str
     handed: bytes | None
+    kept: bool
+    named: bool
 
 
 READ_AHEAD = Statement(__file__, "read_ahead")
@@ -79,22 +74,41 @@ class Turn:
 
     def __init__(self) -> None:
         self.key = NO_KEY
+        # The nonce of the last hand-out in a pipelined batch, 0 when it is answered: until then, only its session has
+        # the last served key.
+        self.under_way = 0
         self.waiting = 0
         # The time of the last count, by time.monotonic().
         self.counted_at: float | None = None
 
-    async def is_full(self, batch: Batch, group_id: int) -> bool:
+    @property
+    def must_count(self) -> bool:
+        """Whether the waiting messages have to be counted before the next hand-out."""
+        if self.counted_at is None:
+            return True
+        return self.waiting > MAX_WAITING / 10 and time.monotonic() - self.counted_at > COUNTED_SECONDS
+
+    @property
+    def is_full(self) -> bool:
         """Whether MAX_WAITING messages wait, so that no entry is read ahead."""
-        now = time.monotonic()
-        if self.counted_at is None or (self.waiting > MAX_WAITING / 10 and now - self.counted_at > COUNTED_SECONDS):
-            rows = await batch.read(COUNT_WAITING, {"group_ids": [group_id]})
-            self.waiting, self.counted_at = sum(row.waiting for row in rows), now
         return self.waiting >= MAX_WAITING
 
+    async def count(self, batch: Batch, group_id: int) -> None:
+        """Counts the waiting messages, if it is time."""
+        if self.must_count:
+            rows = await batch.read(COUNT_WAITING, {"group_ids": [group_id]})
+            self.waiting, self.counted_at = sum(row.waiting for row in rows), time.monotonic()
+
     def move_on(self, key: str, more: int) -> None:
-        """Sets, after the commit, the last served key and the number of waiting messages."""
+        """Sets, after the commit, the last served key, and adds to the number of waiting messages."""
         self.key = key
         self.waiting += more
+
+    def answered(self, nonce: int, key: str, more: int) -> None:
+        """Does what `move_on` does, for the hand-out of a pipelined batch."""
+        self.move_on(key, more)
+        if nonce == self.under_way:
+            self.under_way = 0
 
 
 class Turns:
@@ -110,13 +124,6 @@ class Turns:
         return self._known.setdefault((receiver.group.id, receiver.topic.id), Turn())
 
 
-def validate(fair_by: object) -> None:
-    """Raises MessageIllegal unless `fair_by` names the sharding key or a property."""
-    name = fair_by.removeprefix(PROPERTY) if isinstance(fair_by, str) else ""
-    if fair_by != SHARDING_KEY and (name == fair_by or not name):
-        raise MessageIllegal(f"fair_by is not valid: give {SHARDING_KEY}, {PROPERTY}NAME, or null.")
-
-
 async def by_key(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Queue, QueueProgress]) -> None:
     """Hands waiting messages to the receives of one fair group and one topic, by turns over the keys.
 
@@ -128,13 +135,14 @@ async def by_key(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Que
         return
     receiver = present[0].receiver
     turn = runtime.part(Turns).of(receiver)
-    more = 0 if await turn.is_full(batch, receiver.group.id) else await _read_ahead(batch, receiver, reached)
+    await turn.count(batch, receiver.group.id)
+    more = 0 if turn.is_full else await _read_ahead(batch, receiver, reached)
     shares = [[handout for handout in present if not handout.receiver.hold.is_small]]
     shares += [[handout] for handout in present if handout.receiver.hold.is_small]
     key = turn.key
     for share in filter(None, shares):
         found = await _hand_out(batch, share, key)
-        key, more = found.last_key or key, more - found.taken
+        key, more = found.last_key, more - found.taken
         for handout in share:
             hold = handout.receiver.hold
             hold.is_large = hold.is_large or (hold.is_small and found.cut and not found.taken)
@@ -159,13 +167,10 @@ async def _read_ahead(batch: Batch, receiver: Receiver, reached: Mapping[Queue, 
         ranges = list(_ranges(await _wanted(batch, receiver, queues, most, reached)))
     if ranges:
         parameters = {
-            "group_id": receiver.group.id,
-            "topic_id": receiver.topic.id,
-            "queue_topic_id": [topic_id for (topic_id, _), _, _ in ranges],
-            "queue_id": [queue_id for (_, queue_id), _, _ in ranges],
-            "from_offset": [start for _, start, _ in ranges],
-            "to_offset": [end for _, _, end in ranges],
-            "property": pattern(receiver.group.fair_by or SHARDING_KEY),
+            "group_id": [receiver.group.id],
+            "topic_id": [receiver.topic.id],
+            "ahead": ",".join(f"1 {queue[0]} {queue[1]} {start} {end}" for queue, start, end in ranges),
+            "property": [fair_keys.pattern(receiver.group.fair_by)],
             "max_key": MAX_KEY,
             "max_offsets": MAX_OFFSETS,
         }
@@ -200,17 +205,6 @@ def _ranges(entries: Sequence[tuple[Queue, int]]) -> Iterator[tuple[Queue, int, 
             start = number
 
 
-def pattern(fair_by: str) -> str | None:
-    """The regular expression by which PostgreSQL finds a property's value in the stored JSON; None: the sharding key.
-
-    The JSON escapes a quotation mark within a name or a value, so no other text matches the quoted name.
-    """
-    if fair_by == SHARDING_KEY:
-        return None
-    name = msgspec.json.encode(fair_by.removeprefix(PROPERTY)).decode()
-    return f'[{{,]{re.escape(name)}:"((?:[^"\\\\]|\\\\.)*)"'
-
-
 async def _read_bodies(batch: Batch, handouts: Sequence[Handout]) -> None:
     """Reads the first MAX_READ_BYTES of the handed out messages for all receives; each reads the rest by itself."""
     entries = [handed for handout in handouts for handed in handout.entries]
@@ -228,15 +222,20 @@ async def _hand_out(batch: Batch, handouts: Sequence[Handout], after: str) -> Ha
     queues = receivers[0].queues
     ends = list(accumulate(receiver.max_messages for receiver in receivers))
     parameters = {
-        "group_id": receivers[0].group.id,
-        "topic_id": receivers[0].topic.id,
-        "after": after,
-        "wanted": ends[-1],
+        "readings": [1],
+        "group_id": [receivers[0].group.id],
+        "topic_id": [receivers[0].topic.id],
+        "after": [after],
+        "follows": [0],
+        "wanted_before": [0],
+        "wanted": [ends[-1]],
         "wanted_end": ends,
         "nonce": nonces,
         "invisible_seconds": [receiver.invisible_seconds for receiver in receivers],
         "only_whole": receivers[0].hold.is_small,
         "max_bytes": max(min(receiver.hold.page_bytes for receiver in receivers), 1),
+        "max_read_bytes": 0,
+        "queue_reading": [1] * len(queues),
         "queue_topic_id": [topic_id for topic_id, _ in queues],
         "queue_id": [queue_id for _, queue_id in queues],
     }

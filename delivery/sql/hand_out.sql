@@ -197,7 +197,8 @@ SELECT
     ) AS cut,
     string_agg(
         int4send(h.receive) || int4send(h.number::integer) || int8send(h.queue_offset) || int4send(h.log_segment)
-        || int8send(h.log_offset) || int4send(h.reconsume_times::integer) || int4send(h.body_bytes) || boolsend(h.is_marked),
+        || int8send(h.log_offset) || int4send(h.reconsume_times::integer) || int4send(h.body_bytes)
+        || boolsend(h.is_marked),
         ''::bytea
     ) AS handed,
     set_config(

@@ -1,22 +1,47 @@
--- Hand out entries that a fair group has read ahead of a topic, in the order of turns: the first entry of each key from
--- the key after `after` round to `after`, then the second of each key; and hide them until they are acked or their
--- invisible time is over by the database's clock. The index leads from key to key, however many entries wait behind
--- each; of a key at most four times its share of the wanted entries are read, from as few rows as have that many: the
--- first rows of a key usually do. The caller holds the lock of the group's progress. Entries form one line, and
--- receives a second line beside it: each occupies as many places as it asks for messages, and is handed the entries at
--- its places. A retried message is the only message of its receive. At most max_bytes of bodies are handed out, but
--- always the first entry, unless `only_whole`. An entry whose message was dropped with its segment is removed, and not
--- handed out.
-WITH RECURSIVE walk AS (
-    SELECT 0 AS number, %(after)s::text COLLATE "C" AS fair_key, false AS is_round
+-- Hand out entries that fair groups have read ahead of a topic, in the order of turns: the first entry of each key from
+-- the key after the last served key round to it, then the second of each key; and hide them until they are acked or
+-- their invisible time is over by the database's clock. A reading is one group's reading of one topic; `readings` are the
+-- readings whose locks the caller holds, or else the register `mq.readings`. The index leads from key to key, however
+-- many entries wait behind each; of a key at most four times its share of the wanted entries are read, from as few rows
+-- as have that many: the first rows of a key usually do. Entries of a reading form one line, and its receives a second
+-- line beside it: each occupies as many places as it asks for messages, and is handed the entries at its places. A
+-- retried message is the only message of its receive. At most max_bytes of bodies of a reading are handed out, but
+-- always its first entry, unless `only_whole`. An entry whose message was dropped with its segment is removed, and not
+-- handed out. The last served key is `after`; but if the hand-out `follows`, whose answer the caller does not have yet,
+-- was the last one on this connection, a register `mq.turn_…` has its key. The register `mq.handed` is as in hand_out.
+WITH RECURSIVE reading AS MATERIALIZED (
+    SELECT
+        k.*, width_bucket(k.wanted_before, %(wanted_end)s::bigint []) AS receives_before,
+        width_bucket(k.wanted_before + k.wanted, %(wanted_end)s::bigint []) AS last_receive,
+        CASE
+            WHEN split_part(current_setting(k.register, true), ' ', 1) = k.follows::text
+                THEN regexp_replace(current_setting(k.register, true), '^\d+ ', '')
+            ELSE k.after
+        END COLLATE "C" AS last_key
+    FROM (
+        SELECT r.*, 'mq.turn_' || ((r.group_id # r.topic_id) & 63) AS register
+        FROM unnest(
+            %(group_id)s::integer [], %(topic_id)s::integer [], %(wanted_before)s::bigint [], %(wanted)s::bigint [],
+            %(after)s::text [], %(follows)s::bigint []
+        ) WITH ORDINALITY AS r (group_id, topic_id, wanted_before, wanted, after, follows, reading)
+    ) AS k
+    WHERE
+        k.reading = any(
+            coalesce(%(readings)s::bigint [], string_to_array(current_setting('mq.readings', true), ',')::bigint [])
+        )
+),
+
+walk AS (
+    SELECT r.reading, r.group_id, r.topic_id, r.wanted, r.last_key, 0 AS number, r.last_key AS fair_key, false AS is_round
+    FROM reading AS r
     UNION ALL
-    SELECT k.number + 1, next.fair_key, next.is_round
+    SELECT k.reading, k.group_id, k.topic_id, k.wanted, k.last_key, k.number + 1, next.fair_key, next.is_round
     FROM walk AS k
     CROSS JOIN LATERAL (
         (
             SELECT w.fair_key, k.is_round
             FROM waiting AS w
-            WHERE w.group_id = %(group_id)s AND w.topic_id = %(topic_id)s AND w.fair_key > k.fair_key
+            WHERE w.group_id = k.group_id AND w.topic_id = k.topic_id AND w.fair_key > k.fair_key
             ORDER BY w.fair_key
             LIMIT 1
         )
@@ -24,26 +49,27 @@ WITH RECURSIVE walk AS (
         (
             SELECT w.fair_key, true AS is_round
             FROM waiting AS w
-            WHERE w.group_id = %(group_id)s AND w.topic_id = %(topic_id)s AND NOT k.is_round
+            WHERE w.group_id = k.group_id AND w.topic_id = k.topic_id AND NOT k.is_round
             ORDER BY w.fair_key
             LIMIT 1
         )
         LIMIT 1
     ) AS next
-    WHERE k.number < %(wanted)s::bigint AND NOT (next.is_round AND next.fair_key > %(after)s::text)
+    WHERE k.number < k.wanted AND NOT (next.is_round AND next.fair_key > k.last_key)
 ),
 
 turn AS MATERIALIZED (
     SELECT
-        k.fair_key, k.number,
-        least(%(wanted)s::bigint, 4 * (%(wanted)s::bigint / count(*) OVER () + 1)) AS share
+        k.reading, k.group_id, k.topic_id, k.wanted, k.fair_key, k.number,
+        least(k.wanted, 4 * (k.wanted / count(*) OVER (PARTITION BY k.reading) + 1)) AS share
     FROM walk AS k
     WHERE k.number > 0
 ),
 
-line AS MATERIALIZED (
+lined AS (
     SELECT
-        t.number, r.tid, r.fair_key, r.queue_topic_id, r.queue_id, e.queue_offset, r.waits_before + e.place AS round
+        t.reading, t.wanted, r.tid, r.fair_key, r.queue_topic_id, r.queue_id, e.queue_offset,
+        row_number() OVER (PARTITION BY t.reading ORDER BY r.waits_before + e.place, t.number) AS place
     FROM turn AS t
     CROSS JOIN LATERAL (
         SELECT
@@ -53,7 +79,7 @@ line AS MATERIALIZED (
         FROM (
             SELECT s.*, s.ctid AS tid, cardinality(s.offsets) - s.taken AS waits
             FROM waiting AS s
-            WHERE s.group_id = %(group_id)s AND s.topic_id = %(topic_id)s AND s.fair_key = t.fair_key
+            WHERE s.group_id = t.group_id AND s.topic_id = t.topic_id AND s.fair_key = t.fair_key
             ORDER BY s.log_segment, s.log_offset, s.queue_topic_id, s.queue_id, s.first_offset
             LIMIT
                 CASE
@@ -62,7 +88,7 @@ line AS MATERIALIZED (
                         FROM (
                             SELECT n.offsets, n.taken
                             FROM waiting AS n
-                            WHERE n.group_id = %(group_id)s AND n.topic_id = %(topic_id)s AND n.fair_key = t.fair_key
+                            WHERE n.group_id = t.group_id AND n.topic_id = t.topic_id AND n.fair_key = t.fair_key
                             ORDER BY n.log_segment, n.log_offset, n.queue_topic_id, n.queue_id, n.first_offset
                             LIMIT t.share / 32 + 2
                         ) AS f
@@ -75,20 +101,23 @@ line AS MATERIALIZED (
         r.offsets[r.taken + 1:r.taken + (t.share - r.waits_before)::integer]
     ) WITH ORDINALITY AS e (queue_offset, place)
     WHERE r.waits_before < t.share
-    ORDER BY round, t.number
-    LIMIT %(wanted)s
+),
+
+line AS MATERIALIZED (
+    SELECT l.* FROM lined AS l
+    WHERE l.place <= l.wanted
 ),
 
 found AS MATERIALIZED (
     SELECT
-        l.tid, l.fair_key, l.queue_topic_id, l.queue_id, l.queue_offset, q.queue, e.tags_code, e.reconsume_times,
-        e.log_segment, e.log_offset, m.body_bytes, row_number() OVER turns AS place,
+        l.reading, l.tid, l.fair_key, l.queue_topic_id, l.queue_id, l.queue_offset, q.queue, e.tags_code,
+        e.reconsume_times, e.log_segment, e.log_offset, m.body_bytes, row_number() OVER turns AS place,
         coalesce(sum(m.body_bytes) OVER (turns ROWS UNBOUNDED PRECEDING), 0) AS bytes
     FROM line AS l
     INNER JOIN unnest(
-        %(queue_topic_id)s::integer [], %(queue_id)s::integer []
-    ) WITH ORDINALITY AS q (queue_topic_id, queue_id, queue)
-        ON l.queue_topic_id = q.queue_topic_id AND l.queue_id = q.queue_id
+        %(queue_reading)s::integer [], %(queue_topic_id)s::integer [], %(queue_id)s::integer []
+    ) WITH ORDINALITY AS q (reading, queue_topic_id, queue_id, queue)
+        ON l.reading = q.reading AND l.queue_topic_id = q.queue_topic_id AND l.queue_id = q.queue_id
     LEFT JOIN LATERAL (
         SELECT c.tags_code, c.reconsume_times, c.log_segment, c.log_offset
         FROM consume_queue AS c
@@ -100,21 +129,23 @@ found AS MATERIALIZED (
         WHERE c.segment_id = e.log_segment AND c.log_offset = e.log_offset
         LIMIT 1
     ) AS m ON true
-    WINDOW turns AS (ORDER BY l.round, l.number)
+    WINDOW turns AS (PARTITION BY l.reading ORDER BY l.place)
 ),
 
 -- Each retry has one receive; other entries share the receives. The entries that are handed out are of the first one's
 -- kind, and entries of a key and queue are taken in order: after an entry of the other kind none is taken.
 beside AS MATERIALIZED (
     SELECT
-        f.*,
+        f.*, r.group_id, r.topic_id, r.last_receive,
         CASE
-            WHEN f.reconsume_times > 0 THEN f.place
-            ELSE width_bucket(f.place - 1, %(wanted_end)s::bigint []) + 1
+            WHEN f.reconsume_times > 0 THEN r.receives_before + f.place
+            ELSE width_bucket(r.wanted_before + f.place - 1, %(wanted_end)s::bigint []) + 1
         END::integer AS receive,
-        bool_or(coalesce(f.reconsume_times, 0) > 0) OVER (ORDER BY f.place)
-        <> bool_and(coalesce(f.reconsume_times, 0) > 0) OVER (ORDER BY f.place) AS is_behind
+        bool_or(coalesce(f.reconsume_times, 0) > 0) OVER line
+        <> bool_and(coalesce(f.reconsume_times, 0) > 0) OVER line AS is_behind
     FROM found AS f
+    INNER JOIN reading AS r ON f.reading = r.reading
+    WINDOW line AS (PARTITION BY f.reading ORDER BY f.place)
 ),
 
 -- `is_marked`: as in hand_out.
@@ -129,8 +160,8 @@ chosen AS MATERIALIZED (
         min(b.log_segment) OVER () AS first_segment
     FROM beside AS b
     WHERE
-        b.bytes - CASE WHEN %(only_whole)s THEN 1 ELSE coalesce(b.body_bytes, 0) END < %(max_bytes)s
-        AND NOT b.is_behind AND b.receive <= cardinality(%(wanted_end)s::bigint [])
+        b.bytes - CASE WHEN %(only_whole)s THEN 1 ELSE coalesce(b.body_bytes, 0) END < %(max_bytes)s::bigint
+        AND NOT b.is_behind AND b.receive <= b.last_receive
 ),
 
 taken AS MATERIALIZED (
@@ -152,14 +183,15 @@ bundled AS (
         origin_topic_id, log_offsets, tags_codes
     )
     SELECT
-        %(group_id)s, t.queue_topic_id, t.queue_id, t.queue_offset & ~63::bigint, t.nonce,
+        t.group_id, t.queue_topic_id, t.queue_id, t.queue_offset & ~63::bigint, t.nonce,
         bit_or(1::bigint << (t.queue_offset & 63)::integer), bit_or(1::bigint << (t.queue_offset & 63)::integer),
-        t.expires_at, now(), t.log_segment, %(topic_id)s, array_agg(t.log_offset ORDER BY t.queue_offset),
+        t.expires_at, now(), t.log_segment, t.topic_id, array_agg(t.log_offset ORDER BY t.queue_offset),
         CASE WHEN bool_or(t.tags_code <> 0) THEN array_agg(t.tags_code ORDER BY t.queue_offset) END
     FROM taken AS t
     WHERE t.body_bytes IS NOT NULL AND t.is_bundled
     GROUP BY
-        t.queue_topic_id, t.queue_id, t.queue_offset & ~63::bigint, t.nonce, t.expires_at, t.log_segment
+        t.group_id, t.topic_id, t.queue_topic_id, t.queue_id, t.queue_offset & ~63::bigint, t.nonce, t.expires_at,
+        t.log_segment
 ),
 
 hidden AS (
@@ -168,8 +200,8 @@ hidden AS (
         reconsume_times, origin_topic_id, state
     )
     SELECT
-        %(group_id)s, t.queue_topic_id, t.queue_id, t.queue_offset, t.nonce, t.expires_at, now(), t.log_segment,
-        t.log_offset, t.tags_code, t.reconsume_times, %(topic_id)s, 'flight'
+        t.group_id, t.queue_topic_id, t.queue_id, t.queue_offset, t.nonce, t.expires_at, now(), t.log_segment,
+        t.log_offset, t.tags_code, t.reconsume_times, t.topic_id, 'flight'
     FROM taken AS t
     WHERE t.body_bytes IS NOT NULL AND NOT t.is_bundled
 ),
@@ -188,12 +220,34 @@ emptied AS (
 )
 
 SELECT
-    count(*) AS taken,
-    count(*) < (SELECT count(*) FROM line) AS cut,
-    (array_agg(t.fair_key ORDER BY t.place DESC))[1] AS last_key,
+    r.reading, count(t.place) AS taken,
+    count(t.place) < (SELECT count(*) FROM line AS l WHERE l.reading = r.reading) AS cut,
+    coalesce((array_agg(t.fair_key ORDER BY t.place DESC))[1], r.last_key) AS last_key,
     string_agg(
         int4send(t.receive) || int4send(t.queue::integer) || int8send(t.queue_offset) || int4send(t.log_segment)
-        || int8send(t.log_offset) || int4send(t.reconsume_times::integer) || int4send(t.body_bytes) || boolsend(t.is_marked),
+        || int8send(t.log_offset) || int4send(t.reconsume_times::integer) || int4send(t.body_bytes)
+        || boolsend(t.is_marked),
         ''::bytea ORDER BY t.place
-    ) FILTER (WHERE t.body_bytes IS NOT NULL) AS handed
-FROM taken AS t
+    ) FILTER (WHERE t.body_bytes IS NOT NULL) AS handed,
+    set_config(
+        r.register,
+        (%(nonce)s::bigint [])[r.receives_before + 1]
+        || ' ' || coalesce((array_agg(t.fair_key ORDER BY t.place DESC))[1], r.last_key),
+        false
+    ) IS NOT NULL AS kept,
+    (
+        SELECT
+            set_config(
+                'mq.handed',
+                coalesce(
+                    string_agg(h.log_segment || ' ' || h.log_offset, ',')
+                    FILTER (WHERE h.bytes <= %(max_read_bytes)s::bigint),
+                    ''
+                ),
+                false
+            ) IS NOT NULL
+        FROM taken AS h
+    ) AS named
+FROM reading AS r
+LEFT JOIN taken AS t ON r.reading = t.reading
+GROUP BY r.reading, r.last_key, r.register, r.receives_before

@@ -1,5 +1,5 @@
 -- Lock the progress of groups in the topics that a batch reads, each with one lock for the topic and one for its
--- retries, and the groups that are neither paused, ordered nor fair: an update that pauses a group waits for the end of
+-- retries, and the groups that are neither paused nor ordered, and as fair as expected: an update that pauses a group waits for the end of
 -- the transaction, so no message is handed out after the pause was answered. Advisory locks are taken in sorted order,
 -- then rows in id order, so no two transactions deadlock. With `only_free` the statement skips an advisory lock that
 -- another session holds instead of waiting; a locked row is always skipped. The register `mq.readings` passes on the
@@ -7,36 +7,36 @@
 -- the locks guard.
 WITH tried AS MATERIALIZED (
     SELECT
-        sorted.reading, sorted.group_id,
+        sorted.reading, sorted.group_id, sorted.fair_by,
         CASE
             WHEN %(only_free)s::boolean THEN pg_try_advisory_xact_lock(sorted.key)
             ELSE pg_advisory_xact_lock(sorted.key) IS NOT NULL
         END AS held
     FROM (
-        SELECT k.key, k.reading, k.group_id
+        SELECT k.*
         FROM unnest(
-            %(key)b::bigint [], %(key_reading)b::integer [], %(key_group_id)b::integer []
-        ) AS k (key, reading, group_id)
+            %(key)b::bigint [], %(key_reading)b::integer [], %(key_group_id)b::integer [], %(key_fair_by)b::text []
+        ) AS k (key, reading, group_id, fair_by)
         ORDER BY k.key
     ) AS sorted
     OFFSET 0
 ),
 
 held AS MATERIALIZED (
-    SELECT t.reading, t.group_id
+    SELECT t.reading, t.group_id, t.fair_by
     FROM tried AS t
-    GROUP BY t.reading, t.group_id
+    GROUP BY t.reading, t.group_id, t.fair_by
     HAVING bool_and(t.held)
 ),
 
 running AS MATERIALIZED (
-    SELECT g.id
+    SELECT g.id, g.fair_by
     FROM consumer_group AS g
-    WHERE g.id = any(array(SELECT h.group_id FROM held AS h)) AND NOT g.paused AND NOT g.ordered AND g.fair_by IS NULL
+    WHERE g.id = any(array(SELECT h.group_id FROM held AS h)) AND NOT g.paused AND NOT g.ordered
     ORDER BY g.id
     FOR SHARE SKIP LOCKED
 )
 
 SELECT set_config('mq.readings', coalesce(string_agg(h.reading::text, ','), ''), true) AS readings
 FROM held AS h
-INNER JOIN running AS r ON h.group_id = r.id
+INNER JOIN running AS r ON h.group_id = r.id AND h.fair_by IS NOT DISTINCT FROM r.fair_by

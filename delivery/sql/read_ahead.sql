@@ -1,22 +1,34 @@
--- Read ranges of queues ahead for a fair group, as runs of at most max_offsets entries of one key and queue. The key is
--- the sharding key, or the text that a pattern finds in the stored JSON of the properties. The caller holds the lock of
--- the group's progress, and moves the progress beyond these entries in the same transaction.
-WITH head AS MATERIALIZED (
+-- Read ranges of queues ahead for fair groups, as runs of at most max_offsets entries of one key and queue. The ranges
+-- are given in the form of the register `mq.ahead`, or this register has them. The key is the sharding key, or the text
+-- that a pattern finds in the stored JSON of the properties. The caller holds the locks of the groups' progress, and
+-- moves the progress beyond these entries in the same transaction.
+WITH given AS MATERIALIZED (
     SELECT
-        q.queue_topic_id, q.queue_id, e.queue_offset, e.log_segment, e.log_offset,
+        a.n[1] AS reading, (%(property)s::text [])[a.n[1]] AS property, a.n[2]::integer AS queue_topic_id,
+        a.n[3]::integer AS queue_id, a.n[4] AS from_offset, a.n[5] AS to_offset
+    FROM (
+        SELECT string_to_array(t.ahead, ' ')::bigint [] AS n
+        FROM string_to_table(
+            nullif(coalesce(%(ahead)s::text, current_setting('mq.ahead', true)), ''), ','
+        ) AS t (ahead)
+        OFFSET 0
+    ) AS a
+),
+
+head AS MATERIALIZED (
+    SELECT
+        q.reading, q.queue_topic_id, q.queue_id, e.queue_offset, e.log_segment, e.log_offset,
         left(
             coalesce(
                 CASE
-                    WHEN %(property)s::text IS NULL THEN m.sharding_key
-                    ELSE substring(convert_from(m.properties, 'UTF8') FROM %(property)s::text)
+                    WHEN q.property IS NULL THEN m.sharding_key
+                    ELSE substring(convert_from(m.properties, 'UTF8') FROM q.property)
                 END,
                 ''
             ),
             %(max_key)s::integer
-        ) AS fair_key
-    FROM unnest(
-        %(queue_topic_id)s::integer [], %(queue_id)s::integer [], %(from_offset)s::bigint [], %(to_offset)s::bigint []
-    ) AS q (queue_topic_id, queue_id, from_offset, to_offset)
+        ) COLLATE "C" AS fair_key
+    FROM given AS q
     CROSS JOIN LATERAL (
         SELECT c.queue_offset, c.log_segment, c.log_offset
         FROM consume_queue AS c
@@ -33,11 +45,11 @@ WITH head AS MATERIALIZED (
     ) AS m ON true
 ),
 
-parted AS (
+numbered AS (
     SELECT
-        h.*,
-        (row_number() OVER (PARTITION BY h.fair_key, h.queue_topic_id, h.queue_id ORDER BY h.queue_offset) - 1)
-        / %(max_offsets)s::bigint AS run
+        h.*, row_number() OVER (
+            PARTITION BY h.reading, h.fair_key, h.queue_topic_id, h.queue_id ORDER BY h.queue_offset
+        ) - 1 AS number
     FROM head AS h
 )
 
@@ -45,8 +57,9 @@ INSERT INTO waiting (
     group_id, topic_id, fair_key, log_segment, log_offset, queue_topic_id, queue_id, first_offset, offsets, taken
 )
 SELECT
-    %(group_id)s, %(topic_id)s, p.fair_key, (array_agg(p.log_segment ORDER BY p.queue_offset))[1],
-    (array_agg(p.log_offset ORDER BY p.queue_offset))[1], p.queue_topic_id, p.queue_id, min(p.queue_offset),
-    array_agg(p.queue_offset ORDER BY p.queue_offset), 0
-FROM parted AS p
-GROUP BY p.fair_key, p.queue_topic_id, p.queue_id, p.run
+    (%(group_id)s::integer [])[n.reading], (%(topic_id)s::integer [])[n.reading], n.fair_key,
+    max(n.log_segment) FILTER (WHERE mod(n.number, %(max_offsets)s::bigint) = 0),
+    max(n.log_offset) FILTER (WHERE mod(n.number, %(max_offsets)s::bigint) = 0),
+    n.queue_topic_id, n.queue_id, min(n.queue_offset), array_agg(n.queue_offset ORDER BY n.queue_offset), 0
+FROM numbered AS n
+GROUP BY n.reading, n.fair_key, n.queue_topic_id, n.queue_id, n.number / %(max_offsets)s::bigint

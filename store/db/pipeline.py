@@ -10,7 +10,7 @@
    the server ended the session is `NotBegun`. Any other one is `Lost`: whether it was committed is unknown.
 
 Parameters are sent before any answer has arrived. So values that one statement passes to a later one stay in the
-server, in registers (`set_config(…, true)`, which end with the transaction) that only hold numbers.
+server, in registers (`set_config(…, true)`, which end with the transaction) that hold numbers, or a fair group's key.
 """
 
 import asyncio

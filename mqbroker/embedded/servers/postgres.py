@@ -29,7 +29,7 @@ SETTINGS = {
     "listen_addresses": "127.0.0.1",
     # TCP only: a socket's path must fit into 107 bytes, and was only faster for single round trips, by 10 %.
     "unix_socket_directories": "",
-    "max_connections": "200",  # a web or worker process may hold 16 (docs/deployment.md, Sessions)
+    "max_connections": "200",  # a web or worker process may hold 18 (docs/deployment.md, Sessions)
     "shared_buffers": "128MB",  # of tests; `sized` has more
     "wal_buffers": "16MB",  # a file of WAL, as PostgreSQL has it for 512 MB of buffers and more
     "huge_pages": "try",

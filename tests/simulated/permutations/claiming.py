@@ -1,4 +1,4 @@
-"""Four messages that consumers of one group receive at the same time, each of them two, which lie in a bundle.
+"""Four messages that consumers of one group, plain or fair, receive at the same time: each two, which are a bundle.
 
 At this time a process of an earlier version may beat, which takes deliveries by their receipts only.
 """
@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 
 from delivery import groups
-from delivery.receive.deliveries import Handout
-from delivery.receive.handout import Receiving
+from delivery.receive.deliveries import Handout, Receiver
+from delivery.receive.fair import kind_of
 from delivery.receive.receives import Receive, Terms
 from scheduling.sending.send import Send
 from store.commit import writer
@@ -22,11 +22,11 @@ from tests.simulated.permutations.sessions import Work
 from tests.simulated.permutations.stage import StageConnection, of_stage
 from tests.simulated.permutations.writing import written
 
-GROUP, TOPIC = "parcel-service", "claims"
+GROUP, FAIR_GROUP, TOPIC = "parcel-service", "letter-service", "claims"
 EARLIER = "earlier"
 # The group has read what there is; nothing of it is in flight.
 READ_ALL = """
-WITH gone AS (DELETE FROM receipt), emptied AS (DELETE FROM bundle)
+WITH gone AS (DELETE FROM receipt), emptied AS (DELETE FROM bundle), forgotten AS (DELETE FROM waiting)
 INSERT INTO progress (segment_id, reader_id, topic_id, queue_id, move, next_offset, moved_at)
 SELECT
     s.id, %(group)s, %(topic)s, 0,
@@ -46,7 +46,9 @@ SELECT
     (SELECT coalesce(sum(length(replace(b.unsettled::bit(64)::text, '0', ''))), 0)::integer FROM bundle AS b),
     (SELECT p.next_offset FROM progress AS p WHERE p.reader_id = %(group)s AND p.topic_id = %(topic)s
      ORDER BY p.move DESC LIMIT 1)
+    - (SELECT coalesce(sum(cardinality(w.offsets) - w.taken), 0) FROM waiting AS w)
 """
+PART = b"UPDATE consumer_group SET fair_by = 'sharding_key' WHERE name = %s"
 BODIES = ("first", "second", "third", "fourth")
 EACH = 2
 
@@ -54,31 +56,47 @@ EACH = 2
 class Claiming(Scenario):
     """`one` and `other`: receives of two messages, by two processes; `earlier`: the heartbeat of an earlier version."""
 
-    inner = ("^INSERT INTO progress", "^SELECT pg_advisory_xact_lock", "^ROLLBACK", "current_setting\\('mq.handed'")
+    inner = (
+        *("^INSERT INTO progress", "^SELECT pg_advisory_xact_lock", "^ROLLBACK", "current_setting\\('mq.handed'"),
+        # What a fair group does under the same locks.
+        *("'mq.ahead'", "^WITH RECURSIVE reading"),
+    )
 
-    def __init__(self, watch: psycopg.Connection[Any], names: Sequence[str]) -> None:
-        self._watch, self._names = watch, names
+    def __init__(self, watch: psycopg.Connection[Any], names: Sequence[str], *, is_fair: bool) -> None:
+        self._watch, self._names, self._is_fair = watch, names, is_fair
+        self._group = FAIR_GROUP if is_fair else GROUP
         self._ids: dict[str, int] = {}
         self._next = 0
 
     async def begin(self) -> Mapping[str, Work]:
         if not self._ids:
-            await groups.for_consuming(GROUP)
+            await groups.for_consuming(self._group)
+            if self._is_fair:
+                self._watch.execute(PART, [self._group])
+                groups.forget(self._group)
             await writer.run(Send(Message(topic=TOPIC, body="before", queue_id=0)))
-            self._ids = {"group": (await groups.existing(GROUP)).id, "topic": (await topics.for_reading(TOPIC)).id}
+            self._ids = {
+                "group": (await groups.existing(self._group)).id,
+                "topic": (await topics.for_reading(TOPIC)).id,
+            }
+            if self._is_fair:
+                # The first receive counts what waits, in steps.
+                await writer.run(kind_of(receiver := await self._receiver())(receiver))
         self._watch.execute(READ_ALL.encode(), self._ids)
         self._watch.execute(BEAT.encode())
         sent = [(await writer.run(Send(Message(topic=TOPIC, body=body, queue_id=0))))[0] for body in BODIES]
         self._next = (sent[0].queue_offset or 0) + len(BODIES)
         return {name: of_stage(_beat if name == EARLIER else await self._receive()) for name in self._names}
 
+    async def _receiver(self) -> Receiver:
+        terms = Terms.of(self._group, Receive(topic=TOPIC, max_messages=EACH), None, again_at_once=False)
+        return await terms.receiver(Hold(), None, 0)
+
     async def _receive(self) -> Any:
-        request = Receive(topic=TOPIC, max_messages=EACH)
-        terms = Terms.of(GROUP, request, None, again_at_once=False)
-        receiver = await terms.receiver(Hold(), None, 0)
+        receiver = await self._receiver()
 
         async def work(connection: StageConnection) -> object:
-            found = await written(connection, Receiving(receiver))
+            found = await written(connection, kind_of(receiver)(receiver))
             assert isinstance(found, Handout)
             return [len(BODIES) - (self._next - handed.queue_offset) for handed in found.entries]
 
