@@ -9,8 +9,8 @@ from delivery.retries.nonces import BUNDLED
 from store.db.statements import Statement
 from store.queues import Queue
 
-# Receive and queue (numbers from 1), queue offset, segment, log offset, retries, bytes of the body, whether the delivery
-# may lie in a bundle.
+# Receive and queue (numbers from 1), queue offset, segment, log offset, retries, bytes of the body, and whether the
+# delivery may lie in a bundle.
 HANDED = struct.Struct("!iiqiqii?")
 # Bytes of bodies that are read with a batch. Each receive reads its other bodies by itself.
 MAX_READ_BYTES = 1024 * 1024
