@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +16,7 @@ from mqbroker_client.core.ids import uuid7
 
 from mqbroker.embedded.commands import ROOT
 from tests.barrier.places import Place
+from tests.broker import forks
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker
 
@@ -99,12 +99,14 @@ class Program:
 def program(binding: str, place: Place, broker: RunningBroker, folder: Path) -> Iterator[Program]:
     path = folder / "orders"
     words = [sys.executable, "-m", "tests.barrier.local", binding, place.words(), broker.url, str(path)]
-    with subprocess.Popen(words, env=environment(), cwd=ROOT) as popen:
-        try:
-            eventually(lambda: path.exists() or popen.poll() is not None)
-            yield Program(path)
-        finally:
-            popen.kill()
+    child = forks.ForkedChild("orders", words, environment(), folder / "orders.log", ROOT)
+    child.start()
+    try:
+        eventually(lambda: path.exists() or not child.is_running())
+        assert path.exists(), child.last_lines()
+        yield Program(path)
+    finally:
+        child.kill()
 
 
 def environment() -> dict[str, str]:

@@ -23,7 +23,7 @@ PROGRAM = Path(__file__).with_name("fork_server.py")
 # process is started anew.
 OWN = (
     *("MQBROKER_", "DATABASE_URL", "DIRECT_DATABASE_URL", "REDIS_URL", "API_KEY", "DJANGO_SETTINGS_MODULE", "PYTEST_"),
-    *("COLUMNS", "SHOP_DATABASE_URL", "CELERY_BROKER_URL"),
+    *("COLUMNS", "SHOP_DATABASE_URL", "CELERY_BROKER_URL", "PROJECT"),
 )
 
 

@@ -15,8 +15,9 @@ import pytest
 
 from mqbroker.embedded.commands import ROOT
 from mqbroker.embedded.processes.child import Child
-from tests.barrier import mariadb, places
-from tests.broker import characters
+from tests.barrier import places
+from tests.broker import characters, forks
+from tests.broker.forks import ForkedChild
 from tests.broker.polling import eventually
 from tests.broker.receiving import let_deliveries_expire
 from tests.broker.running import API_KEY, RunningBroker
@@ -52,7 +53,7 @@ class Project:
     def manage(self, *words: str) -> subprocess.CompletedProcess[str]:
         """A command that ends."""
         command = [PYTHON, "-m", "django", *words]
-        return subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=60)
+        return forks.run(command, self.environment)
 
     def tell(self, story: str, *arguments: Any) -> Any:
         """What a story returns, which the project's program does."""
@@ -77,7 +78,7 @@ class Project:
     def worker(self, *words: str) -> Child:
         """A worker, to be started."""
         command = [PYTHON, "-m", "django", "mq_worker", *words]
-        return Child("worker", command, self.environment, self.folder / "worker.log", ROOT, stop_seconds=30)
+        return ForkedChild("worker", command, self.environment, self.folder / "worker.log", ROOT, stop_seconds=30)
 
     @contextmanager
     def working(self, *words: str) -> Iterator[Child]:
@@ -110,12 +111,6 @@ class Project:
             return result if result["status"] in ("SUCCESSFUL", "FAILED") else None
 
         return eventually(found, within_seconds=120)
-
-
-@pytest.fixture(scope="session")
-def mariadb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[mariadb.Server]:
-    with mariadb.running(tmp_path_factory.mktemp("mariadb")) as server:
-        yield server
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from mqbroker.embedded.processes.child import Child
 from tests.barrier import places
 from tests.barrier.places import Place
 from tests.broker import cells, databases
+from tests.broker.forks import ForkedChild
 from tests.broker.running import RunningBroker
 from tests.conftest import REDIS_URL
 from tests.task_backend.conftest import PYTHON, Project, migrated
@@ -50,7 +51,8 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
 
 def child(project: Project, name: str, *words: str) -> Child:
     """A process of the shop."""
-    return Child(name, [PYTHON, *words], project.environment, project.folder / f"{name}.log", ROOT, stop_seconds=30)
+    log = project.folder / f"{name}.log"
+    return ForkedChild(name, [PYTHON, *words], project.environment, log, ROOT, stop_seconds=30)
 
 
 def numbers(place: Place, statement: str) -> Counter[int]:
