@@ -71,6 +71,10 @@ LONGEST = (
     "a broker of three cells",
     "a broker of two teams",
     # These wait for long.
+    "the targets of relays",
+    "tests/tasks/test_task_deaths.py",
+    "tests/task_backend/test_task_shop.py",
+    "tests/delivery/test_slow_readers.py",
     "tests/push/test_push.py",
     "tests/transactions/test_check_back.py",
     "tests/transactions/test_deleted_groups.py",
