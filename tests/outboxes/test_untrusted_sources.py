@@ -10,7 +10,7 @@ import pytest
 from psycopg import sql
 
 from tests.broker import poolers
-from tests.broker.burdens import memory_of, watching
+from tests.broker.burdens import memory_of, wait_for_rest, watching
 from tests.broker.polling import eventually
 from tests.outboxes.conftest import Shop, table
 from tests.outboxes.roles import Roles
@@ -46,6 +46,7 @@ VALUES (%s, 'naïve 🎉', 'new', ARRAY['a\\b', 'ü'], 'seven', '{"ä": "ö"}', 
 @contextlib.contextmanager
 def bounded(shop: Shop, most_bytes: int) -> Iterator[None]:
     """The web processes grow by this much at most, within the block."""
+    wait_for_rest(shop.broker)
     before = memory_of(shop.broker)
     with watching(before) as worst:
         yield
