@@ -18,6 +18,19 @@ TURN_SECONDS = 0.005
 GET = b"GET /late HTTP/1.1\r\nHost: broker\r\n\r\n"
 
 
+# What a caller of a long request has sent before it is accepted, and how many of them one turn accepts at most. With
+# turns that grow by what they accept, a turn accepted 58.
+LONG = b"POST /wait HTTP/1.1\r\nHost: broker\r\nContent-Length: 120001\r\n\r\n" + bytes(120_000)
+MOST_PER_TURN = 20
+
+
+def work(seconds: float) -> None:
+    """Takes this time of the CPU."""
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+
 def test_callers_that_come_together_under_load_are_taken_in_within_a_few_turns() -> None:
     async def turns() -> int:
         async with serving(most_connections=CALLERS) as served:
@@ -26,7 +39,7 @@ def test_callers_that_come_together_under_load_are_taken_in_within_a_few_turns()
                     callers.enter_context(socket.create_connection(("127.0.0.1", served.port)))
                 count = 0
                 while served.connections.count < CALLERS and count < CALLERS:
-                    time.sleep(TURN_SECONDS)  # noqa: ASYNC251  # work of the process
+                    work(TURN_SECONDS)
                     await asyncio.sleep(0)
                     count += 1
         return count
@@ -34,6 +47,25 @@ def test_callers_that_come_together_under_load_are_taken_in_within_a_few_turns()
     # The server of uvloop takes in one of them in each turn.
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         assert runner.run(turns()) <= CALLERS // 4
+
+
+def test_callers_that_come_together_with_long_requests_leave_turns_to_others() -> None:
+    async def most_of_a_turn() -> int:
+        async with serving(most_connections=CALLERS) as served:
+            with contextlib.ExitStack() as callers:
+                for _ in range(CALLERS):
+                    caller = callers.enter_context(socket.create_connection(("127.0.0.1", served.port)))
+                    caller.setblocking(False)
+                    caller.send(LONG)
+                most = count = 0
+                while count < CALLERS:
+                    await asyncio.sleep(0)
+                    before, count = count, served.connections.count
+                    most = max(most, count - before)
+        return most
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(most_of_a_turn()) <= MOST_PER_TURN
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """The bytes of a connection that have arrived and are not parsed yet, in slices that each take little time."""
 
-# A slice of chunks of one byte takes 0.2 ms. Slices get longer while few frames are in them, as in large bodies.
-SLICE_BYTES = 2 * 1024
+# A slice of chunks of one byte takes 0.05 ms. Slices get longer while few frames are in them, as in large bodies.
+SLICE_BYTES = 512
 MOST_SLICE_BYTES = 32 * 1024
 FEW_FRAMES = 16
 
