@@ -46,6 +46,34 @@ BROKEN = {
         "no column properties jsonb",
         "ALTER COLUMN",
     ),
+    "a column of a domain": (
+        "CREATE DOMAIN words AS text; ALTER TABLE mqbroker_outbox ALTER COLUMN tags TYPE words",
+        "no column tags text",
+        "ALTER COLUMN",
+    ),
+    "a column that is generated": (
+        "ALTER TABLE mqbroker_outbox DROP COLUMN keys,"
+        " ADD COLUMN keys varchar[] GENERATED ALWAYS AS (ARRAY[topic]) STORED",
+        "no column keys text[]",
+        "ALTER COLUMN",
+    ),
+    "a partition that is partitioned": (
+        "DROP TABLE mqbroker_outbox_1;"
+        " CREATE TABLE mqbroker_outbox_1 PARTITION OF mqbroker_outbox FOR VALUES IN (1) PARTITION BY LIST (slot)",
+        "mqbroker_outbox_1 is a partitioned table",
+        "drop it",
+    ),
+    "a view of the state": (
+        "ALTER TABLE mqbroker_outbox_state RENAME TO other; CREATE VIEW mqbroker_outbox_state AS SELECT * FROM other",
+        "mqbroker_outbox_state is a view",
+        "drop it",
+    ),
+    "two rows of the state": (
+        "ALTER TABLE mqbroker_outbox_state DROP CONSTRAINT mqbroker_outbox_state_single_check;"
+        " INSERT INTO mqbroker_outbox_state VALUES (false)",
+        "has 2 rows",
+        "DELETE FROM mqbroker_outbox_state WHERE NOT single",
+    ),
     "no right to see": ("REVOKE SELECT ON mqbroker_outbox FROM {role}", "may not SELECT", "GRANT SELECT, DELETE ON"),
     "no right to delete": ("REVOKE DELETE ON mqbroker_outbox FROM {role}", "may not DELETE", "GRANT SELECT, DELETE ON"),
     "no right to set apart": ("REVOKE ALL ON mqbroker_outbox_refused FROM {role}", "may not INSERT", "GRANT INSERT ON"),

@@ -45,3 +45,27 @@ def test_each_hostile_row_is_sent_or_set_apart_by_field_and_the_good_rows_betwee
     assert wrong == []
     eventually(lambda: shop.outbox["refused"] == len(reasons))
     assert shop.outbox["failure"] is None
+
+
+NIL, MOST = "'00000000-0000-0000-0000-000000000000'", "'ffffffff-ffff-ffff-ffff-ffffffffffff'"
+
+
+def test_a_row_without_an_id_is_set_apart_and_rows_with_one_id_are_one_message(shop: Shop) -> None:
+    rows = (("NULL", "none"), (NIL, "nil"), (MOST, "most"), (MOST, "most"), (MOST, "another"))
+    with shop.session() as session:
+        session.execute("ALTER TABLE mqbroker_outbox ALTER id DROP NOT NULL")
+        for id_, body in rows:
+            session.execute(
+                f"INSERT INTO mqbroker_outbox (id, topic, body) VALUES ({id_}, %s, %s)".encode(), [shop.topic, body]
+            )
+    shop.register()
+
+    shop.drains()
+
+    assert sorted(message["body"] for message in shop.receives_all(2)) == ["most", "nil"]
+    with shop.session() as session:
+        found = session.execute("SELECT body, reason FROM mqbroker_outbox_refused").fetchall()
+    reasons = {row["body"]: row["reason"] for row in found}
+    assert reasons.keys() == {"none", "another"}
+    assert "id is null" in reasons["none"]
+    assert reasons["another"].startswith("message_id_reused")

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 from typing import Any, NamedTuple
 
+import psycopg
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from psycopg.conninfo import make_conninfo
@@ -51,8 +52,12 @@ class Place(NamedTuple):
         return f"{','.join(map(_with_port, self.servers))}/{self.database}"
 
     def said(self, problem: BaseException) -> str:
-        """A driver's message about a problem, in one line and without the password, which a server may send back."""
-        said = " ".join(str(problem).split()) or type(problem).__name__
+        """A driver's message about a problem, in one line and without the password, which a server may send back.
+
+        Of a server's answer the first sentence is taken, because its details may quote a whole row.
+        """
+        first = problem.diag.message_primary if isinstance(problem, psycopg.Error) else None
+        said = " ".join((first or str(problem)).split()) or type(problem).__name__
         password = self.given["password"]
         # A shorter password would match parts of words, and is no secret.
         return (said.replace(password, "…") if len(password) > SHORT_PASSWORD else said)[:MAX_SAID]

@@ -59,6 +59,8 @@ _COLUMNS = [(column, Row._fields.index(column), field) for column, field in FIEL
 
 def message_of(row: Row, shape: type[Shape]) -> Shape:
     """The message of a row; it is validated later, like a message by HTTP. Raises MessageIllegal with the column."""
+    if row.id is None:
+        raise MessageIllegal("id is null, so a repetition would be sent as another message: give a uuid.")
     found: dict[str, Any] = {}
     for column, place, field in _COLUMNS:
         text = row[place]

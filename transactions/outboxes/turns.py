@@ -1,12 +1,13 @@
 """A turn at an outbox: the drain measures, takes and stores rows, and sets apart rows that cannot become messages."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.conf import settings
 
 from access.callers import Caller
+from store.db.statements import NoRow, Statement
 from store.messages import MAX_PROPERTIES_BYTES
 from store.process import runtime
 from transactions.outboxes import messages
@@ -23,6 +24,8 @@ MAX_HELD_BYTES = 16 * 1024 * 1024
 HOLD_SECONDS = 5.0
 # The bytes of a small turn, which takes rows without having measured them first.
 SMALL_BYTES = 256 * 1024
+# The most bytes of keys or properties as JSON, where a character takes up to nine; also in `measure_rows`.
+MAX_JSON_BYTES = 9 * MAX_PROPERTIES_BYTES + 16 * 1024
 # Bytes that a measured row may have besides its fields: id, times and number.
 MORE_BYTES = 1024
 
@@ -103,31 +106,38 @@ class Batch:
                     MEASURE_ROWS, {"max_rows": self._max_rows, "closed": self._closed.topics}
                 )
                 self._place = measured[0][:2] if measured else None
-                large = [self._too_large(row) for row in measured if row.bytes > self._max_row_bytes]
+                large = [self._too_large(row) for row in measured if self._is_too_large(row)]
                 taken = await self._store(self._fitting(measured))
         except _SomeLeft as some:
             left = some.left
             self._closed.add(left.reasons)
             if left.refused:
                 await self._set_apart(left.refused)
-            await self._source.write(DELETE_ROWS, _places(some.stored))
+            await self._write_all(DELETE_ROWS, len(some.stored), _places(some.stored))
             taken = Taken(len(some.rows) - len(left.waiting), len(left.refused))
         if large:
             await self._set_apart(large)
         rows = taken.rows + len(large)
         return taken._replace(rows=rows, refused=taken.refused + len(large), are_more=rows > 0)
 
+    def _is_too_large(self, row: Measured) -> bool:
+        return row.bytes > self._max_row_bytes or max(row.keys, row.properties) > MAX_JSON_BYTES
+
     def _too_large(self, row: Measured) -> Refused:
         size, field = row.largest
-        limit = f"a row may have {self._max_row_bytes:,} bytes: make {field} smaller"
-        return Refused(row.slot, row.seq, f"message_too_large: {field} has {size:,} bytes, and {limit}.")
+        if row.bytes > self._max_row_bytes:
+            reason = f"{field} has {size:,} bytes, and a row may have {self._max_row_bytes:,} bytes"
+        else:
+            size, field = max((row.keys, "keys"), (row.properties, "properties"))
+            reason = f"{field} has at least {size:,} bytes, and may have {MAX_PROPERTIES_BYTES:,}"
+        return Refused(row.slot, row.seq, f"message_too_large: {reason}: make {field} smaller.")
 
     def _fitting(self, measured: Sequence[Measured]) -> Sequence[Measured]:
         """The first rows that are not too large: as many as have MAX_BYTES together, and at least one."""
         fitting: list[Measured] = []
         size = 0
         for row in measured:
-            if row.bytes <= self._max_row_bytes and size < MAX_BYTES:
+            if not self._is_too_large(row) and size < MAX_BYTES:
                 fitting.append(row)
                 size += row.bytes
         return fitting
@@ -157,7 +167,16 @@ class Batch:
 
     async def _set_apart(self, refused: Sequence[Refused]) -> None:
         reasons = [self._source.written(one.reason) for one in refused]
-        await self._source.write(SET_APART, {**_places(refused), "reasons": reasons})
+        await self._write_all(SET_APART, len(refused), {**_places(refused), "reasons": reasons})
+
+    async def _write_all(self, statement: Statement[NoRow], count: int, given: Mapping[str, Any]) -> None:
+        """Writes this number of rows. Raises SourceUnreadable if the source keeps or drops some of them."""
+        written = await self._source.write(statement, given)
+        if written != count:
+            raise SourceUnreadable(
+                f"{statement.name} wrote {written} of {count} rows: a trigger of mqbroker_outbox or "
+                "mqbroker_outbox_refused keeps or drops the others. Drop this trigger."
+            )
 
 
 def held(size: int) -> contextlib.AbstractAsyncContextManager[None]:

@@ -158,9 +158,9 @@ def _take(backend: Any, given: Mapping[str, Any]) -> Rows:
 
 
 def _set_apart(backend: Any, given: Mapping[str, Any]) -> Rows:
-    backend.outbox.delete(backend, _places(given))
+    found: Rows = backend.outbox.delete(backend, _places(given))
     backend.apart |= dict(zip(_places(given), given["reasons"], strict=True))
-    return ()
+    return found
 
 
 def _fall_asleep(backend: Any, given: Mapping[str, Any]) -> Rows:

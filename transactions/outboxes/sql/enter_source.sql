@@ -18,6 +18,8 @@ FROM (
     ('lock_timeout', '3s'),
     ('idle_in_transaction_session_timeout', '20s'),
     ('row_security', 'off'),
+    ('quote_all_identifiers', 'off'),
+    ('exit_on_error', 'off'),
     ('jit', 'off'),
     ('plan_cache_mode', 'force_generic_plan'),
     ('enable_seqscan', 'off'),

@@ -1,8 +1,16 @@
--- In a source: find whether the table of the outbox's state has no row, in the form of `find_obstacles`. Without the
--- row producers cannot insert. A statement of its own, because reading the table needs the rights that `find_obstacles`
--- checks.
+-- In a source: find whether the table of the outbox's state has another number of rows than one, in the form of
+-- `find_obstacles`. Without the row producers cannot insert; of several rows each is a turn, and turns at the same time
+-- would change the order of rows. A statement of its own, because reading the table needs the rights that
+-- `find_obstacles` checks.
 SELECT
     false AS passes,
-    'mqbroker_outbox_state has no row' AS obstacle,
-    format('%%s INTO mqbroker_outbox_state DEFAULT VALUES', 'INSERT') AS mend
-WHERE NOT EXISTS (SELECT FROM mqbroker_outbox_state)
+    CASE
+        WHEN count(*) = 0 THEN 'mqbroker_outbox_state has no row'
+        ELSE format('mqbroker_outbox_state has %%s rows instead of one', count(*))
+    END AS obstacle,
+    CASE
+        WHEN count(*) = 0 THEN format('%%s INTO mqbroker_outbox_state DEFAULT VALUES', 'INSERT')
+        ELSE format('%%s FROM mqbroker_outbox_state WHERE NOT single', 'DELETE')
+    END AS mend
+FROM mqbroker_outbox_state AS s
+HAVING count(*) <> 1

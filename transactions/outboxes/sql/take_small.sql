@@ -2,7 +2,8 @@
 -- without fields if there is no turn or no row to take. The rows are those of one snapshot: rows that another session
 -- took just before are gone when this statement deletes, and are not returned. Rows whose bytes have grown since they
 -- were measured are left, and no row is returned if a view or a rule gives more than was measured. A transaction that
--- finds nothing to do takes no lock and writes nothing, so its commit does not wait for the disk.
+-- finds nothing to do takes no lock and writes nothing, so its commit does not wait for the disk. Keys and properties that
+-- are larger than those of any message are left without being written as JSON, which would take long (`measure_rows`).
 WITH next_rows AS MATERIALIZED (
     SELECT
         m.slot,
@@ -13,9 +14,13 @@ WITH next_rows AS MATERIALIZED (
             o.slot,
             o.seq,
             coalesce(octet_length(o.topic), 0) + coalesce(octet_length(o.body), octet_length(o.body_bytes), 0)
-            + coalesce(octet_length(o.tags), 0) + coalesce(octet_length(to_jsonb(o.keys)::text), 0)
-            + coalesce(octet_length(o.sharding_key), 0) + coalesce(octet_length(o.properties::text), 0)
-            + coalesce(octet_length(o.traceparent), 0) AS bytes
+            + coalesce(octet_length(o.tags), 0)
+            + CASE
+                WHEN coalesce(pg_column_size(o.keys), 0) + coalesce(pg_column_size(o.properties), 0) > 163840
+                THEN %(max_bytes)s + 1
+                ELSE coalesce(octet_length(to_jsonb(o.keys)::text), 0) + coalesce(octet_length(o.properties::text), 0)
+            END
+            + coalesce(octet_length(o.sharding_key), 0) + coalesce(octet_length(o.traceparent), 0) AS bytes
         FROM mqbroker_outbox AS o
         ORDER BY o.seq
         LIMIT %(max_rows)s
