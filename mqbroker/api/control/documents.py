@@ -50,6 +50,7 @@ class Docs(Resource, SpectacularSwaggerSplitView):
     A browser that is not signed in is redirected to the console's login.
     """
 
+    template_name = "console/docs.html"
     permission_classes = (MayLook,)
 
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
