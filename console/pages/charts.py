@@ -24,8 +24,8 @@ def charts(request: HttpRequest) -> HttpResponse:
     """
     chosen = request.GET.get("span", FIRST_SPAN)
     span = SPANS.get(chosen, SPANS[FIRST_SPAN])
-    of, name = subject(request)
     narrowed = frame.within(request)
+    of, name = subject(request, narrowed["namespace"])
     now = store_stats.now()
     found = history.read(of, name, span, now)
     is_recorded = of != "namespace" or name in narrowed["namespaces"]
@@ -48,12 +48,15 @@ def charts(request: HttpRequest) -> HttpResponse:
     )
 
 
-def subject(request: HttpRequest) -> tuple[Of, str]:
+def subject(request: HttpRequest, namespace: str | None) -> tuple[Of, str]:
     """The kind and name of the charts' subject: a topic in the address takes precedence over a group, and a group over
     a namespace.
+
+    A topic or group outside the namespace is left out: it was chosen before the namespace.
     """
     for of in get_args(Of):
-        if name := request.GET.get(of, "").strip():
+        name = request.GET.get(of, "").strip()
+        if name and (of == "namespace" or namespace in (None, part_of(name))):
             return of, name
     return "broker", ""
 

@@ -196,6 +196,12 @@ def test_topics_and_groups_with_a_history_are_offered_and_their_pages_lead_here(
     assert "Group gone over time" in ada.sees("charts/?group=gone&span=never").text
 
 
+def test_a_topic_that_was_chosen_outside_the_namespace_is_left_out(broker: Broker, ada: Operator) -> None:
+    assert "Namespace team over time" in ada.sees("charts/?namespace=team&topic=orders").text
+    assert "Topic team%orders over time" in ada.sees("charts/?namespace=team&topic=team%25orders").text
+    assert "Topic orders over time" in ada.sees("charts/?namespace=&topic=orders").text
+
+
 def test_without_a_history_the_page_says_when_there_will_be_one(broker: Broker, ada: Operator) -> None:
     page = ada.sees("charts/?group=nothing-of-this-name")
 
