@@ -1,4 +1,4 @@
-"""`./mq export` and `./mq report`: the commands of manage.py with all their options, on a data folder's database."""
+"""`./mq export`, `lake` and `report`: the commands of manage.py with all their options, on a folder's database."""
 
 import argparse
 from collections.abc import Sequence
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from django.core.management.base import BaseCommand, CommandParser
 
 from analytics.management.commands import export as of_export
+from analytics.management.commands import lake as of_lake
 from analytics.management.commands import report as of_report
 from mqbroker.embedded import commands, environment
 from mqbroker.embedded.cli import database, foreground, options
@@ -15,6 +16,11 @@ from mqbroker.embedded.cli.settings import refuse_bad_settings
 def export(words: Sequence[str]) -> int:
     """Runs `manage.py export`; returns its exit code."""
     return _run("export", of_export.Command(), words)
+
+
+def lake(words: Sequence[str]) -> int:
+    """Runs `manage.py lake`; returns its exit code."""
+    return _run("lake", of_lake.Command(), words)
 
 
 def report(words: Sequence[str]) -> int:

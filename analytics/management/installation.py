@@ -7,12 +7,10 @@ earlier export stays and the other cells are still exported; at the end the comm
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
-from analytics import connections
-from analytics.errors import CellDiffers, ExportFailed, ExportIncomplete, FolderRefused
+from analytics.errors import ExportFailed, ExportIncomplete, FolderRefused
 from analytics.export import job
 from analytics.export.job import Announce
 from analytics.files import folder, listed, noted
@@ -21,48 +19,13 @@ from analytics.files.hadoop import Hadoop
 from analytics.files.lake import formats
 from analytics.files.manifest import Manifest
 from analytics.files.place import Local, Place
-from analytics.readers import address, opening
+from analytics.readers import opening
+from analytics.readers.cells import Database, databases, require_own
 from analytics.readers.failures import failures_as_ours
 from analytics.readers.opening import Target, Wishes
-from analytics.rows import Identity
-from store.cells.cells import LIST_CELLS
-from store.db import sealing
-from store.db.server_url import database
-from store.db.statements import Statement
-from store.process.runtime import CONTROL
 
 # Returns the function that announces the tables of a cell. The name is empty in an installation with one database.
 AnnounceOf = Callable[[str], Announce]
-
-
-class Database(NamedTuple):
-    """A cell's database as a connection string for libpq; None if this process lacks the key for
-    the cell's stored URL.
-    """
-
-    cell_id: int
-    name: str
-    conninfo: str | None
-
-
-FIND_IDENTITY = Statement(__file__, "find_identity", Identity)
-
-
-@failures_as_ours()
-def databases(control: str) -> Sequence[Database]:
-    """The databases of an installation, the control's first. Raises ExportFailed while the control is away."""
-    with connections.connect(control) as broker:
-        return [
-            Database(cell.id, cell.name, control if cell.id == CONTROL else _conninfo(cell.name, cell.url))
-            for cell in connections.read(broker, LIST_CELLS)
-        ]
-
-
-def _conninfo(name: str, stored: str) -> str | None:
-    try:
-        return address.conninfo(database(sealing.opened(stored), f"The URL of the cell {name}"))
-    except sealing.SecretUnreadable:
-        return None
 
 
 @failures_as_ours()
@@ -160,7 +123,7 @@ def _each(found: Sequence[Database], export_cell: Callable[[Database, str], Mani
     for cell in found:
         try:
             with failures_as_ours():
-                conninfo, installation = _require_own(cell, installation)
+                conninfo, installation = require_own(cell, installation)
                 made = export_cell(cell, conninfo)
             reasons += _noted(f"{cell.name}: ", conninfo, wishes, made)
         except ExportFailed as failure:
@@ -171,21 +134,6 @@ def _each(found: Sequence[Database], export_cell: Callable[[Database, str], Mani
             "export that it had, if any, and the others have a new one; export again to add what is missing."
         )
     return reasons
-
-
-def _require_own(cell: Database, installation: str | None) -> tuple[str, str]:
-    """The connection string of a cell, and the installation to which its database must belong. Raises CellDiffers."""
-    if cell.conninfo is None:
-        raise CellDiffers("its URL is sealed under a key that is not in MQBROKER_SECRETS_KEYS")
-    with connections.connect(cell.conninfo) as broker:
-        [identity] = connections.read(broker, FIND_IDENTITY)
-    wanted = Identity(cell.cell_id, identity.installation if installation is None else installation)
-    if identity != wanted:
-        raise CellDiffers(
-            f"the database at its URL is cell {identity.cell_id} of the installation {identity.installation}, and not "
-            f"cell {wanted.cell_id} of {wanted.installation}"
-        )
-    return cell.conninfo, identity.installation
 
 
 def _noted(cell: str, conninfo: str, wishes: Wishes, made: Manifest) -> Sequence[str]:

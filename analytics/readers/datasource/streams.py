@@ -82,6 +82,10 @@ class BrokerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The end of the last closed range that was looked at. Spark shows from it how far the stream is behind."""
         return None if self._closed is None else self.order.end(self._closed)
 
+    def kept(self) -> Position:
+        """The first row that retention has kept, in the last closed range that was looked at. Raises LogBusy."""
+        return self.order.first(self._looked())
+
     def partitions(self, start: Position, end: Position) -> Sequence[InputPartition]:
         """The slices between two positions. Raises HoleFound if retention dropped some of their rows."""
         if start == end:

@@ -16,6 +16,7 @@ COMMANDS = {
     "mqb": "Sends and receives messages, lists and repairs: the client's command line.",
     "relay": "Relays a topic to RabbitMQ, Kafka or NATS, as a file describes.",
     "export": "Writes messages, entries and transactions to Parquet with Spark.",
+    "lake": "Keeps a table of Delta Lake with the committed messages, a minute old.",
     "report": "Makes reports of an export: Parquet files and a page.",
     "settings": "Prints every setting with its value, its default and its meaning.",
     "doctor": "Says what is out of order, why, and what mends it.",
@@ -24,7 +25,7 @@ COMMANDS = {
     "dev": "Runs the broker and starts its processes again when code changes.",
 }
 # The functions of commands that `analytics` adds: nothing else imports that package, which may be left out.
-PLACES = {name: f"analytics.management.command_line.{name}" for name in ("export", "report")}
+PLACES = {name: f"analytics.management.command_line.{name}" for name in ("export", "lake", "report")}
 # The modules of the package `tools`, which only a checkout has.
 TOOLS = {
     "test": "Runs the tests on servers of their own; options are pytest's.",

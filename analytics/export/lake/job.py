@@ -1,0 +1,183 @@
+"""Keeps the lake: adds what became visible in each cell since the last batch, in one commit for all cells."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain, count
+from pathlib import Path
+
+import pyarrow
+
+from analytics.errors import ExportDamaged, ExportFailed, ExportIncomplete, FolderRefused
+from analytics.export.lake import proof, table
+from analytics.export.lake.feeds import MAX_OFFSETS, Feed, marked
+from analytics.export.lake.table import LakeTable, Reach
+from analytics.readers.cells import Database, databases, require_own
+from analytics.readers.failures import failures_as_ours
+
+Say = Callable[[str], None]
+# At one commit a minute: at most 60 small files a day's folder.
+BATCHES_PER_COMPACTION = 60
+
+
+class Lake:
+    """The lake of an installation, in one folder. `say` gets a line for each commit and each failure."""
+
+    def __init__(self, control: str, folder: Path, say: Say) -> None:
+        self._control = control
+        self._folder = folder
+        self._say = say
+        self._feeds: dict[str, Feed] = {}
+        self._installation: str | None = None
+        # What was read before the batch with this number and had no message to add, such as retries.
+        self._empty: dict[str, Reach] = {}
+        self._empty_since = 0
+
+    def keep(self, every_seconds: float) -> None:
+        """Adds what there is, at most once in this time unless it is behind, until the process ends.
+
+        A failure after the first round, such as a database that is away, is said, and the next round tries again.
+        Raises FolderRefused and ExportDamaged at any time, and ExportFailed in the first round.
+        """
+        for number in count():
+            began = time.monotonic()
+            try:
+                self.catch_up()
+            except (FolderRefused, ExportDamaged):
+                raise
+            except ExportFailed as failure:
+                if not number:
+                    raise
+                self._say(f"{failure} The next round tries again.")
+            time.sleep(max(0.0, began + every_seconds - time.monotonic()))
+
+    def catch_up(self) -> None:
+        """Adds all that was final when this began.
+
+        Raises ExportIncomplete with the cells that were left out, when all others were read, and what `add` raises.
+        """
+        is_behind, left_out = self.add()
+        while is_behind:
+            is_behind, left_out = self.add(anew=False)
+        if left_out:
+            raise ExportIncomplete(f"The lake lacks new messages of {'; '.join(left_out)}.")
+
+    def add(self, *, anew: bool = True) -> tuple[bool, Sequence[str]]:
+        """Adds one batch: of each cell at most MAX_OFFSETS, up to what is final now, or was when it was called `anew`.
+
+        Returns whether there may be more, and the cells that were left out, each with its reason. Raises FolderRefused,
+        ExportDamaged if the last batch is not what its cell has, and ExportUnderWay if another process has written.
+        """
+        of = table.opened(self._folder, is_new=True)
+        number = of.last.number + 1 if of.last else 1
+        if number != self._empty_since:
+            self._empty, self._empty_since = {}, number
+        reaches, left_out = self._reaches(of, anew)
+        rows = _Rows(
+            chain.from_iterable(
+                marked(self._feeds[cell].rows(reach.start, reach.end), cell, number) for cell, reach in reaches.items()
+            )
+        )
+        together = {cell: _joined(self._empty.get(cell), reach) for cell, reach in reaches.items()}
+        with failures_as_ours(), rows.own_failures():
+            is_added = of.add(self._installation or "", together, iter(rows))
+        self._empty |= together
+        if is_added:
+            self._say(f"Batch {number}: {rows.count:,} messages.")
+            if number % BATCHES_PER_COMPACTION == 0:
+                self.compact()
+        return any(reach.offsets >= MAX_OFFSETS for reach in reaches.values()), left_out
+
+    def compact(self) -> None:
+        """Merges small files of the table, and removes files that are not needed any more."""
+        before, after = table.opened(self._folder).compact()
+        self._say(f"{before} files merged into {after}.")
+
+    def verify(self) -> None:
+        """Says what of the table is not as the lake has written it, or not as the log has it. Raises ExportDamaged."""
+        of = table.opened(self._folder)
+        problems = 0
+        with failures_as_ours():
+            for cell in databases(self._control):
+                self._feeds[cell.name] = self._feed(cell)
+            for line in proof.of(of, self._feeds, self._say):
+                self._say(line)
+                problems += 1
+        if problems:
+            raise ExportDamaged(f"{self._folder} is not what the log has: {problems} problems, see above.")
+
+    def _reaches(self, of: LakeTable, anew: bool) -> tuple[dict[str, Reach], Sequence[str]]:
+        """What the next batch reads of each cell, and the cells that cannot be read, each with the reason."""
+        reaches: dict[str, Reach] = {}
+        left_out = []
+        for cell in databases(self._control):
+            try:
+                with failures_as_ours():
+                    if cell.name not in self._feeds:
+                        self._feeds[cell.name] = self._proved(self._feed(cell), of)
+                    before = self._empty.get(cell.name) or (of.last.cells.get(cell.name) if of.last else None)
+                    reaches[cell.name] = self._feeds[cell.name].reach(before, anew=anew)
+            except (FolderRefused, ExportDamaged):
+                raise
+            except ExportFailed as failure:
+                left_out.append(f"{cell.name} ({failure.code}: {str(failure).rstrip('.')})")
+        return reaches, left_out
+
+    def _feed(self, cell: Database) -> Feed:
+        conninfo, self._installation = require_own(cell, self._installation)
+        return Feed(cell.cell_id, cell.name, conninfo)
+
+    def _proved(self, feed: Feed, of: LakeTable) -> Feed:
+        """The feed of a cell, which has the last batch as the table has it: not so after the restore of a back-up."""
+        if of.last and of.last.installation != self._installation:
+            raise FolderRefused(f"{self._folder} holds the lake of another installation: give a new folder.")
+        if of.last:
+            for fault in proof.of_batches([of.last], of, {feed.cell: feed}, _in_silence):
+                raise ExportDamaged(
+                    f"{fault} `./mq lake --verify DIR` names all that is wrong; after the restore of a back-up, give a "
+                    "new folder."
+                )
+        return feed
+
+
+def _in_silence(line: str) -> None:
+    """What cannot be compared is said by a verification alone."""
+
+
+class _Rows:
+    """Counts the rows that are read while they are written, and keeps the failure of a read.
+
+    Delta Lake's writer raises its own error instead.
+    """
+
+    def __init__(self, batches: Iterator[pyarrow.RecordBatch]) -> None:
+        self._batches = batches
+        self._failure: Exception | None = None
+        self.count = 0
+
+    def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
+        try:
+            for batch in self._batches:
+                self.count += batch.num_rows
+                if batch.num_rows:
+                    yield batch
+        except Exception as failure:
+            self._failure = failure
+            raise
+
+    @contextmanager
+    def own_failures(self) -> Iterator[None]:
+        """Raises the failure of a read in place of the one that the writer made of it."""
+        try:
+            yield
+        except Exception:
+            if self._failure:
+                raise self._failure from None
+            raise
+
+
+def _joined(empty: Reach | None, reach: Reach) -> Reach:
+    """What two reaches have read together. The first one added no message."""
+    if empty is None:
+        return reach
+    return Reach(reach.cell_id, {**reach.start, **empty.start}, reach.end, {**reach.holes, **empty.holes})
