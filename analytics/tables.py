@@ -23,6 +23,8 @@ from store.db.statements import Statement
 
 # The column of the day. Files have it in the name of their folder; the data source computes it.
 DAY = "day"
+# Whether a row is a copy from before the split that made its cell: another cell has the original.
+COPIED = "copied"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ MESSAGE_COLUMNS = (
     .add("body_form", StringType())
     .add("born_at", TimestampType())
     .add("stored_at", TimestampType())
+    .add(COPIED, BooleanType())
     .add("segment", IntegerType())
 )
 
@@ -79,6 +82,7 @@ ENTRY_COLUMNS = (
     .add("real_queue_id", IntegerType())
     .add("deliver_at", TimestampType())
     .add("due_at", TimestampType())
+    .add(COPIED, BooleanType())
     .add("segment", IntegerType())
 )
 
@@ -95,6 +99,7 @@ TRANSACTION_COLUMNS = (
     .add("check_times", IntegerType())
     .add("messages", IntegerType())
     .add("remark", StringType())
+    .add(COPIED, BooleanType())
     .add("segment", IntegerType())
 )
 
@@ -108,6 +113,7 @@ CHECK_COLUMNS = (
     .add("latency_ms", IntegerType())
     .add("answer", StringType())
     .add("reason", StringType())
+    .add(COPIED, BooleanType())
     .add("segment", IntegerType())
 )
 

@@ -12,7 +12,10 @@ SELECT
     CASE WHEN t.name = 'TRANS_CHECK_MAX_TIME_TOPIC' THEN 0::smallint ELSE c.reconsume_times END AS reconsume_times, c.entered_at, r.name AS real_topic, c.real_queue_id, c.due_at,
     CASE
         WHEN c.real_topic_id IS NOT NULL THEN timestamptz 'epoch' + c.tags_code * interval '1 millisecond'
-    END AS deliver_at
+    END AS deliver_at,
+    (
+        c.entered_at < (SELECT (i.first_numbers ->> 'noted_at')::timestamptz FROM cell_identity AS i)
+    ) IS TRUE AS copied
 FROM consume_queue AS c
 LEFT JOIN topic AS t ON c.topic_id = t.id
 LEFT JOIN topic AS r ON c.real_topic_id = r.id

@@ -4,7 +4,8 @@
 -- message was first stored, which is before its own segment was opened, except for the half second that a roll waits
 -- for the log. Only such rows are looked up by id in earlier segments. `state` is the state of the transaction at the
 -- time of reading, null without a transaction and if its end was dropped; files of an export leave it out. The
--- namespace stands before the first % of the topic's name.
+-- namespace stands before the first % of the topic's name. `copied`: the row is from before the split that made this
+-- cell, and its parent has it, too.
 SELECT
     l.*, l.segment_id AS segment,
     CASE
@@ -24,6 +25,9 @@ SELECT
             )
     END AS state, t.name AS topic,
     CASE WHEN strpos(t.name, chr(37)) > 1 THEN split_part(t.name, chr(37), 1) END AS namespace, g.name AS producer_group, octet_length(l.body) AS body_bytes,
+    (
+        l.log_offset < (SELECT (i.first_numbers ->> 'commit_log_offset')::bigint FROM cell_identity AS i)
+    ) IS TRUE AS copied,
     octet_length(l.body) + coalesce(octet_length(l.properties), 0)
     + coalesce(octet_length(array_to_string(l.keys, ' ')), 0) AS weight,
     CASE

@@ -6,7 +6,7 @@ SELECT
     CASE WHEN h.discarded_at IS NULL THEN 'PREPARED' ELSE 'DISCARDED' END AS state,
     h.stored_at AS prepared_at, h.discarded_at AS decided_at, discard.decided_by,
     extract(EPOCH FROM h.discarded_at - h.stored_at)::double precision AS seconds_to_decision, h.check_times,
-    coalesce(cardinality(h.log_offsets), 1) AS messages, discard.remark
+    coalesce(cardinality(h.log_offsets), 1) AS messages, discard.remark, false AS copied
 FROM half_message AS h
 LEFT JOIN producer_group AS g ON h.producer_group_id = g.id
 LEFT JOIN LATERAL (

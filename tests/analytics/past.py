@@ -140,6 +140,7 @@ class Past:
             "producer_group": group,
             "properties": properties,
             "body_bytes": len(kept_body),
+            "copied": False,
         }
         self.messages.append(message)
         return message
@@ -169,6 +170,7 @@ class Past:
                 "topic_id": topic_id,
                 "real_topic": self.names.get(real_topic_id or 0),
                 "deliver_at": None if real_topic_id is None else at_milliseconds(row["tags_code"]),
+                "copied": False,
             }
         )
 
@@ -256,7 +258,7 @@ class Past:
             **others,
         }
         self.add("check_attempt", {**row, "attempt_id": id_of(row["asked_at"]), "segment_id": segment_id})
-        self.checks.append({**row, "transaction_id": str(half.transaction_id), "segment": segment_id})
+        self.checks.append({**row, "transaction_id": str(half.transaction_id), "segment": segment_id, "copied": False})
 
     def _outcome(
         self,
@@ -282,6 +284,7 @@ class Past:
                 "check_times": checks,
                 "messages": len(half.messages),
                 "remark": remark,
+                "copied": False,
             }
         )
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pyspark.sql.types import DateType, IntegerType, LongType, StringType, StructField, StructType, TimestampType
 
 from analytics.errors import OptionRefused
-from analytics.tables import CHECKS, DAY, ENDED, ENTRIES, MESSAGE_COLUMNS, MESSAGES, TIMERS, UNDECIDED, Table
+from analytics.tables import CHECKS, COPIED, DAY, ENDED, ENTRIES, MESSAGE_COLUMNS, MESSAGES, TIMERS, UNDECIDED, Table
 from store.db.statements import Statement
 
 
@@ -24,7 +24,7 @@ COMMITTED_COLUMNS = StructType(
         StructField("state", StringType()),
         StructField("due_at", TimestampType()),
         StructField("entered_at", TimestampType()),
-        *(column for column in MESSAGE_COLUMNS if column.name not in ("topic", "queue_id", "copy_of")),
+        *(column for column in MESSAGE_COLUMNS if column.name not in ("topic", "queue_id", "copy_of", COPIED)),
     ]
 )
 COMMITTED = _with_day(Table(Statement(__file__, "read_committed"), COMMITTED_COLUMNS, "entered_at"))

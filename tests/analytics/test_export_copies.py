@@ -1,0 +1,45 @@
+"""A cell that was split off says of each row whether it is a copy of its parent's."""
+
+from analytics.readers.datasource.published import STREAMED
+from tests.analytics import sources, writers
+from tests.analytics.writers import Connection
+
+# What the split does in the new cell, whose database has all rows of its parent.
+SPLIT = """
+UPDATE cell_identity
+SET first_numbers = (
+    SELECT jsonb_object_agg(s.sequencename, s.last_value + 1) || jsonb_build_object('noted_at', clock_timestamp())
+    FROM pg_sequences AS s
+    WHERE s.last_value IS NOT NULL
+)
+"""
+
+
+def copied(url: str, table: str, column: str) -> list[bool]:
+    """Of each row whether it is a copy, in the order of the column."""
+    found = sources.read(url, table=table)
+    return [row["copied"] for row in sorted(found, key=lambda row: row[column])]
+
+
+def test_rows_from_before_the_split_are_copies_and_a_late_end_of_an_old_half_is_none(
+    busy_database: str, writer: Connection
+) -> None:
+    late = writers.begin(writer)
+    writers.end(writer, writers.begin(writer), "COMMIT")
+    writer.execute(SPLIT)
+    writer.commit()
+    writers.end(writer, late, "COMMIT")
+    writers.end(writer, writers.begin(writer), "COMMIT")
+    writer.commit()
+
+    assert copied(busy_database, "messages", "log_offset") == [True, True, False]
+    assert copied(busy_database, "entries", "queue_offset") == [True, False, False]
+    assert copied(busy_database, "transactions", "decided_at") == [True, False, False]
+
+
+def test_a_database_that_was_not_split_has_no_copies(busy_database: str, writer: Connection) -> None:
+    writers.live(writer, ended=3, undecided=1)
+
+    found = {row["copied"] for table in STREAMED[1:] for row in sources.read(busy_database, table=table)}
+
+    assert found == {False}
