@@ -20,11 +20,34 @@ __all__ = [
 ]
 
 
+DISCOVERY = "/.well-known/openid-configuration"
+
+
 def _issuer(raw: str) -> str:
     parts = urlsplit(raw)
     is_local = parts.hostname in ("127.0.0.1", "::1", "localhost")
     if raw and not (parts.hostname and parts.scheme in (("https", "http") if is_local else ("https",))):
         raise ValueError("not an https address")
+    if any(character.isspace() for character in raw):
+        raise ValueError("a blank or line break")
+    if parts.query or parts.fragment or parts.username is not None:
+        raise ValueError("an issuer has no user, query or fragment")
+    if parts.path.rstrip("/").endswith(DISCOVERY):
+        raise ValueError(f"the address of the discovery document: leave out {DISCOVERY}")
+    # Raises ValueError unless it is a number that a port may have.
+    _ = parts.port
+    return raw
+
+
+def _scopes(raw: str) -> str:
+    if "openid" not in raw.split():
+        raise ValueError("without openid, the provider issues no ID token")
+    return raw
+
+
+def _claim(raw: str) -> str:
+    if not raw.strip() or raw != raw.strip():
+        raise ValueError("empty, or with blanks around it")
     return raw
 
 
@@ -38,9 +61,19 @@ SIGN_ON_ISSUER = env.read(
 )
 SIGN_ON_CLIENT_ID = env.text("SIGN_ON_CLIENT_ID", "", "Client id of the console at the identity provider.")
 SIGN_ON_CLIENT_SECRET = env.text("SIGN_ON_CLIENT_SECRET", "", "Client secret of the console at the identity provider.")
-SIGN_ON_SCOPES = env.text("SIGN_ON_SCOPES", "openid email profile", "Scopes that the console asks the provider for.")
-SIGN_ON_ROLE_CLAIM = env.text(
-    "SIGN_ON_ROLE_CLAIM", "roles", "Claim of the ID token with the role: viewer, operator or admin, and bodies."
+SIGN_ON_SCOPES = env.read(
+    "SIGN_ON_SCOPES",
+    "openid email profile",
+    "Scopes that the console asks the provider for.",
+    _scopes,
+    "scopes between blanks, with openid among them",
+)
+SIGN_ON_ROLE_CLAIM = env.read(
+    "SIGN_ON_ROLE_CLAIM",
+    "roles",
+    "Claim of the ID token with the role: viewer, operator or admin, and bodies.",
+    _claim,
+    "the name of a claim, such as roles",
 )
 SIGN_ON_RENEW_SECONDS = env.whole(
     "SIGN_ON_RENEW_SECONDS",
@@ -52,6 +85,12 @@ SIGN_ON_RENEW_SECONDS = env.whole(
 SIGN_ON_LOCAL_USERS = env.switch(
     "SIGN_ON_LOCAL_USERS", True, "Let local users sign in with a password beside the identity provider's users."
 )
+for _name, _value in (("SIGN_ON_CLIENT_ID", SIGN_ON_CLIENT_ID), ("SIGN_ON_CLIENT_SECRET", SIGN_ON_CLIENT_SECRET)):
+    # The value may be a secret, which no message shows.
+    if _value != _value.strip():
+        raise ImproperlyConfigured(
+            f"{env.PREFIX}{_name} begins or ends with a blank or line break: give the text without it."
+        )
 if SIGN_ON_ISSUER:
     if absent := extras.missing("oidc"):
         raise ImproperlyConfigured(f"{env.PREFIX}SIGN_ON_ISSUER needs an extra. {absent}")
@@ -60,6 +99,11 @@ if SIGN_ON_ISSUER:
             f"{env.PREFIX}SIGN_ON_ISSUER is given without a client: "
             f"give {env.PREFIX}SIGN_ON_CLIENT_ID and {env.PREFIX}SIGN_ON_CLIENT_SECRET."
         )
+elif SIGN_ON_CLIENT_ID or SIGN_ON_CLIENT_SECRET:
+    raise ImproperlyConfigured(
+        f"{env.PREFIX}SIGN_ON_CLIENT_ID or {env.PREFIX}SIGN_ON_CLIENT_SECRET is given without an identity provider: "
+        f"give {env.PREFIX}SIGN_ON_ISSUER, or leave out both."
+    )
 elif not SIGN_ON_LOCAL_USERS:
     raise ImproperlyConfigured(
         f"{env.PREFIX}SIGN_ON_LOCAL_USERS=false leaves no user who may sign in: give {env.PREFIX}SIGN_ON_ISSUER."
