@@ -167,27 +167,3 @@ def test_a_task_that_would_belong_to_no_transaction_is_refused(
     project.databases = {**project.databases, "third": f"sqlite://{project.folder / 'third.sqlite3'}"}
 
     assert re.search(reason, project.tell("refused", backend, *aliases))
-
-
-@pytest.mark.parametrize(
-    ("more", "finding"),
-    [
-        ({"tasks": {"x": {"OPTIONS": {"DATABASE": "nowhere"}}}}, r"\(mqbroker.E004\) .*x names the database nowhere"),
-        ({"tasks": {"x": {"QUEUES": ["to mail"]}}}, r"\(mqbroker.E005\) .*x would need a topic 'tasks-to mail_high'"),
-        ({"tasks": {"x": {"OPTIONS": {"RETRIES": 1}}}}, r"OPTIONS of the task backend x has no key RETRIES: its keys"),
-        ({"mqbroker": {"URL": ""}}, r"\(mqbroker.E001\) MQBROKER needs URL"),
-        ({"mqbroker": {"MORE_DATABASES": ["else"]}}, r"\(mqbroker.E002\) MQBROKER names the database else"),
-    ],
-)
-def test_a_check_says_what_is_wrong_with_a_backend(
-    project: Project, more: dict[str, dict[str, dict[str, object]]], finding: str
-) -> None:
-    for backend in more.get("tasks", {}).values():
-        backend.setdefault("BACKEND", "mqbroker_client.contrib.django.tasks.Backend")
-    assert project.manage("check").returncode == 0
-    project.more = more
-
-    done = project.manage("check")
-
-    assert re.search(finding, done.stderr), done.stderr
-    assert done.returncode != 0

@@ -89,6 +89,8 @@ def test_a_worker_that_reloads_stops_and_starts_again(project: Project) -> None:
     [
         (["--backend", "nowhere"], "The connection 'nowhere' doesn't exist."),
         (["--threads", "0"], "concurrency is 0: at least one handler has to run"),
+        (["--queues", "mial,mail"], "TASKS['default'] has no queue mial: its QUEUES are default, mail."),
+        (["--invisible-seconds", "0"], "invisible_seconds"),
     ],
 )
 def test_a_worker_says_why_it_does_not_start(project: Project, words: list[str], reason: str) -> None:

@@ -52,7 +52,7 @@ BUDGETS = {
     "cells": Budget(CELLS, (), 2_300),
     "other broker": Budget((*BROKER, CONTROL), (*CORE, *DOORS, *CELLS), 29_600),
     "client core": Budget((f"{CLIENT}/core", f"{CLIENT}/aio", f"{CLIENT}/barrier"), (), 8_200),
-    "client contrib": Budget((f"{CLIENT}/contrib",), (), 6_180),
+    "client contrib": Budget((f"{CLIENT}/contrib",), (), 6_450),
     "analytics": Budget(("analytics",), (), 8_450),
     "tools": Budget(("tools",), ("tools/bench",), 1_610),
     "bench": Budget(("tools/bench",), (), 4_610),

@@ -96,7 +96,8 @@ def addresses(url: str | Sequence[str]) -> list[str]:
     """The broker's addresses: one, several with commas between them, or a list. The first is tried first."""
     found = [part.strip().rstrip("/") for part in (url.split(",") if isinstance(url, str) else url)]
     for one in found or [""]:
-        if urllib3.util.parse_url(one).scheme not in ("http", "https"):
+        parsed = urllib3.util.parse_url(one)
+        if parsed.scheme not in ("http", "https") or not parsed.host:
             raise ValueError(f"the broker's address is http://… or https://…, not {one!r}")
     return found
 

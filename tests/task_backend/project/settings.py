@@ -33,6 +33,7 @@ given = json.loads(os.environ["PROJECT"])
 DATABASES = {alias: database(url) for alias, url in given["databases"].items()}
 SECRET_KEY = "of the tests"
 USE_TZ = True
+ROOT_URLCONF = "tests.barrier.no_urls"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 INSTALLED_APPS = ["mqbroker_client.contrib.django", "tests.task_backend.project"]
 INSTALLED_APPS += ["django_tasks"] if VERSION < (6, 0) else []

@@ -15,8 +15,11 @@ from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.conf import settings
+from django.core.checks import run_checks
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
-from django.db import transaction
+from django.db import connections, transaction
+from django.test import override_settings
 from django.utils import timezone
 from mqbroker_client.barrier.errors import OutsideTransaction
 from mqbroker_client.contrib.django import send
@@ -35,6 +38,26 @@ class Declined(Exception):
 def migrate() -> None:
     for alias in settings.DATABASES:
         call_command("migrate", run_syncdb=True, database=alias, verbosity=0)
+
+
+def checked(given: dict[str, Any], deploy: bool) -> list[str]:
+    """What `manage.py check` reports with other settings; or the reason why it does not start."""
+    own: Any = settings
+    tasks = {alias: {"BACKEND": own.BACKEND, **params} for alias, params in given.get("tasks", {}).items()}
+    changed: dict[str, Any] = {"TASKS": own.TASKS | tasks}
+    changed["MQBROKER"] = given["instead"] if "instead" in given else own.MQBROKER | given.get("mqbroker", {})
+    changed["INSTALLED_APPS"] = [name for name in own.INSTALLED_APPS if name != given.get("without")]
+    before = {alias: dict(connections.databases[alias]) for alias in given.get("databases", {})}
+    for alias in before:
+        connections.databases[alias] |= given["databases"][alias]
+    try:
+        with override_settings(**changed):
+            found = run_checks(include_deployment_checks=deploy)
+    except ImproperlyConfigured as problem:
+        return [str(problem)]
+    finally:
+        connections.databases.update(before)
+    return [f"({each.id}) {each.msg} HINT: {each.hint}" for each in found if str(each.id).startswith("mqbroker.")]
 
 
 def orders(count: int) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from django.apps import AppConfig, apps
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 from django.utils.module_loading import import_string
 
@@ -56,10 +57,8 @@ class MqbrokerConfig(AppConfig):
     def ready(self) -> None:
         # Importing registers the checks for `manage.py check`.
         import_module("mqbroker_client.contrib.django.checks")
-        backends = [params.get("BACKEND", "") for params in getattr(settings, "TASKS", {}).values()]
-        if any(name.startswith("mqbroker_client.") for name in backends):
-            # Django 6 checks task backends in a process that has imported its task framework.
-            import_module("mqbroker_client.contrib.django.tasks.framework")
+        if task_backends():
+            _import_framework()
         setting_changed.connect(self._forget, dispatch_uid="mqbroker_client")
 
     @cached_property
@@ -122,6 +121,23 @@ class MqbrokerConfig(AppConfig):
         if setting == "MQBROKER":
             for name in _MADE:
                 self.__dict__.pop(name, None)
+
+
+def task_backends() -> Sequence[str]:
+    """The keys of TASKS whose backend is mqbroker's."""
+    given = getattr(settings, "TASKS", {})
+    return [alias for alias, params in given.items() if params.get("BACKEND", "").startswith("mqbroker_client.")]
+
+
+def _import_framework() -> None:
+    """Imports the task framework: Django 6 checks task backends only in a process that has imported it."""
+    try:
+        import_module("mqbroker_client.contrib.django.tasks.framework")
+    except ModuleNotFoundError as error:
+        raise ImproperlyConfigured(
+            f"TASKS has a backend of mqbroker, and there is no module {error.name}: use Django 6, or run "
+            "pip install 'mqbroker-client[django-tasks]'."
+        ) from error
 
 
 def config() -> MqbrokerConfig:

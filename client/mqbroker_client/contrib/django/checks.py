@@ -1,8 +1,10 @@
 """Django checks: the setting MQBROKER and its tables; with --deploy, whether a process answers the broker's checks."""
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
 
+from django.apps import apps
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 from django.core.exceptions import ImproperlyConfigured
@@ -10,12 +12,13 @@ from django.db import DatabaseError, connections
 from django.db.migrations.loader import MigrationLoader
 from django.urls import NoReverseMatch, reverse
 
-from mqbroker_client.contrib.django.apps import LABEL
-from mqbroker_client.contrib.django.options import Options
+from mqbroker_client.contrib.django.apps import LABEL, task_backends
+from mqbroker_client.contrib.django.options import MEMORY, Options
 
 TAG = "mqbroker"
 VIEW = "mqbroker-checks"
 RUNS = "`manage.py mqbroker checks`"
+TABLES = {"mqbroker_barrier", "mqbroker_inbox", "mqbroker_task"}
 
 
 def _options() -> Options | None:
@@ -28,7 +31,7 @@ def _options() -> Options | None:
 
 @register(TAG)
 def options(**_: Any) -> Sequence[CheckMessage]:
-    """Reports a missing or unknown key of MQBROKER, or an unknown database."""
+    """Reports a missing or unknown key of MQBROKER, a wrong value, or an unknown database."""
     try:
         read = Options.read(getattr(settings, "MQBROKER", None))
     except ImproperlyConfigured as problem:
@@ -42,10 +45,22 @@ def options(**_: Any) -> Sequence[CheckMessage]:
 
 
 @register(TAG)
-def tables(**_: Any) -> Sequence[CheckMessage]:
-    """Warns about migrations that are not applied. Only a warning, because `migrate` runs the checks first.
+def framework(**_: Any) -> Sequence[CheckMessage]:
+    """Reports that Django 5.2 would check and log no task: the app of the package django-tasks does that."""
+    if not task_backends() or find_spec("django.tasks") is not None or apps.is_installed("django_tasks"):
+        return []
+    return [
+        Error("TASKS has a backend of mqbroker, and INSTALLED_APPS lacks 'django_tasks'.", id="mqbroker.E007"),
+    ]
 
-    Also runs without `--database`, because it is a single query. A database that does not answer is ignored.
+
+@register(TAG)
+def tables(**_: Any) -> Sequence[CheckMessage]:
+    """Warns about migrations that are not applied, and about tables that a database router has left out.
+
+    Only warnings, because `migrate` runs the checks first.
+
+    Also runs without `--database`, because it is two queries. A database that does not answer is ignored.
     """
     read = _options()
     aliases = [alias for alias in read.databases if alias in connections.databases] if read else []
@@ -55,12 +70,13 @@ def tables(**_: Any) -> Sequence[CheckMessage]:
 def _missing_tables(alias: str) -> Sequence[CheckMessage]:
     try:
         loader = MigrationLoader(connections[alias])
+        names = connections[alias].introspection.table_names()
     except DatabaseError:
         return []
     known = {name for name in loader.disk_migrations if name[0] == LABEL}
     missing = sorted(name for _, name in known - set(loader.applied_migrations))
     if not missing:
-        return []
+        return _left_out(alias, sorted(TABLES.difference(names)))
     named = f"{', '.join(missing)} of {LABEL} {'is' if len(missing) == 1 else 'are'} not applied"
     return [
         Warning(
@@ -69,6 +85,29 @@ def _missing_tables(alias: str) -> Sequence[CheckMessage]:
             id="mqbroker.W001",
         )
     ]
+
+
+def _left_out(alias: str, tables: Sequence[str]) -> Sequence[CheckMessage]:
+    if not tables:
+        return []
+    return [
+        Warning(
+            f"The database {alias} has no table {', '.join(tables)}, though all migrations are applied: no message can "
+            "be sent in its transactions.",
+            hint=f"Let allow_migrate of DATABASE_ROUTERS be true for the app {LABEL} in this database, and migrate the "
+            f"app anew: manage.py migrate {LABEL} zero --database {alias}, then without zero.",
+            id="mqbroker.W003",
+        )
+    ]
+
+
+@register(TAG, deploy=True)
+def persistent(**_: Any) -> Sequence[CheckMessage]:
+    """Warns about the broker for tests, whose messages end with the process."""
+    read = _options()
+    if read is None or read.url != MEMORY:
+        return []
+    return [Warning(f"MQBROKER has the URL {MEMORY}, whose messages end with the process.", id="mqbroker.W004")]
 
 
 @register(TAG, deploy=True)

@@ -3,16 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from django.apps import apps
-from django.core.checks import CheckMessage, Error
-from django.core.exceptions import ImproperlyConfigured
+from django.core.checks import CheckMessage
 from django.db import connections, transaction
 from django.utils import timezone
 
 from mqbroker_client.barrier.errors import OutsideTransaction
 from mqbroker_client.contrib.django.apps import config
 from mqbroker_client.contrib.django.outbox import send
-from mqbroker_client.contrib.django.tasks import results
+from mqbroker_client.contrib.django.tasks import checks, results
 from mqbroker_client.contrib.django.tasks.framework import (
     BaseTaskBackend,
     Task,
@@ -22,12 +20,8 @@ from mqbroker_client.contrib.django.tasks.framework import (
     normalize_json,
     task_enqueued,
 )
-from mqbroker_client.contrib.django.tasks.options import BackendOptions
+from mqbroker_client.contrib.django.tasks.options import BackendOptions, queue_names
 from mqbroker_client.core.ids import uuid7
-from mqbroker_client.core.limits import NAME
-from mqbroker_client.core.rules import NAME_CHARACTERS
-
-APP = "mqbroker_client.contrib.django"
 
 
 class Backend(BaseTaskBackend):
@@ -40,9 +34,9 @@ class Backend(BaseTaskBackend):
     supports_priority = True
 
     def __init__(self, alias: str, params: dict[str, Any]) -> None:
-        super().__init__(alias, params)
         #: QUEUES in the order of the setting.
-        self.queue_names: Sequence[str] = list(params.get("QUEUES", ["default"]))
+        self.queue_names = queue_names(alias, params.get("QUEUES", ["default"]))
+        super().__init__(alias, params)
         self.own = BackendOptions.read(alias, self.options)
 
     def enqueue(self, task: "Task[Any, Any]", args: Sequence[Any], kwargs: Mapping[str, Any]) -> "TaskResult[Any]":
@@ -89,31 +83,8 @@ class Backend(BaseTaskBackend):
         raise TaskResultDoesNotExist(result_id)
 
     def check(self, **kwargs: Any) -> Iterable[CheckMessage]:
-        """Reports a missing app, an unknown database, and queues whose names no topic can have.
-
-        The app's own checks report what is wrong with MQBROKER, and migrations that are not applied.
-        """
-        if not apps.is_installed(APP):
-            yield Error(f"The task backend {self.alias} needs {APP!r} in INSTALLED_APPS.", id="mqbroker.E003")
-            return
-        try:
-            databases = config().options.databases
-        except ImproperlyConfigured:
-            return
-        if self.own.database and self.own.database not in databases:
-            yield Error(
-                f"The task backend {self.alias} names the database {self.own.database}: MQBROKER has "
-                f"{', '.join(databases)}.",
-                hint="Name the database in MORE_DATABASES of MQBROKER.",
-                id="mqbroker.E004",
-            )
-        for topic in self.own.topics(self.queue_names):
-            if not NAME.fullmatch(topic) or len(topic) > NAME_CHARACTERS:
-                yield Error(
-                    f"The task backend {self.alias} would need a topic {topic!r}: a topic has at most "
-                    f"{NAME_CHARACTERS} letters, digits, _, - and %.",
-                    id="mqbroker.E005",
-                )
+        """What `manage.py check` reports about this backend: see `checks`."""
+        return checks.findings(self.alias, self.own, self.queue_names)
 
     def _database(self, task: "Task[Any, Any]") -> str:
         """The alias of the database with the open transaction. Without one, the database of a transaction to begin."""

@@ -4,6 +4,7 @@ import atexit
 import os
 import socket
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -56,7 +57,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         if not isinstance(backend, Backend):
             raise CommandError(f"TASKS[{options['backend']!r}] is not {Backend.__module__}.{Backend.__name__}.")
-        queues = options["queues"].split(",") if options["queues"] else backend.queue_names
+        queues = _queues(backend, options["queues"])
         group = f"{config().options.producer_group}-tasks"
         handler = working.TaskHandler(group, f"{socket.gethostname()}-{os.getpid()}")
         try:
@@ -73,3 +74,17 @@ class Command(BaseCommand):
                 runner.run(stop)
         except (BrokerError, ValueError) as error:
             raise CommandError(str(error)) from error
+
+
+def _queues(backend: Backend, given: str | None) -> Sequence[str]:
+    """The queues to work for. Raises CommandError for a name that is not in QUEUES, or without any name."""
+    queues = [name.strip() for name in given.split(",")] if given else backend.queue_names
+    if not queues:
+        raise CommandError(f"QUEUES of TASKS[{backend.alias!r}] is empty, so tasks may have any queue: give --queues.")
+    # As Django has it: with empty QUEUES, any name is one.
+    if unknown := [name for name in queues if backend.queue_names and name not in backend.queue_names]:
+        raise CommandError(
+            f"TASKS[{backend.alias!r}] has no queue {', '.join(unknown)}: its QUEUES are "
+            f"{', '.join(backend.queue_names)}."
+        )
+    return queues
