@@ -169,6 +169,28 @@ def test_consumers_of_two_web_processes_are_handed_each_message_once(
     assert len(set(received)) == len(received)
 
 
+def test_turns_go_on_from_one_receive_to_the_next_when_many_receive_at_once(
+    broker: RunningBroker, consumer: Consumer, group: str, send: Send, orders: str
+) -> None:
+    keys = [f"key-{number}" for number in range(30)]
+    for key in keys:
+        send(key, 8)
+    handed = texts(consumer.receive(orders, max_messages=1))
+
+    def receives(_: int) -> list[str]:
+        with broker.client() as client:
+            beside = Consumer(client, group)
+            return [body for _ in range(2) for body in texts(beside.receive(orders, max_messages=1))]
+
+    # As many as fill a second batch while the first is under way.
+    with ThreadPoolExecutor(96) as pool:
+        handed += [body for bodies in pool.map(receives, range(96)) for body in bodies]
+
+    counts = tenants(handed)
+    assert len(set(handed)) == 1 + 2 * 96
+    assert max(counts.values()) - min(counts[key] for key in keys) <= 1
+
+
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     counts=st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 12), min_size=1),
