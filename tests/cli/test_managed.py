@@ -1,0 +1,149 @@
+"""A PostgreSQL within the limits that managed services document carries the whole broker, and doctor finds no fault."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from mqbroker_client import Admin, Broker, Producer
+
+from mqbroker.embedded.commands import ROOT
+from tests.analytics import sources
+from tests.broker import characters, managed
+from tests.broker.endpoints import ProducerEndpoint
+from tests.broker.polling import eventually
+from tests.broker.receiving import Receiving
+from tests.broker.running import API_KEY, QUICK
+from tests.cli.conftest import running
+from tests.cli.test_up import Up
+from tests.control.operators import Operator
+
+BODIES = {"committed", "checked", "sent", "at a level", "at a time", "by schedule"}
+# A statement that only the provider or a superuser may run, and the end of a session by a limit of the provider's.
+COMPLAINTS = re.compile(r"mqbroker.*(?:ERROR|FATAL): .*(?:permission denied|must be|due to \w+.timeout|terminating)")
+CHANGES = re.compile(r"ALTER (?:ROLE|USER|SYSTEM|DATABASE)|CREATE (?:EXTENSION|ROLE|USER)")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[managed.Managed]:
+    folder = tmp_path_factory.mktemp("managed")
+    # PostgreSQL may run as another user, which has to pass through.
+    folder.chmod(0o755)
+    made = managed.Managed(folder / "server", managed.certify(folder))
+    made.start()
+    try:
+        made.hand_over()
+        yield made
+    finally:
+        made.stop()
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A broker that `./mq up` runs on the managed server."""
+
+    server: managed.Managed
+    up: Up
+
+    @property
+    def broker(self) -> Broker:
+        return Broker(f"http://127.0.0.1:{self.up.port}", API_KEY, timeout_seconds=30)
+
+    @property
+    def operator(self) -> Operator:
+        return Operator(f"http://127.0.0.1:{self.up.port}", API_KEY)
+
+    def manage(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        """A command of manage.py in the environment of the broker."""
+        environment = {**os.environ, **QUICK, "DATABASE_URL": self.server.url}
+        environment["REDIS_URL"] = (
+            f"redis://:{self.up.folder.secret('valkey')}@127.0.0.1:{self.up.folder.port('valkey')}/0"
+        )
+        return subprocess.run(
+            [sys.executable, "manage.py", *words], cwd=ROOT, env=environment, capture_output=True, text=True
+        )
+
+
+@pytest.fixture(scope="module")
+def installed(server: managed.Managed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    with running() as run:
+        up = Up(run, tmp_path_factory.mktemp("up") / "data folder")
+        up.start("--api-key", API_KEY, database_url=server.url, **QUICK)
+        try:
+            yield Installation(server, up)
+        finally:
+            up.stop()
+
+
+def test_a_half_a_check_a_delay_and_a_schedule_need_no_more_than_the_service_gives(
+    installed: Installation, endpoint: ProducerEndpoint
+) -> None:
+    orders = Receiving(installed.operator)
+    orders.prepare()
+    producer, topic = Producer(installed.broker, characters.name("shop")), orders.topic
+    Admin(installed.broker).create_producer_group(producer.group)
+    Admin(installed.broker).register_endpoint(producer.group, endpoint.url, timeout_seconds=5)
+    plan = {"cron": "0 0 1 1 *", "message": {"topic": topic, "body": "by schedule"}}
+
+    producer.begin(topic, b"committed").commit()
+    producer.begin(topic, b"rolled back").rollback()
+    producer.begin(topic, b"checked")
+    producer.send(topic, b"sent")
+    producer.send(topic, b"at a level", delay_level=1)
+    producer.send(topic, b"at a time", deliver_at=datetime.now(UTC) + timedelta(seconds=1))
+    assert installed.operator.put("/v1/schedules/yearly", **plan).status == 201
+    assert installed.operator.make("/v1/schedules/yearly/firings").status == 201
+
+    assert {message["body"] for message in orders.receives_all(6)} == BODIES
+    assert endpoint.asked
+
+
+def test_the_doctor_finds_no_fault_that_does_not_mend_itself(installed: Installation) -> None:
+    def is_in_order() -> bool:
+        done = installed.manage("doctor", "--json")
+        found = [json.loads(line) for line in done.stdout.splitlines()]
+        # A busy machine may keep a process from noting itself for a moment.
+        return done.returncode == 0 and not [one for one in found if one["urgent"]]
+
+    assert eventually(is_in_order)
+
+
+def test_what_is_exported_is_read_by_tls(installed: Installation) -> None:
+    Producer(installed.broker, "shop").send("exported", b"sent")
+
+    assert b"sent" in [row["body"] for row in sources.streamed(installed.server.url, table="messages")]
+
+
+def test_nothing_was_asked_of_the_server_that_only_its_provider_may_do(installed: Installation) -> None:
+    of_broker = [line for line in installed.server.log().splitlines() if line.startswith(("mqbroker", "manage"))]
+
+    assert any("CREATE TABLE" in line for line in of_broker)
+    assert [line for line in of_broker if COMPLAINTS.search(line) or CHANGES.search(line)] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"sslmode": "disable"}, "no encryption"),
+        ({"sslrootcert": "server.pem"}, "certificate verify failed"),
+    ],
+)
+def test_a_url_without_the_services_tls_is_refused_with_the_reason(
+    server: managed.Managed, options: dict[str, str], reason: str
+) -> None:
+    given = {name: str(server.certificates / value) if ".pem" in value else value for name, value in options.items()}
+    environment = {**os.environ, "DATABASE_URL": server.url_of(managed.BROKER, **given)}
+
+    done = subprocess.run(
+        [sys.executable, "manage.py", "prepare"], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("CommandError: DATABASE_URL leads into no database: ")
+    assert reason in done.stderr
+    assert server.folder.secret("postgres") not in done.stderr
