@@ -152,12 +152,19 @@ def _error(text: str) -> bytes:
     return b"E" + struct.pack("!I", len(fields) + 4) + fields
 
 
+def _ready() -> bytes:
+    """What a server says to begin a session."""
+    parts = [(b"R", bytes(4)), (b"S", b"server_version\x0017.0\0"), (b"S", b"server_encoding\0UTF8\0"), (b"Z", b"I")]
+    return b"".join(kind + struct.pack("!I", len(payload) + 4) + payload for kind, payload in parts)
+
+
 # What a server answers, whatever it is sent; None: nothing, and it keeps the connection.
 SERVERS: dict[str, bytes | None] = {
     "a server of HTTP": b"HTTP/1.1 400 Bad Request\r\n\r\n",
     "a server of noise": bytes(range(1, 256)) * 8,
     "a server that ends the connection": b"",
     "a server that says nothing": None,
+    "a server that says nothing after its greeting": _ready(),
     "a server that sends the password back": _error(f"no: {PASSWORD}"),
 }
 
@@ -172,12 +179,14 @@ def server(answer: bytes | None) -> Iterator[int]:
             first = self.request.recv(8)
             if answer is None:
                 over.wait()
-            elif answer.startswith(b"E") and first[4:] == b"\x04\xd2\x16\x2f":
+            elif answer.startswith((b"E", b"R")) and first[4:] == b"\x04\xd2\x16\x2f":
                 # No TLS, and then the start itself.
                 self.request.sendall(b"N")
                 self.request.recv(1024)
             if answer:
                 self.request.sendall(answer)
+                if answer.startswith(b"R"):
+                    over.wait()
 
     class Server(socketserver.ThreadingTCPServer):
         daemon_threads = True

@@ -4,6 +4,7 @@ import asyncio
 
 from psycopg import sql
 
+from store.db import patience
 from store.db.patience import PatientAsyncConnection
 from store.errors import MessageIllegal
 from store.process import runtime
@@ -49,7 +50,9 @@ async def connect(url: str, application: str) -> PatientAsyncConnection:
     try:
         _require_readable(connection.info.parameter_status("server_encoding"))
         if connection.info.server_version >= IDLE_TIMEOUT_SINCE:
-            await connection.execute(NO_IDLE_TIMEOUT)
+            # A source that is silent must not use up the time that a request has for the broker's own database.
+            with patience.of(ANSWER_SECONDS):
+                await connection.execute(NO_IDLE_TIMEOUT)
     except BaseException:
         await connection.close()
         raise
