@@ -12,7 +12,8 @@ from analytics.errors import ExportDamaged, FolderRefused
 from analytics.files import listed, manifest
 from analytics.files.manifest import Manifest
 from analytics.files.parts import COLUMNS
-from analytics.files.place import Place
+from analytics.files.place import Local, Place
+from analytics.reports import lake
 
 HOUR_SECONDS = 3600
 # Spark's option for paths that are not patterns: Hadoop cannot escape a pattern in a path with a colon.
@@ -43,10 +44,13 @@ class Export(NamedTuple):
 
 
 def exports(place: Place) -> list[Export]:
-    """The export in a folder, or the exports of all cells, the control's first.
+    """The export in a folder, or the exports of all cells, the control's first. A lake counts as an export.
 
     Raises FolderRefused if there is no export or a cell has none, ExportDamaged if a file is missing.
     """
+    if isinstance(place, Local) and lake.is_there(place.folder):
+        found = lake.cells(place.folder)
+        return [Export(cell if len(found) > 1 else "", place, made) for cell, made in found]
     return [Export(cell, there, require(there)) for cell, there in listed.each(place).items()]
 
 
@@ -75,9 +79,11 @@ def require(place: Place) -> Manifest:
 
 def read(spark: SparkSession, export: Export) -> Tables:
     """The files that the manifest of an export lists, as frames. Columns that older files lack are null."""
-    _, place, made = export
+    cell, place, made = export
 
     def table(name: str) -> DataFrame:
+        if isinstance(place, Local) and lake.is_there(place.folder):
+            return lake.frame(spark, place.folder, cell, name)
         files = [place.url(part.path) for part in made.parts if part.table == name]
         frame = spark.read.schema(COLUMNS[name]).options(basePath=place.url(name), **AS_THEY_ARE).parquet(*files)
         return frame.select(COLUMNS[name].names)
