@@ -121,6 +121,15 @@ class Since(NamedTuple):
     operation_id: int | None
 
 
+class StoredBody(NamedTuple):
+    """A stored message by its log offset: its id, its body, and the form of the body."""
+
+    log_offset: int
+    message_id: UUID
+    body: bytes
+    body_form: str
+
+
 class StoredMessage(NamedTuple):
     """The message at a log offset, if it is there, and whether its segment holds any."""
 

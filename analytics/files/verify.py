@@ -10,7 +10,7 @@ import pyarrow
 import pyarrow.parquet as parquet
 
 from analytics.connections import Connection, read
-from analytics.files import increments, lineage, manifest, parts
+from analytics.files import compared, increments, lineage, manifest, parts
 from analytics.files.manifest import Hole, Manifest, Part
 from analytics.files.place import Place
 from analytics.rows import OutcomeCount
@@ -39,8 +39,12 @@ def of_files(place: Place, made: Manifest) -> list[str]:
 
 
 def against(broker: Connection, place: Place, made: Manifest) -> list[str]:
-    """The differences from the broker's last message and outcomes, in segments that the broker still has."""
-    return [*_replaced(broker, place, made), *_outcomes(broker, place, made)]
+    """The differences from the messages, undecided transactions and outcomes that the broker still has."""
+    replaced = _replaced(broker, place, made)
+    # After the restore of a back-up, all later messages differ.
+    others = [] if replaced else islice(compared.messages(broker, place, made), MOST_OF_A_TABLE)
+    undecided = islice(compared.undecided(broker, place, made), MOST_OF_A_TABLE)
+    return [*replaced, *others, *undecided, *_outcomes(broker, place, made)]
 
 
 def _replaced(broker: Connection, place: Place, made: Manifest) -> list[str]:

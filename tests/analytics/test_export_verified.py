@@ -107,7 +107,13 @@ def test_other_outcomes_in_the_broker_are_named(database: str, whole: Path) -> N
     ]
 
 
-def test_a_list_that_agrees_with_its_damage_is_found_by_the_brokers_note(
+def of_body(folder: Path) -> str:
+    """The sentence of a forged body: the first one of the first file."""
+    [part] = [part for part in listed(Local(folder)).parts if part.table == "messages" and part.rows]
+    return f"{part.path}: the message at the log offset {part.first} is not the broker's."
+
+
+def test_a_list_that_agrees_with_its_damage_is_found_by_the_brokers_note_and_by_its_rows(
     database: str, whole: Path, tmp_path: Path
 ) -> None:
     exported = tmp_path / "export"
@@ -118,13 +124,17 @@ def test_a_list_that_agrees_with_its_damage_is_found_by_the_brokers_note(
     bodies = messages["body"].to_pylist()
     change(exported, "messages", "body", pyarrow.array([b"a forged body", *bodies[1:]]))
     agree(exported)
-    assert problems(database, Local(exported)) == [NOTED]
+    assert problems(database, Local(exported)) == [NOTED, of_body(exported)]
 
     change(exported, "messages", "body", pyarrow.array(bodies))
     undecided = parquet.read_table(next((exported / "transactions_open").rglob("*.parquet")), partitioning=None)
-    change(exported, "transactions_open", "remark", undecided["remark"].combine_chunks()[1:])
+    change(exported, "transactions_open", "remark", undecided["remark"].combine_chunks()[:-1])
     agree(exported)
-    assert problems(database, Local(exported)) == [NOTED]
+    missing = undecided["transaction_id"].to_pylist()[-1]
+    assert problems(database, Local(exported)) == [
+        NOTED,
+        f"transactions_open: {missing} is missing, which the broker has as undecided.",
+    ]
 
 
 def later(folder: Path) -> None:
@@ -156,8 +166,8 @@ def test_a_forged_list_is_compared_with_the_note_of_its_folder_whatever_it_says_
         shutil.rmtree(whole)
         shutil.copytree(tmp_path / "kept", whole)
 
-    assert forged == [NOTED]
-    assert elsewhere == [noted.UNNOTED]
+    assert forged == [NOTED, of_body(whole)]
+    assert elsewhere == [noted.UNNOTED, of_body(whole)]
     assert of_another == ["Not compared with the broker: its database is another than that of the export.", NOTED]
     assert problems(database, Local(whole)) == []
 

@@ -1,0 +1,72 @@
+"""Compares an export with the rows that the broker still has: so files and list that were forged together are found."""
+
+import hashlib
+from collections.abc import Iterator
+
+import pyarrow
+
+from analytics.connections import Connection, read
+from analytics.files import parts
+from analytics.files.manifest import Manifest, Part
+from analytics.files.place import Place
+from analytics.readers.arrow import unpacked
+from analytics.rows import StoredBody
+from store.db.statements import Statement
+
+READ_BODIES = Statement(__file__, "read_bodies", StoredBody)
+STILL_UNDECIDED = Statement(__file__, "still_undecided", one=str)
+# The bodies of so many rows are in memory at once; each may have some MB.
+ROWS_AT_ONCE = 16
+
+
+def messages(broker: Connection, place: Place, made: Manifest) -> Iterator[str]:
+    """Yields a sentence for each message whose id or body in the files is not the broker's.
+
+    Files that cannot be read are reported by their checksums.
+    """
+    for part in made.parts:
+        if part.table == "messages" and part.first is not None:
+            try:
+                held = _held(place, part)
+            except (OSError, pyarrow.ArrowException):
+                continue
+            yield from (
+                f"{part.path}: the message at the log offset {offset} is not the broker's."
+                for offset, digest in _stored(broker, part)
+                if held.get(offset, digest) != digest
+            )
+
+
+def undecided(broker: Connection, place: Place, made: Manifest) -> Iterator[str]:
+    """Yields a sentence for each transaction that is undecided since before the export, and not in its files."""
+    listed = [part for part in made.parts if part.table == "transactions_open" and part.rows]
+    held: set[str] = set()
+    for part in listed:
+        try:
+            held.update(parts.columns(place, part, "transaction_id")["transaction_id"].to_pylist())
+        except (OSError, pyarrow.ArrowException):
+            return
+    for transaction_id in read(broker, STILL_UNDECIDED, {"log_offset": made.ends.log_offset}):
+        if transaction_id not in held:
+            yield f"transactions_open: {transaction_id} is missing, which the broker has as undecided."
+
+
+def _held(place: Place, part: Part) -> dict[int, bytes]:
+    found = parts.columns(place, part, "log_offset", "message_id", "body")
+    return {
+        row["log_offset"]: _digest(row["message_id"], row["body"])
+        for batch in found.to_batches(ROWS_AT_ONCE)
+        for row in batch.to_pylist()
+    }
+
+
+def _stored(broker: Connection, part: Part) -> Iterator[tuple[int, bytes]]:
+    with broker.cursor("bodies", row_factory=READ_BODIES.rows) as cursor:
+        cursor.itersize = ROWS_AT_ONCE
+        cursor.execute(READ_BODIES.sql(), {"segment_id": part.segment, "first": part.first, "last": part.last})
+        for row in cursor:
+            yield row.log_offset, _digest(str(row.message_id), unpacked(row.body_form, row.body))
+
+
+def _digest(message_id: str, body: bytes | None) -> bytes:
+    return hashlib.sha256(f"{message_id} {body is None} ".encode() + (body or b"")).digest()
