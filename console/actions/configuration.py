@@ -21,8 +21,8 @@ from transactions import endpoints
 from transactions import registry as producer_groups
 from transactions.models import Endpoint
 
-# Changes columns of a row that was found, and returns the changed row.
-Change = Callable[[Any, Mapping[str, Any]], Model]
+# Changes columns of an object that was found, and returns the changed object.
+Change = Callable[[Any, Mapping[str, Any]], object]
 
 # The name of an endpoint as a target is the producer group, this text, and the endpoint's id.
 AT = " endpoint "
@@ -33,14 +33,15 @@ NOT_EXIST = (GroupNotExist, TopicNotExist, NamespaceNotExist)
 @dataclass(frozen=True)
 class Thing:
     """A kind of configured object: its noun, the functions that find and change a target, the audit's name for a
-    change, and the columns that describe a target.
+    change, the columns that describe a target, and what the audit shows of a target.
     """
 
     noun: str
-    find: Callable[[str], Model]
+    find: Callable[[str], Any]
     change: Change
     action: str
     columns: tuple[str, ...]
+    picture: Callable[[Any], Mapping[str, object] | None] = picture
 
     def describe(self, targets: Sequence[str], parameters: Parameters) -> dict[str, str]:
         """A text with the columns of each target; a target that does not exist is missing."""
@@ -54,16 +55,20 @@ class Thing:
 
     def standing(self, target: str) -> Mapping[str, object]:
         """The present columns of a target. Raises the registry's refusal, for instance for an unknown name."""
-        return picture(self.find(target)) or {}
+        return self.picture(self.find(target)) or {}
 
     def absent(self, target: str) -> Mapping[str, object]:
         """No columns, because the target is to be created. Raises MessageIllegal for a name that is in use."""
         with contextlib.suppress(*NOT_EXIST):
-            self.find(target)
-            raise MessageIllegal(
-                f"There is a {self.noun} {target} already: change the existing one, or choose another name."
-            )
+            self.require_absent(target, self.find(target))
         return {}
+
+    def require_absent(self, target: str, found: Model | None) -> None:
+        """Raises MessageIllegal if an object of this name was found."""
+        if found is not None:
+            raise MessageIllegal(
+                f"The {self.noun} {target} exists already: change the existing one, or choose another name."
+            )
 
     def changed(
         self, name: str, title: str, button: str, sets: Mapping[str, object] = EMPTY, *, right: str = "", **more: Any
@@ -71,7 +76,8 @@ class Thing:
         """A kind of action that writes `sets`, or else its parameters, into the targets. `more`: fields of Stepwise."""
         run = self._run(self.action, lambda found, parameters: self.change(found, sets or parameters))
         standing = self.standing if "fields" in more else None
-        return Stepwise(name, title, button, run, self.describe, right=right or self.action, standing=standing, **more)
+        more = {"noun": self.noun, "right": right or self.action, "standing": standing, **more}
+        return Stepwise(name, title, button, run, self.describe, **more)
 
     def deleted(self, name: str, title: str, button: str, remove: Callable[[Any], object]) -> Stepwise:
         """A kind of action that deletes its targets."""
@@ -82,10 +88,10 @@ class Thing:
     ) -> Stepwise:
         """A kind of action that calls `act` on its targets; `act` deletes them or changes none of their columns."""
 
-        def apply(found: Model, _: Parameters) -> None:
+        def apply(found: Any, _: Parameters) -> None:
             act(found)
 
-        return Stepwise(name, title, button, self._run(name, apply), self.describe, grave=grave)
+        return Stepwise(name, title, button, self._run(name, apply), self.describe, noun=self.noun, grave=grave)
 
     def made(self, name: str, put: Callable[[str, Parameters], Any], fields: tuple[Field, ...]) -> Stepwise:
         """A kind of action that creates a target, unless the name is in use."""
@@ -102,21 +108,22 @@ class Thing:
             f"Make a {self.noun}",
             run,
             lambda targets, _: dict.fromkeys(targets, "new"),
+            noun=self.noun,
             right=self.action,
             fields=fields,
             makes=True,
             standing=self.absent,
         )
 
-    def _run(self, action: str, apply: Callable[[Any, Parameters], Model | None]) -> Run:
+    def _run(self, action: str, apply: Callable[[Any, Parameters], object]) -> Run:
         """Changes each target in a transaction with its audit entry; a refused change has an entry, too."""
 
         def run(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
             for target in targets:
                 with contextlib.suppress(Refusal), audit.change(signature, action, target) as change:
                     found = self.find(target)
-                    change.before = picture(found)
-                    change.after = picture(apply(found, parameters))
+                    change.before = self.picture(found)
+                    change.after = self.picture(apply(found, parameters))
 
         return run
 

@@ -100,7 +100,7 @@ def of_letters(wanted: Filter) -> Letters:
 
 
 def describe(targets: Sequence[str], parameters: Parameters) -> dict[str, str]:
-    """A text for each dead letter with topic, keys, attempts and last reason. A redriven letter is missing."""
+    """A text for each dead letter with topic, keys, attempts and last reason. A dropped letter is missing."""
     found = lists.described(registry.find(parameters["group"]), [uuid.UUID(target) for target in targets])
     return {
         str(message_id): "; ".join(
@@ -174,6 +174,7 @@ KINDS = (
         "Redrive",
         redrive,
         describe,
+        noun="dead letter",
         fields=(
             Text("group", "Consumer group", needed=True),
             Text("to_topic", "To another topic", unset="again to the group"),
@@ -187,6 +188,7 @@ KINDS = (
         "Reset offsets",
         reset,
         configuration.CONSUMERS.describe,
+        noun=configuration.CONSUMERS.noun,
         fields=(
             Text("topic", "Topic", needed=True),
             Text("to", "To", needed=True, help="earliest, latest, an offset or a time"),
@@ -195,5 +197,14 @@ KINDS = (
         grave=True,
         dry_run=dry_run,
     ),
-    Stepwise("message.recall", "Recall delayed messages", "Recall", recall, delayed, grave=True, by_id=True),
+    Stepwise(
+        "message.recall",
+        "Recall delayed messages",
+        "Recall",
+        recall,
+        delayed,
+        noun="message",
+        grave=True,
+        by_id=True,
+    ),
 )

@@ -60,8 +60,11 @@ class Matching:
 class Kind:
     """A kind of action. `title` and `button` are its names on pages, `page` is the page with its form.
 
+    `standing` returns the current columns of a target when the parameters are columns; none for a new target.
+
     `right` is the kind's name in the roles, if it differs from `name`. `fields` are the parameters. A `grave` action
-    takes something away, and has a red button. With `makes` the form asks for the name of a new target.
+    takes something away, and has a red button. With `makes` the form asks for the name of a new target. `noun` is the
+    word for one target.
     """
 
     page: ClassVar[str]
@@ -69,23 +72,30 @@ class Kind:
     title: str
     button: str
     _: KW_ONLY
+    noun: str
     right: str = ""
     fields: tuple[Field, ...] = ()
     grave: bool = False
     makes: bool = False
+    standing: Callable[[str], Mapping[str, object]] | None = None
 
     @property
     def action(self) -> str:
         """The name of the kind in the roles."""
         return self.right or self.name
 
+    def counted(self, number: int) -> str:
+        """The noun for this number of targets: `transaction`, `outboxes`."""
+        ending = "" if number == 1 else "es" if self.noun.endswith("x") else "s"
+        return f"{self.noun}{ending}"
+
 
 @dataclass(frozen=True, slots=True)
 class Stepwise(Kind):
     """A kind that runs in steps: `run` changes targets, `describe` returns a text about each target.
 
-    `standing` returns the current columns of a target when the parameters are columns; none for a new target. `dry_run`
-    returns the effect of a change of a target. `wants`: fixed conditions of its filter. `by_id`: targets are UUIDs.
+    `dry_run` returns the effect of a change of a target. `wants`: fixed conditions of its filter. `by_id`: targets are
+    UUIDs.
     """
 
     page = "new_action"
@@ -94,7 +104,6 @@ class Stepwise(Kind):
     _: KW_ONLY
     matching: Matching | None = None
     wants: Filter | None = None
-    standing: Callable[[str], Mapping[str, object]] | None = None
     dry_run: Callable[[str, Parameters], object] | None = None
     by_id: bool = False
 

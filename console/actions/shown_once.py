@@ -3,16 +3,14 @@
 The request itself runs these actions, because no row may keep a secret to show it later.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from access import audit, keys
 from access.audit import Signature, picture
 from console.actions import configuration
-from console.actions.errors import KindNotExist
 from console.actions.shapes import Kind, Parameters
 from delivery.push import registry as subscriptions
-from store.errors import MessageIllegal
 from transactions import endpoints
 from transactions import registry as producer_groups
 from transactions.checks import trials
@@ -68,10 +66,7 @@ def register_endpoint(target: str, values: Parameters, signature: Signature) -> 
 def make_subscription(target: str, values: Parameters, signature: Signature) -> Shown:
     """Creates a subscription of this name. Raises MessageIllegal when it exists already."""
     with audit.change(signature, "subscription.put", target) as change:
-        if subscriptions.named(target) is not None:
-            raise MessageIllegal(
-                f"There is a subscription {target} already: change the existing one, or choose another name."
-            )
+        configuration.PUSH.require_absent(target, subscriptions.named(target))
         row, _ = subscriptions.put(target, values)
         change.after = picture(row)
     return Shown((("Subscription", row.name), ("Server", row.url)), row.secret)
@@ -97,18 +92,31 @@ def try_endpoint(target: str, values: Parameters, signature: Signature) -> Shown
     return Shown((*lines, ("Outcome", trial.outcome), ("Milliseconds", f"{trial.latency_ms:.0f}")))
 
 
-RECORDS = (
-    Once("key.make", "Make an API key", "Make an API key", make_key, fields=keys.FIELDS, makes=True),
+KINDS = (
+    Once("key.make", "Make an API key", "Make an API key", make_key, noun="API key", fields=keys.FIELDS, makes=True),
     Once(
-        "endpoint.register", "Register an endpoint", "Register an endpoint", register_endpoint, fields=endpoints.FIELDS
+        "endpoint.register",
+        "Register an endpoint",
+        "Register an endpoint",
+        register_endpoint,
+        noun="producer group",
+        fields=endpoints.FIELDS,
     ),
-    Once("endpoint.rotate_secret", "Give the endpoint a new secret", "New secret", rotate_endpoint, grave=True),
-    Once("endpoint.test", "Try the endpoint", "Try", try_endpoint),
+    Once(
+        "endpoint.rotate_secret",
+        "Give the endpoint a new secret",
+        "New secret",
+        rotate_endpoint,
+        noun="endpoint",
+        grave=True,
+    ),
+    Once("endpoint.test", "Try the endpoint", "Try", try_endpoint, noun="endpoint"),
     Once(
         "subscription.make",
         "Make a subscription",
         "Make a subscription",
         make_subscription,
+        noun="subscription",
         right="subscription.put",
         fields=(*subscriptions.AIM, *subscriptions.PACE),
         makes=True,
@@ -118,17 +126,7 @@ RECORDS = (
         "Give the subscription a new secret",
         "New secret",
         rotate_push,
+        noun="subscription",
         grave=True,
     ),
 )
-KINDS: Mapping[str, Once] = {kind.name: kind for kind in RECORDS}
-
-
-def find(name: str) -> Once:
-    """The kind of this name.
-
-    Raises KindNotExist.
-    """
-    if name not in KINDS:
-        raise KindNotExist(f"There is no kind of action {name[:60]!r}: choose one on a page of the console.")
-    return KINDS[name]

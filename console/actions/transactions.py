@@ -105,13 +105,19 @@ def _wanted(wanted: Filter) -> Wanted:
 
 
 def describe(targets: Sequence[str], parameters: Parameters) -> dict[str, str]:
-    """A text for each transaction with state, group and topics. A transaction that is no longer kept is missing."""
+    """A text for each transaction with state, group, topics and keys. A dropped transaction is missing."""
     found = listing.of_ids([uuid.UUID(target) for target in targets])
+    keys = listing.keys_of(found)
     return {
         str(one.transaction_id): ", ".join(
-            (one.state, one.producer_group, *dict.fromkeys(part.topic for part in one.messages))
+            (
+                one.state,
+                one.producer_group,
+                *dict.fromkeys(part.topic for part in one.messages),
+                *keys.get(one.transaction_id, ()),
+            )
         )
-        for one in found
+        for one in found.rows
     }
 
 
@@ -120,7 +126,18 @@ UNDECIDED = Matching(FILTER, bounded, count, following)
 
 def kind(name: str, title: str, button: str, run: Run, *, grave: bool = False, wants: Filter | None = None) -> Stepwise:
     """A kind of action whose targets are undecided transactions."""
-    return Stepwise(name, title, button, run, describe, matching=UNDECIDED, grave=grave, wants=wants, by_id=True)
+    return Stepwise(
+        name,
+        title,
+        button,
+        run,
+        describe,
+        noun="transaction",
+        matching=UNDECIDED,
+        grave=grave,
+        wants=wants,
+        by_id=True,
+    )
 
 
 KINDS = (

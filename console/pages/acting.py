@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from access import audit, roles
 from access.audit import Wanted
 from console import asking
-from console.actions import jobs, kinds, shown_once
+from console.actions import jobs, kinds
 from console.actions.models import Action
 from console.actions.shapes import Counted
 from console.asking import Asked
@@ -117,11 +117,14 @@ def once(request: HttpRequest) -> HttpResponse:
     No cache keeps the answer.
     """
     given = asking.given_by(request)
-    kind, target = shown_once.find(given.get("action", "")), given.get("target", "").strip()[:MAX_TEXT]
+    kind, target = kinds.find_once(given.get("action", "")), given.get("target", "").strip()[:MAX_TEXT]
     roles.require(request.user, kind.action)
     posted, reason = request.method == "POST", given.get("reason", "").strip()
-    form = Parameters(kind.fields, asking.texts_of(given), posted=posted)
+    standing = kind.standing(target) if kind.standing and target else None
+    form = Parameters(kind.fields, asking.texts_of(given), standing, posted=posted)
     shown = None
+    if posted and standing and form.is_valid() and not form.values:
+        form.add_error(None, "Nothing would change.")
     if posted and target and reason and form.is_valid():
         try:
             shown = kind.run(target, form.values, signed(request, reason))
@@ -149,6 +152,7 @@ def one(request: HttpRequest, action_id: uuid.UUID) -> HttpResponse:
     action = jobs.find(action_id)
     results = jobs.results(action)
     entries = audit.page(Wanted(action_id=action.id), None, RESULTS)
+    described = kinds.described(action.kind, [entry.target for entry in entries], action.parameters)
     ways = jobs.STEERED.get(action.state, ())
     steered = [way for way in ways if roles.may(request.user, jobs.right_to(action, way))]
     return frame.show(
@@ -159,7 +163,8 @@ def one(request: HttpRequest, action_id: uuid.UUID) -> HttpResponse:
         action=action,
         results=sorted(results.items()),
         handled=sum(results.values()),
-        entries=entries,
+        entries=[(entry, described.get(entry.target)) for entry in entries],
+        described=described,
         steered=steered,
     )
 

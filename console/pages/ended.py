@@ -27,7 +27,7 @@ def ended(request: HttpRequest) -> HttpResponse:
         "Ended transactions",
         now=now(),
         ends=page.rows,
-        keys=halves.keys_of(page),
+        keys=listing.keys_of(page),
         state=state if state in STATES else "",
         after=cursors.encode_each(page.after) or "",
         **halves.form(request, asked),

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -12,7 +11,7 @@ from console.monitoring.counts import COUNT_LIMIT, up_to
 from console.pages import counts, frame, readings
 from store import registry as topic_registry
 from store.naming.namespaces import part_of
-from store.reading import cursors, previews
+from store.reading import cursors
 from store.stats import now
 from transactions import registry, schedule
 from transactions.reads import listing, summary, undecided
@@ -70,7 +69,7 @@ def pending(request: HttpRequest) -> HttpResponse:
         groups=groups,
         reasons=readings.shared(counts.reasons) if groups and not after else {},
         passed_over=passed_over,
-        keys=keys_of(page),
+        keys=listing.keys_of(page),
         **around(request, asked, wanted, page),
     )
 
@@ -89,16 +88,9 @@ def discarded(request: HttpRequest) -> HttpResponse:
         halves=page.rows,
         reasons=[one for one in summary.discarded() if asked.has(one.producer_group)],
         reasons_limit=summary.MAX_DISCARDED,
-        keys=keys_of(page),
+        keys=listing.keys_of(page),
         **around(request, asked, wanted, page),
     )
-
-
-def keys_of(page: Page[Any]) -> dict[UUID, list[str]]:
-    """The keys of each transaction's first message, by transaction; transactions without keys are missing."""
-    firsts = [(cell, one.commit_log_offset) for cell, one in zip(page.cells, page.rows, strict=True)]
-    found = previews.keys(firsts)
-    return {one.transaction_id: found[first] for one, first in zip(page.rows, firsts, strict=True) if first in found}
 
 
 def asked_for(request: HttpRequest) -> Asked:

@@ -82,6 +82,7 @@ def operates(context: Context) -> bool:
 
 
 register.filter("action_title", kinds.title)
+register.filter("noun", kinds.counted)
 
 
 @register.filter

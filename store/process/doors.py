@@ -33,7 +33,7 @@ class To(Enum):
     SIGN_INS = "sign-ins"
     # A Link: console.theme.
     SIDEBAR = "sidebar"
-    # A console.actions.shapes.Stepwise: console.actions.kinds.
+    # A console.actions.shapes.Kind: console.actions.kinds.
     ACTIONS = "actions"
     # The name of an action that the role `operator` may do: access.roles.
     OPERATORS = "operators"

@@ -23,13 +23,16 @@ DONE = [("done", "paid, says the bank")]
 def test_a_pending_transaction_is_committed_with_a_reason(
     oda: Operator, audit: Audit, wire: Wire, producer: Producer, consumer: Consumer, orders: str
 ) -> None:
-    pending = str(producer.begin(orders, b"order 4711").transaction_id)
+    pending = str(producer.begin(orders, b"order 4711", keys=["order-4711"]).transaction_id)
     preview = oda.follows(oda.sees(f"transactions/{pending}/"), "Commit")
-    assert preview.table("preview") == [[f"PREPARED, {producer.group}, {orders}"]]
+    assert preview.table("preview") == [[f"PREPARED, {producer.group}, {orders}, order-4711"]]
+    assert "1 transaction" in preview.text
+    assert "mq-grave" not in preview.html
 
     done = oda.posts("actions/new/", {"action": "transaction.commit", "target": pending, "reason": DONE[0][1]})
 
-    assert done.table("results")[0][:2] == [pending, "done"]
+    assert done.table("results")[0][:3] == [pending, f"COMMITTED, {producer.group}, {orders}, order-4711", "done"]
+    assert (done.figure("progress"), done.figure("noun")) == ("1 of 1", "transaction")
     assert oda.follows(done, pending).address.endswith(f"/transactions/{pending}/")
     assert told(wire, pending)["state"] == "COMMITTED"
     assert bodies(consumer.receive(orders)) == [b"order 4711"]
@@ -49,7 +52,7 @@ def test_a_pending_transaction_is_checked_long_before_its_time(
 
     page = oda.posts("actions/new/", {"action": "transaction.check", "target": pending, "reason": "the shop is up"})
 
-    assert page.table("results")[0][:2] == [pending, "done"]
+    assert page.table("results")[0][::2] == [pending, "done"]
     found = eventually(lambda: ended(wire, pending), within_seconds=30)
     assert [event["by"] for event in found["history"] if event["event"] == "end"] == ["check"]
     assert found["state"] == "COMMITTED"
@@ -66,7 +69,7 @@ def test_a_discarded_transaction_is_rolled_back(
 
     page = oda.posts("actions/new/", {"action": "transaction.rollback", "target": discarded, "reason": "never paid"})
 
-    assert page.table("results")[0][:2] == [discarded, "done"]
+    assert page.table("results")[0][::2] == [discarded, "done"]
     found = told(wire, discarded)
     assert [event["by"] for event in found["history"] if event["event"] == "end"] == ["operator"]
     assert found["state"] == "ROLLED_BACK"
@@ -89,7 +92,7 @@ def test_each_of_the_selected_has_its_result(oda: Operator, wire: Wire, producer
 
     page = oda.posts("actions/new/", {"action": "transaction.commit", "target": targets, "reason": "paid"})
 
-    results = {target: result.split()[0] for target, result, _ in page.table("results")}
+    results = {target: result.split()[0] for target, _, result, _ in page.table("results")}
     assert results == dict(zip(targets, ("transaction_ended", "done", "transaction_not_found"), strict=True))
     assert told(wire, targets[1])["state"] == "COMMITTED"
 
@@ -113,7 +116,7 @@ def test_two_hundred_discarded_are_resumed_by_their_filter(
     preview = oda.sees(f"actions/new/?{urlencode(matching)}")
     page = finished(oda, oda.posts("actions/new/", {**matching, "reason": "the endpoint answers again"}))
 
-    assert "200 that match" in preview.text
+    assert "200 transactions that match" in preview.text
     assert page.figure("progress") == "200 of 200"
     assert {told(wire, transaction_id)["state"] for transaction_id in ids} == {"PREPARED"}
     assert told(wire, left)["state"] == "DISCARDED"
@@ -191,7 +194,7 @@ def test_a_group_is_reset_after_a_dry_run(
     assert consumer.receive(orders) == []
     page = oda.posts("actions/new/", {**given, "reason": "the coupons were lost"})
 
-    assert page.table("results")[0][:2] == [consumer.group, "done"]
+    assert page.table("results")[0][::2] == [consumer.group, "done"]
     assert bodies(consumer.receive(orders)) == [b"order 1"]
 
 

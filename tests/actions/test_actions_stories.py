@@ -7,8 +7,7 @@ import pytest
 from mqbroker_client import Admin, Consumer, Producer
 from playwright.sync_api import Browser, expect
 
-from console.actions.kinds import KINDS
-from console.actions.shown_once import KINDS as ONCE
+from console.actions.kinds import KINDS, ONCE
 from tests.actions.test_actions_browser import PAYLOADS, chromium, visitor
 from tests.broker import browser, characters
 from tests.broker.browser import Visitor, come_in
@@ -56,7 +55,7 @@ def test_two_hundred_discarded_are_resumed_by_their_filter_in_a_browser(
     visitor.page.get_by_label("Producer group").fill(group)
     visitor.click("Filter", "button")
     visitor.click("Resume all that match")
-    expect(visitor.page.locator("main")).to_contain_text("200 that match")
+    expect(visitor.page.locator("main")).to_contain_text("200 transactions that match")
     confirms(visitor, "Resume", "the endpoint answers again")
 
     expect(visitor.page.locator("#progress")).to_have_text("200 of 200")

@@ -13,8 +13,7 @@ import pytest
 from psycopg import sql
 
 from access import roles
-from console.actions.kinds import KINDS
-from console.actions.shown_once import KINDS as ONCE
+from console.actions.kinds import KINDS, ONCE
 from tests.console import given_up
 from tests.console.conftest import PASSWORD, forget_attempts, manage
 from tests.console.operators import Operator

@@ -8,8 +8,7 @@ from urllib.parse import unquote
 import pytest
 
 from access import roles
-from console.actions.kinds import KINDS
-from console.actions.shown_once import KINDS as ONCE
+from console.actions.kinds import KINDS, ONCE
 from tests.console import given_up
 from tests.console.operators import Operator
 from tests.console.rows import Broker

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from store.cells import cells
@@ -13,7 +13,7 @@ from store.db.statements import Statement
 from store.models import Topic
 from store.naming import namespaces, topic_names
 from store.process import runtime
-from store.reading import merging
+from store.reading import merging, previews
 from store.reading.merging import Part
 from transactions import groups, results
 from transactions.models import ProducerGroup
@@ -142,8 +142,8 @@ def _ended(
     return Part(found, None if below is None else Cursor(stored_at=None, below_operation=below))
 
 
-def of_ids(ids: Sequence[uuid.UUID]) -> list[TransactionSummary]:
-    """The transactions with these ids that are still kept. Raises CellAway."""
+def of_ids(ids: Sequence[uuid.UUID]) -> Page[None]:
+    """The transactions with these ids that are still kept, in one page. Raises CellAway."""
     asked = {"transaction_ids": list(ids)}
 
     def read() -> Sequence[TransactionRow]:
@@ -151,8 +151,15 @@ def of_ids(ids: Sequence[uuid.UUID]) -> list[TransactionSummary]:
         # Known only after the read, which opens a connection.
         return runtime.here().departed.left_out(rows, topics_of)
 
-    found = cells.each(read)
-    return _summaries([row for rows in found for row in rows])
+    found = [(row, cell) for cell, rows in cells.ask(read).items() for row in rows]
+    return merging.Page(_summaries([row for row, _ in found]), [cell for _, cell in found], None, [])
+
+
+def keys_of(page: Page[Any]) -> dict[UUID, list[str]]:
+    """The keys of each transaction's first message, by transaction; transactions without keys are missing."""
+    firsts = [(cell, one.commit_log_offset) for cell, one in zip(page.cells, page.rows, strict=True)]
+    found = previews.keys(firsts)
+    return {one.transaction_id: found[first] for one, first in zip(page.rows, firsts, strict=True) if first in found}
 
 
 def summarized(page: merging.Page[TransactionRow, P]) -> Page[P]:
