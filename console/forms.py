@@ -11,6 +11,7 @@ import msgspec
 from django import forms
 from django.forms import ValidationError
 
+from console import inputs
 from store.db import fields
 from store.errors import MessageIllegal, Refusal
 from store.messages import strict_json, times
@@ -20,32 +21,6 @@ YES_NO = (("no", "no"), ("yes", "yes"))
 WITHOUT_SECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 WITHOUT_ZONE = re.compile(rf"{WITHOUT_SECONDS.pattern}:\d\d(\.\d+)?")
 OUT_OF_RANGE = ("invalid", "min_value", "max_value")
-
-
-class Wide(forms.TextInput):
-    """An input that fills a line of its form."""
-
-    is_wide = True
-
-
-class Offered(Wide):
-    """A list of words: a checkbox for each offered word, and an input for other words, all with the same name."""
-
-    template_name = "console/offered.html"
-
-    def __init__(self, offered: Sequence[str]) -> None:
-        super().__init__({"aria-label": "Others", "placeholder": "others"})
-        self.offered = offered
-
-    def use_required_attribute(self, initial: Any) -> bool:
-        """False, because a ticked checkbox is enough without text in the input."""
-        return False
-
-    def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
-        words = str(value or "").replace(",", " ").split()
-        rest = " ".join(word for word in words if word not in self.offered)
-        context = super().get_context(name, rest, attrs)
-        return {**context, "offers": [(word, word in words) for word in self.offered]}
 
 
 class Written(forms.Field):
@@ -89,10 +64,10 @@ class YesOrNo(Written):
 class Words(Written):
     """Words that match a pattern, separated by blanks or commas; only by commas where a word may contain blanks."""
 
-    widget = Wide
+    widget = inputs.Wide
 
     def __init__(self, declared: fields.Words, **options: Any) -> None:
-        super().__init__(widget=Offered(declared.offered) if declared.offered else None, **options)
+        super().__init__(widget=inputs.Offered(declared.offered) if declared.offered else None, **options)
         self.declared = declared
         self.help_text += f" Apart by {'commas' if declared.between == ',' else 'blanks'}."
 
@@ -144,7 +119,7 @@ class Moment(Written):
 class Json(Written):
     """An object in JSON, or a plain text where the field allows a text."""
 
-    widget = Wide
+    widget = inputs.Wide
 
     def __init__(self, declared: fields.Json, **options: Any) -> None:
         super().__init__(**options)
@@ -182,14 +157,23 @@ def made(one: fields.Field) -> forms.Field:
             return forms.ChoiceField(choices=[(choice, choice) for choice in one.choices], **options)
         case fields.Text():
             errors["max_length"] = f"It is longer than {one.most} characters."
-            widget = Wide if one.is_long else forms.TextInput
-            empty = "" if one.may_be_empty else None
-            return forms.CharField(max_length=one.most, empty_value=empty, widget=widget, **options)
+            return forms.CharField(
+                max_length=one.most,
+                empty_value="" if one.may_be_empty else None,
+                strip=not one.has_lines,
+                widget=inputs.of_text(one),
+                **options,
+            )
         case fields.Words():
             return Words(one, **options)
         case fields.Json():
             return Json(one, **options)
     return (Moment if isinstance(one, fields.Time) else YesOrNo)(**options)
+
+
+def shown_first(one: fields.Field) -> str | None:
+    """The value that the form of a new object shows: a list of choices would otherwise begin with its first choice."""
+    return (one.default or None) if isinstance(one, fields.Choice) else None
 
 
 class Parameters(forms.Form):
@@ -206,15 +190,15 @@ class Parameters(forms.Form):
         *,
         posted: bool = False,
     ) -> None:
-        inputs = {one.column: made(one) for one in declared}
-        stands = {name: (standing or {}).get(name) for name in inputs}
-        texts = {name: str(inputs[name].prepare_value(value)) for name, value in stands.items() if value is not None}
-        typed = {name: given[name] for name in inputs if name in given}
+        named = {one.column: made(one) for one in declared}
+        stands = {one.column: (standing or {}).get(one.column, shown_first(one)) for one in declared}
+        texts = {name: str(named[name].prepare_value(value)) for name, value in stands.items() if value is not None}
+        typed = {name: given[name] for name in named if name in given}
         data = {**texts, **typed}
-        is_whole = all(name in data for name, one in inputs.items() if one.required)
-        is_filled = posted or (is_whole and bool(typed or not inputs))
+        is_whole = all(name in data for name, one in named.items() if one.required)
+        is_filled = posted or (is_whole and bool(typed or not named))
         super().__init__(data if is_filled else None, initial=stands if is_filled else {**stands, **typed})
-        self.fields.update(inputs)
+        self.fields.update(named)
 
     @cached_property
     def values(self) -> dict[str, Any]:

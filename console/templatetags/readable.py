@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django import template
 from django.utils.html import format_html
@@ -147,6 +148,21 @@ def clock(moment: datetime | None) -> SafeString | str:
         return "–"
     utc = exact(moment)
     return format_html('<time datetime="{}" title="{}" data-clock>{}</time>', moment.isoformat(), utc, utc)
+
+
+@register.simple_tag
+def zoned(moment: datetime, zone: str) -> SafeString:
+    """A time in this time zone, to the second, and beside it in UTC; only in UTC for a zone that tzdata lacks."""
+    utc = moment.astimezone(UTC)
+    try:
+        there = moment.astimezone(ZoneInfo(zone))
+    except ZoneInfoNotFoundError:
+        there = utc
+    words = format_html("{}", there.strftime("%Y-%m-%d %H:%M:%S %Z"))
+    if there.tzname() != "UTC":
+        form = "%H:%M:%S UTC" if there.date() == utc.date() else "%Y-%m-%d %H:%M:%S UTC"
+        words = format_html('{} <span class="mq-hint">{}</span>', words, utc.strftime(form))
+    return format_html('<time datetime="{}" title="{}">{}</time>', utc.isoformat(), exact(moment), words)
 
 
 def pointed(moment: datetime, words: str) -> SafeString:

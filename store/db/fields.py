@@ -77,12 +77,17 @@ class Choice(Field):
 
 @dataclass(frozen=True, slots=True)
 class Text(Field):
-    """A text. `may_be_empty`: an empty text is a value and does not mean null. `is_long`: the text may fill a line."""
+    """A text. `may_be_empty`: an empty text is a value and does not mean null. `is_long`: the text may fill a line.
+
+    `has_lines`: the text may have several lines. `is_secret`: no page shows what was typed.
+    """
 
     _: KW_ONLY
     most: int = MAX_TEXT
     may_be_empty: bool = False
     is_long: bool = False
+    has_lines: bool = False
+    is_secret: bool = False
 
 
 @dataclass(frozen=True, slots=True)

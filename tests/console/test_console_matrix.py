@@ -165,9 +165,13 @@ def action_form(kind: str, kept: dict[str, str]) -> dict[str, object]:
     return {"action": kind, "target": target, "reason": "because", **given}
 
 
-TARGETS = {kind: "new" for kind in KINDS if KINDS[kind].makes}
+TARGETS = {kind: "new" for kind, one in {**KINDS, **ONCE}.items() if one.makes}
 VALUES = {
     "topic": "shop",
+    "body": "order 2",
+    "properties": '{"region": "eu"}',
+    # No process reaches it.
+    "source_url": "postgresql://shop:secret@127.0.0.1:9/shop",
     "to": "earliest",
     "group": "shop",
     "queues": "5",

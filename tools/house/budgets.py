@@ -48,7 +48,7 @@ BROKER = ("mqbroker", "console", "transactions", "delivery", "scheduling", "webh
 
 BUDGETS = {
     "core": Budget(CORE, (CONTROL,), 22_220),
-    "doors": Budget(DOORS, (), 6_250),
+    "doors": Budget(DOORS, (), 6_400),
     "cells": Budget(CELLS, (), 2_300),
     "other broker": Budget((*BROKER, CONTROL), (*CORE, *DOORS, *CELLS), 29_600),
     "client core": Budget((f"{CLIENT}/core", f"{CLIENT}/aio", f"{CLIENT}/barrier"), (), 8_200),

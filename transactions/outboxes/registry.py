@@ -20,6 +20,16 @@ NAME = re.compile(r"[a-zA-Z0-9_-]{1,100}")
 SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 TOPIC_PATTERN = r"^[%|a-zA-Z0-9_*-]{1,127}$"
 
+URL = fields.Text(
+    "url",
+    "URL",
+    source="source_url",
+    help="Where it lies: `postgresql://user:password@host:port/database`. Answers show its fields without the "
+    "password. In user, password and database `@ : / %` are written as `%40 %3A %2F %25`",
+    needed=True,
+    most=2000,
+    is_secret=True,
+)
 FIELDS = fields.of(
     Outbox,
     fields.Words(

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from access.audit import picture
 from mqbroker.api.control import lists
-from mqbroker.api.control.fields import Text, Time, Whole
+from mqbroker.api.control.fields import Time, Whole
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource, require_produce
 from mqbroker.api.control.shapes import Given, Registered, Shape
@@ -19,13 +19,7 @@ from transactions.outboxes import models, registry
 class OutboxSettings(Given):
     """The settings of an outbox. A field that is left out keeps its value; a new outbox needs `url` and `topics`."""
 
-    url = Text(
-        source="source_url",
-        required=False,
-        max_length=2000,
-        help_text="Where it lies: `postgresql://user:password@host:port/database`. Answers show its fields without the "
-        "password. In user, password and database `@ : / %` are written as `%40 %3A %2F %25`.",
-    )
+    url = Registered((registry.URL,))
     settings = Registered(registry.FIELDS)
 
 
