@@ -96,9 +96,12 @@ def holder(key: str) -> ApiKey | None:
     return ApiKey.objects.filter(digest=digest_of(key)).exclude(expires_at__lte=Now()).first()
 
 
-def page(after: str, count: int) -> Sequence[ApiKey]:
-    """API keys by name: the first `count` after the name `after`."""
-    return list(ApiKey.objects.filter(name__gt=after).order_by("name")[:count])
+def page(after: str, count: int, matching: str = "", namespace: str | None = None) -> Sequence[ApiKey]:
+    """API keys by name: the first `count` after `after` whose names contain `matching`, in any case; with a
+    namespace, only its keys.
+    """
+    found = ApiKey.objects.filter(name__gt=after, name__icontains=matching)
+    return list((found if namespace is None else found.filter(namespace=namespace)).order_by("name")[:count])
 
 
 def find(name_or_id: str) -> ApiKey:

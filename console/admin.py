@@ -1,17 +1,14 @@
-"""The configuration in Django's admin: read-only tables, which the API changes, and the users of the console."""
+"""The configuration in Django's admin: read-only tables, which the API changes."""
 
+import django.contrib.auth.admin  # noqa: F401  # registers the users and groups that this module takes off
 from django.contrib import admin
 from django.contrib.auth.models import Group, User
 from django.db.models import Model
 from django.http import HttpRequest
-from django.utils.safestring import SafeString
 from unfold.decorators import display
 
-from access import keys, roles
-from access.models import ApiKey
+from access import roles
 from console.tables import CREATED, ConsoleAdmin, exact
-from console.templatetags import operate, readable
-from console.users import accounts as users
 from delivery.models import ConsumerGroup
 from store.models import Segment, Topic
 from transactions.models import Endpoint, ProducerGroup
@@ -111,48 +108,5 @@ class SegmentAdmin(ReadOnlyAdmin):
         return segment.state
 
 
-@admin.register(ApiKey)
-class ApiKeyAdmin(ReadOnlyAdmin):
-    """API keys by name. The key itself is not stored, and its digest is not shown."""
-
-    list_display = ("name", "hint", "namespace", "shown_scopes", "shown_limits", "refused", CREATED, "shown_expiry")
-    search_fields = ("name",)
-    ordering = ("name",)
-    fields = (
-        "name",
-        "hint",
-        "namespace",
-        "shown_scopes",
-        "messages_per_second",
-        "bytes_per_second",
-        "max_undecided",
-        "refused",
-        "refused_at",
-        "created_at",
-        "shown_expiry",
-    )
-
-    def get_list_display(self, request: HttpRequest) -> tuple[object, ...]:
-        return (*self.list_display, "revoked") if roles.may(request.user, "key.revoke") else self.list_display
-
-    @admin.display(description="Actions")
-    def revoked(self, key: ApiKey) -> SafeString:
-        return operate.links(("key.change", "key.revoke"), key.name)
-
-    @admin.display(description="Scopes")
-    def shown_scopes(self, key: ApiKey) -> str:
-        return ", ".join(key.scopes)
-
-    @admin.display(description="Limits", empty_value="none")
-    def shown_limits(self, key: ApiKey) -> str | None:
-        limits = {name: getattr(key, name) for name in keys.LIMIT_NAMES}
-        return ", ".join(f"{name} {limit}" for name, limit in limits.items() if limit is not None) or None
-
-    @admin.display(description="Expires at", ordering="expires_at", empty_value="never")
-    def shown_expiry(self, key: ApiKey) -> object:
-        return readable.clock(key.expires_at) if key.expires_at else None
-
-
-# Roles are Django groups, which the form of a user sets, so the admin has no page of groups.
+# API keys and users have pages of the console.
 admin.site.unregister([Group, User])
-admin.site.register(User, users.ConsoleUserAdmin)

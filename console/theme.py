@@ -72,10 +72,10 @@ SECTIONS: tuple[dict[str, Any], ...] = (
             item("Actions", "build", "actions"),
             item("Audit", "history_edu", "audit"),
             item("Namespaces", "workspaces", "namespaces"),
-            item("API keys", "key", "access_apikey_changelist"),
+            item("API keys", "key", "api_keys"),
             {"title": "API reference", "icon": "api", "link": "/docs"},
             {
-                **item("Users", "group", "auth_user_changelist"),
+                **item("Users", "group", "users"),
                 "permission": "console.users.accounts.may_manage",
             },
         ],

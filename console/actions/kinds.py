@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from console.actions import configuration, messages, shown_once, transactions
+from console.actions import configuration, messages, shown_once, transactions, users
 from console.actions.errors import KindNotExist, TargetsOnly
 from console.actions.shapes import Kind, Matching, Parameters, Stepwise
 from console.actions.shown_once import Once
@@ -12,12 +12,12 @@ from store.process import doors
 OF_DOORS: tuple[Kind, ...] = tuple(doors.added(doors.To.ACTIONS))
 KINDS: Mapping[str, Stepwise] = {
     kind.name: kind
-    for kind in (*transactions.KINDS, *messages.KINDS, *configuration.KINDS, *OF_DOORS)
+    for kind in (*transactions.KINDS, *messages.KINDS, *configuration.KINDS, *users.KINDS, *OF_DOORS)
     if isinstance(kind, Stepwise)
 }
 # The kinds whose outcome is shown once.
 ONCE: Mapping[str, Once] = {
-    kind.name: kind for kind in (*shown_once.KINDS, *OF_DOORS) if isinstance(kind, Once)
+    kind.name: kind for kind in (*shown_once.KINDS, *users.ONCE, *OF_DOORS) if isinstance(kind, Once)
 }
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from django.http import HttpResponse
 
 from console.pages import (
+    access,
     acting,
     audit,
     cells,
@@ -47,6 +48,8 @@ ROUTES: tuple[tuple[str, Callable[..., HttpResponse], str], ...] = (
     ("subscriptions/", subscriptions.all_subscriptions, "subscriptions"),
     ("subscriptions/<str:name>/", subscriptions.one, "subscription"),
     ("namespaces/", namespaces.all_namespaces, "namespaces"),
+    ("api-keys/", access.all_keys, "api_keys"),
+    ("users/", access.all_users, "users"),
     ("audit/", audit.entries, "audit"),
     ("actions/", acting.latest, "actions"),
     ("actions/new/", acting.new, "new_action"),

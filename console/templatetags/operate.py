@@ -1,12 +1,12 @@
 """Links and buttons that lead to actions; a user who may not do an action does not see its link."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from urllib.parse import urlencode
 
 from django import template
 from django.template import Context
 from django.urls import NoReverseMatch, reverse
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from access import roles
@@ -89,12 +89,6 @@ register.filter("noun", kinds.counted)
 def endpoint_target(endpoint: Endpoint) -> str:
     """The name of an endpoint as an action's target."""
     return configuration.target_of(endpoint)
-
-
-def links(names: Iterable[str], target: object) -> SafeString:
-    """Links to several actions on one target."""
-    found = (kinds.of_any_page(name) for name in names)
-    return format_html_join(" ", "{}", ((_link(kind, kind.button, target=target),) for kind in found))
 
 
 def permitted(context: Context, name: str) -> Kind | None:

@@ -195,7 +195,7 @@ def test_a_path_answers_exactly_those_whom_the_page_names(
 
 def test_no_key_opens_a_page_of_the_console(broker: RunningBroker, things: Things, principals: list[Principal]) -> None:
     named = {**things.named, "name": TOPIC, "action_id": things.named["transaction_id"]}
-    pages = ["", "access/apikey/", "transactions/endpoint/"]
+    pages = ["", "transactions/endpoint/"]
     pages += [CONVERTER.sub(r"{\2}", pattern).format(**named) for pattern, _, _ in ROUTES]
     assert len(pages) > 20
     # Those with a session are the console's own matter: tests/console/test_console_matrix.py.

@@ -190,8 +190,8 @@ def test_refusals_are_shown_with_the_key_in_the_metrics_and_on_its_page(
     metrics = operator.page("/metrics").text
     assert f'mqbroker_key_refused_total{{api_key="{holder.name}"}} 3.0' in metrics
     assert f'mqbroker_key_limit{{api_key="{holder.name}",limit="bytes_per_second"}} 1e+06' in metrics
-    page = ConsoleUser.signed_in(broker.url, "admin", password).sees(f"access/apikey/?q={holder.name}")
-    assert "messages_per_second 1, bytes_per_second 1000000" in page.text
+    page = ConsoleUser.signed_in(broker.url, "admin", password).sees(f"api-keys/?q={holder.name}")
+    assert "messages per second 1, bytes per second 1,000,000" in page.text
 
 
 def test_a_limit_of_nothing_is_none(operator: Operator) -> None:

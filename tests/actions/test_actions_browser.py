@@ -152,6 +152,6 @@ def test_payloads_in_every_field_run_nothing_and_no_page_breaks_the_policy(
 
 
 def test_a_page_has_one_main_landmark(visitor: Visitor) -> None:
-    for path in ("", "transactions/pending/", f"transactions/{uuid.uuid4()}/", "access/apikey/", "actions/", "audit/"):
+    for path in ("", "transactions/pending/", f"transactions/{uuid.uuid4()}/", "api-keys/", "actions/", "audit/"):
         visitor.page.goto(f"/console/{path}")
         expect(visitor.page.get_by_role("main")).to_have_count(1)

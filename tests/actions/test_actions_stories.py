@@ -113,7 +113,7 @@ def test_a_key_is_made_and_revoked_in_a_browser_and_refused_within_five_seconds(
     admin: Visitor, broker: RunningBroker
 ) -> None:
     name, page = characters.name("shop-key"), admin.page
-    page.goto("/console/actions/")
+    page.goto("/console/api-keys/")
     admin.click("Make an API key")
     page.get_by_label("Name", exact=True).fill(name)
     page.get_by_label("manage", exact=True).check()
@@ -122,7 +122,7 @@ def test_a_key_is_made_and_revoked_in_a_browser_and_refused_within_five_seconds(
     shop = Wire(broker.urls[1], page.locator("#secret").inner_text())
     assert shop.get("/v1/transactions/none").status == 404
 
-    page.goto(f"/console/access/apikey/?q={name}")
+    page.goto(f"/console/api-keys/?q={name}")
     page.locator("main").get_by_role("link", name="Revoke").click()
     expect(page.locator("#preview")).to_contain_text("manage")
     confirms(admin, "Revoke", "it leaked")

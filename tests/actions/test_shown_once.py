@@ -36,7 +36,7 @@ def test_a_key_is_made_shown_once_and_works(ada: Operator, audit: Audit, broker:
     [entry] = audit.of(name)
     assert (entry["author"], entry["action"], entry["reason"]) == ("ada", "key.make", "a new shop")
     assert entry["after"]["scopes"] == [f"produce:{orders}", "read:*"]
-    pages = (ada.sees("access/apikey/"), ada.sees(f"audit/?target={name}"), ada.posts("actions/once/", form))
+    pages = (ada.sees("api-keys/"), ada.sees(f"audit/?target={name}"), ada.posts("actions/once/", form))
     assert not [page.address for page in pages if key in page.html]
     assert key not in str(entry)
 

@@ -22,7 +22,7 @@ def test_a_page_that_a_role_may_not_see_says_who_changes_it(client: Client, djan
     roles.assign(bob, roles.VIEWER, bodies=True)
     client.force_login(bob)
 
-    page = page_of(client.get("/console/auth/user/"))
+    page = page_of(client.get("/console/users/"))
 
     assert page.status == 403
     assert "Your role does not allow this." in page.text
@@ -34,9 +34,9 @@ def test_a_form_of_an_earlier_session_says_that_nothing_was_changed(
 ) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(admin_user)
-    form = {"username": "eve", "role": "admin", "csrfmiddlewaretoken": "a" * 64}
+    form = {"action": "user.make", "target": "eve", "role": "admin", "reason": "why", "csrfmiddlewaretoken": "a" * 64}
 
-    page = page_of(client.post("/console/auth/user/add/", form))
+    page = page_of(client.post("/console/actions/once/", form))
 
     assert page.status == 403
     assert "nothing was changed" in page.text

@@ -86,7 +86,7 @@ READ = {
 
 
 def test_the_console_has_all_these_addresses() -> None:
-    assert {"", "topics/<str:name>/", "store/topic/", "auth/user/<id>/password/", "search/"} <= set(ROUTES)
+    assert {"", "topics/<str:name>/", "store/topic/", "users/", "search/"} <= set(ROUTES)
     assert READ["topics/<str:name>/"] == ["after", "queue", "below", "q", "namespace"]
     assert READ["actions/new/"] == list(OURS)
 

@@ -53,7 +53,7 @@ LOSES = (
     "UPDATE auth_user SET is_active = false WHERE username = 'deactivated'",
     "DELETE FROM auth_user WHERE username = 'deleted'",
 )
-MADE = "('kim', 'mallory', 'demoted', 'deactivated')"
+MADE = "('kim', 'new', 'demoted', 'deactivated')"
 LEAVE = (
     f"DELETE FROM auth_user_groups WHERE user_id IN (SELECT id FROM auth_user WHERE username IN {MADE})",
     f"DELETE FROM auth_user WHERE username IN {MADE}",
@@ -65,24 +65,10 @@ POSTED: dict[str, Callable[[dict[str, object]], bool]] = {
     "actions/new/": lambda form: form.get("action") in KINDS,
     "actions/once/": lambda form: form.get("action") in ONCE,
     "actions/<uuid:action_id>/steer/": lambda form: "to" in form and "action" not in form,
-    "auth/user/<path:object_id>/change/": lambda form: "username" in form,
-    "auth/user/<id>/password/": lambda form: "username" in form,
-    "auth/user/<path:object_id>/delete/": lambda form: "post" in form,
-    "auth/user/add/": lambda form: "username" in form,
-}
-USER: dict[str, object] = {
-    "username": "mallory",
-    "role": "admin",
-    "is_active": "on",
-    "password1": PASSWORD,
-    "password2": PASSWORD,
-    "date_joined_0": "2026-01-01",
-    "date_joined_1": "12:00:00",
-    "usable_password": "true",
 }
 DELETES: dict[str, object] = {"post": "yes"}
 CONTINUES: dict[str, object] = {"to": "continue"}
-WHOLE = {**USER, **DELETES, **CONTINUES}
+WHOLE = {**DELETES, **CONTINUES}
 OF_ROLE = {"viewer": "vic", "operator": "oda", "admin": "ada"}
 
 
@@ -140,19 +126,18 @@ def kept(broker: Broker) -> Iterator[dict[str, str]]:
 
 
 def forms(kept: dict[str, str]) -> list[dict[str, object]]:
-    """What an unsafe request may hold: each kind of action, and what makes, changes and deletes users."""
+    """What an unsafe request may hold: each kind of action, and what deletes and continues."""
     acts = [action_form(kind, kept) for kind in KINDS]
     targets = {
         kind: TARGETS.get(kind) or (kept["endpoint"] if kind.startswith("endpoint.r") else "shop") for kind in ONCE
     }
     acts += [{**VALUES, "action": kind, "target": targets[kind], "reason": "because"} for kind in ONCE]
-    return [*acts, USER, DELETES, CONTINUES]
+    return [*acts, DELETES, CONTINUES]
 
 
 def path_of(route: str, kept: dict[str, str]) -> str:
     """The path of a route, on what `kept` has."""
-    of_users = {"object_id": kept["id"]} if route.startswith("auth/user/") else {}
-    return PARAMETER.sub(lambda found: quote({**kept, **of_users}.get(found[1], "1")), route)
+    return PARAMETER.sub(lambda found: quote(kept.get(found[1], "1")), route)
 
 
 def action_form(kind: str, kept: dict[str, str]) -> dict[str, object]:
@@ -165,8 +150,12 @@ def action_form(kind: str, kept: dict[str, str]) -> dict[str, object]:
     return {"action": kind, "target": target, "reason": "because", **given}
 
 
-TARGETS = {kind: "new" for kind, one in {**KINDS, **ONCE}.items() if one.makes}
+OF_USERS = {kind: "kim" for kind in (*KINDS, *ONCE) if kind.startswith("user.")}
+TARGETS = OF_USERS | {kind: "new" for kind, one in {**KINDS, **ONCE}.items() if one.makes}
 VALUES = {
+    "role": "operator",
+    "bodies": "yes",
+    "active": "yes",
     "topic": "shop",
     "body": "order 2",
     "properties": '{"region": "eu"}',

@@ -1,11 +1,13 @@
 """Promises of the roles in the console: one to a user, given by an admin, and what each may see."""
 
+from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
 
+from tests.actions.test_shown_once import secret_of
 from tests.console.conftest import PASSWORD, forget_attempts
-from tests.console.operators import Operator
+from tests.console.operators import Operator, Page
 from tests.console.rows import Broker
 
 
@@ -18,30 +20,73 @@ def test_an_admin_makes_a_viewer_and_then_an_operator_of_her(
     database: str, broker: Broker, console: str, ada: Operator
 ) -> None:
     forget_attempts(database)
-    token = token_of(ada)
-    passwords = {
-        "password1": "let me see too",
-        "password2": "let me see too",
-        "usable_password": "true",
-        "is_active": "on",
-    }
+    form = ada.follows(ada.sees("users/"), "Make a user")
+    assert '<option value="viewer" selected>' in form.html
 
-    made = ada.sees("auth/user/add/", username="eli", role="viewer", csrfmiddlewaretoken=token, **passwords)
+    made = ada.posts("actions/once/", {"action": "user.make", "target": "eli", "role": "viewer", "reason": "is new"})
 
-    assert made.address.endswith("/change/"), made.text
-    eli = Operator.signed_in(console, "eli", "let me see too")
+    eli = Operator.signed_in(console, "eli", secret_of(made))
     assert eli.sees("topics/").status == 200
     assert roles_of(broker, "eli") == ["viewer"]
-    path = made.address.partition("/console/")[2]
-    ada.sees(path, username="eli", is_active="on", role="operator", csrfmiddlewaretoken=token, **dates(ada, path))
+    done = changes(ada, "eli", role="operator")
+    assert done.table("results")[0][-2] == "done"
     assert roles_of(broker, "eli") == ["operator"]
-    assert "operator" in ada.sees("auth/user/").text
+    assert [row[2] for row in ada.sees("users/?q=eli").table("users")] == ["operator"]
+    entries = ada.sees("audit/?target=eli").text
+    assert "role viewer → operator" in entries
+    assert "user.make" in entries
 
 
-def dates(operator: Operator, path: str) -> dict[str, str]:
-    """The fields of a user's page that have to be sent back."""
-    assert operator.sees(path).status == 200
-    return {"date_joined_0": "2026-01-01", "date_joined_1": "12:00:00"}
+def changes(admin: Operator, name: str, **values: str) -> Page:
+    """The page of an admin's change of a user."""
+    return admin.posts("actions/new/", {"action": "user.change", "target": name, "reason": "of a test", **values})
+
+
+def test_a_new_password_is_shown_once_and_ends_the_sessions_of_its_user(
+    database: str, broker: Broker, console: str, ada: Operator
+) -> None:
+    forget_attempts(database)
+    made: dict[str, object] = {"action": "user.make", "target": "mia", "role": "viewer", "reason": "is new"}
+    first = secret_of(ada.posts("actions/once/", made))
+    mia = Operator.signed_in(console, "mia", first)
+
+    again = secret_of(ada.posts("actions/once/", {"action": "user.password", "target": "mia", "reason": "was lost"}))
+
+    assert mia.sees("topics/").address.startswith(f"{console}/console/login/")
+    assert Operator.signed_in(console, "mia", again).sees("topics/").status == 200
+    pages = (ada.sees("users/"), ada.sees("audit/?target=mia"), ada.posts("actions/once/", made))
+    assert not [page.address for page in pages if first in page.html or again in page.html]
+    assert "There is a user mia already: change this user, or choose another name." in pages[2].text
+
+
+@pytest.fixture
+def only_admin(broker: Broker, ada: Operator) -> Iterator[Operator]:
+    """Ada, while no other admin is active."""
+    others = (
+        "UPDATE auth_user SET is_active = false WHERE is_superuser AND is_active AND username <> 'ada' RETURNING id"
+    )
+    ids = [row.id for row in broker.connection.execute(others)]
+    yield ada
+    broker.connection.execute("UPDATE auth_user SET is_active = true WHERE id = ANY (%s)", (ids,))
+
+
+def test_the_last_active_admin_stays(broker: Broker, only_admin: Operator) -> None:
+    ada = only_admin
+    for values in ({"role": "viewer"}, {"active": "no"}):
+        refused = changes(ada, "ada", **values)
+        assert "ada is the last active admin: first give another user the role admin." in refused.text
+    deleted = ada.posts("actions/new/", {"action": "user.delete", "target": "ada", "reason": "of a test"})
+
+    assert "ada is the last active admin" in deleted.text
+    assert roles_of(broker, "ada") == ["admin", "bodies"]
+    assert ada.sees("users/").status == 200
+
+
+def test_a_name_that_may_be_a_subject_of_an_identity_provider_is_no_name_of_a_local_user(ada: Operator) -> None:
+    page = ada.posts("actions/once/", {"action": "user.make", "target": "oidc:1", "role": "viewer", "reason": "why"})
+
+    assert page.status == 422
+    assert "'oidc:1' is no user name: give 1 to 150 letters, digits and _ . @ + -." in page.text
 
 
 def roles_of(broker: Broker, name: str) -> list[str]:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 from django.contrib import admin
 from django.db.models import Model
-from psycopg import sql
 
 from tests.console.operators import Operator
 from tests.console.rows import Broker
@@ -60,8 +59,6 @@ def test_the_lists_hold_what_must_not_be_asked_after() -> None:
         ("transactions/endpoint/", "secret"),
         ("transactions/endpoint/", "previous_secret"),
         ("transactions/producergroup/", "endpoints__secret"),
-        ("access/apikey/", "digest"),
-        ("auth/user/", "password"),
     } <= found
 
 
@@ -98,15 +95,8 @@ def urls(operator: Operator, path: str) -> list[str]:
 def test_no_page_of_a_row_shows_its_secret(keeper: Broker, ada: Operator, bob: Operator) -> None:
     hashes = keeper.connection.execute("SELECT split_part(password, '$', 4) AS hash FROM auth_user").fetchall()
     secrets = [SECRET, "whsec digest", *(row.hash for row in hashes)]
-    paths = [
-        f"{table}/{row.id}/change/"
-        for table, name in (
-            ("transactions/endpoint", "endpoint"),
-            ("access/apikey", "api_key"),
-            ("auth/user", "auth_user"),
-        )
-        for row in keeper.connection.execute(sql.SQL("SELECT id FROM {}").format(sql.Identifier(name)))
-    ]
+    endpoints = keeper.connection.execute("SELECT id FROM endpoint").fetchall()
+    paths = [*(f"transactions/endpoint/{row.id}/change/" for row in endpoints), "api-keys/", "users/"]
 
     for operator in (ada, bob):
         for page in map(operator.sees, paths):

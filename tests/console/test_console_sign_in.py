@@ -28,8 +28,8 @@ PAGES = (
     "cells/",
     "system/",
     "store/segment/",
-    "access/apikey/",
-    "auth/user/",
+    "api-keys/",
+    "users/",
 )
 
 
@@ -59,15 +59,15 @@ def test_a_wrong_password_is_refused(stranger: Operator) -> None:
 
 
 def test_only_an_admin_manages_users(ada: Operator, bob: Operator) -> None:
-    assert "bob" in ada.sees("auth/user/").text
+    assert "bob" in ada.sees("users/").text
     assert "Users" in ada.sees("").links
 
-    assert bob.sees("auth/user/").status == 403
+    assert bob.sees("users/").status == 403
     assert "Users" not in bob.sees("").links
 
 
 def test_a_viewer_reads_everything_else(broker: Broker, bob: Operator) -> None:
-    assert [bob.sees(path).status for path in ("", "transactions/pending/", "access/apikey/", "store/segment/")] == [
+    assert [bob.sees(path).status for path in ("", "transactions/pending/", "api-keys/", "store/segment/")] == [
         200,
         200,
         200,
@@ -88,16 +88,14 @@ def test_the_configuration_is_not_changed_here(broker: Broker, ada: Operator) ->
 def test_a_key_shows_its_name_scopes_hint_and_expiry_and_never_more(broker: Broker, ada: Operator) -> None:
     broker.api_key("order-service", hint="mq_7Qd…x2", scopes=["produce:orders", "manage"], digest=b"\xab" * 32)
 
-    page = ada.sees("access/apikey/")
+    page = ada.sees("api-keys/")
 
     assert "order-service" in page.text
     assert "mq_7Qd…x2" in page.text
     assert "produce:orders, manage" in page.text
     assert "never" in page.text
-    one = ada.follows(page, "order-service")
-    assert "mq_7Qd…x2" in one.text
-    assert "igest" not in page.html + one.html
-    assert "\\xab" not in page.html + one.html
+    assert "igest" not in page.html
+    assert "\\xab" not in page.html
 
 
 def test_a_forgotten_password_is_changed_by_the_command_that_the_sign_in_page_names(

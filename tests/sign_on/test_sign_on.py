@@ -23,7 +23,7 @@ def test_a_user_of_the_provider_comes_to_the_page_that_was_wanted(mia: Person) -
     page = mia.signs_on()
 
     assert (page.status, page.address) == (200, f"{mia.console.url}/console/topics/")
-    assert mia.operator.sees("auth/user/").status == 403
+    assert mia.operator.sees("users/").status == 403
 
 
 def test_a_role_changed_at_the_provider_holds_at_the_next_sign_on(
@@ -39,7 +39,7 @@ def test_a_role_changed_at_the_provider_holds_at_the_next_sign_on(
     provider.gives_roles("mia", "admin", "viewer")
     mia.signs_on()
     assert roles_of(mia, session) == ["admin"]
-    assert mia.operator.sees("auth/user/").status == 200
+    assert mia.operator.sees("users/").status == 200
 
 
 def test_the_audit_names_the_subject(mia: Person, provider: Provider, session: psycopg.Connection[Any]) -> None:
@@ -102,7 +102,7 @@ def test_a_session_that_lasts_at_the_provider_is_renewed_with_its_role(
     page = mia.operator.follows(due, "Continue")
 
     assert (page.status, page.address) == (200, f"{console.url}/console/topics/")
-    assert mia.operator.sees("auth/user/").status == 200
+    assert mia.operator.sees("users/").status == 200
 
 
 def test_a_session_ends_with_that_of_the_provider(mia: Person, console: Console, provider: Provider) -> None:

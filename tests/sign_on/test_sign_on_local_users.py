@@ -35,7 +35,7 @@ def test_a_local_user_signs_in_beside_the_provider(with_users: Console) -> None:
     ada = Operator.signed_in(with_users.url, "ada", PASSWORD)
     with_users.makes_sessions_due()
 
-    assert ada.sees("auth/user/").status == 200
+    assert ada.sees("users/").status == 200
     assert 'http-equiv="refresh"' not in ada.sees("topics/").html
 
 

@@ -1,0 +1,40 @@
+"""Pages of API keys, and of the users of the console."""
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_GET
+
+from access import accounts, keys
+from access.models import ApiKey
+from console.pages import counts, frame
+from console.users.accounts import may_manage
+from store.stats import now
+
+PAGE = 50
+
+
+@require_GET
+def all_keys(request: HttpRequest) -> HttpResponse:
+    """API keys by name. The key itself is not stored, and its digest is not shown."""
+    narrowing = frame.narrowing(request)
+    wanted = narrowing["matching"], narrowing["namespace"]
+    page = counts.part(keys.page(request.GET.get("after", ""), PAGE + 1, *wanted), PAGE)
+    shown = {"now": now(), "keys": [(key, limits_of(key)) for key in page.rows], "after": page.after, **narrowing}
+    return frame.show(request, "console/api_keys.html", "API keys", query=frame.kept(request), **shown)
+
+
+def limits_of(key: ApiKey) -> list[tuple[str, int]]:
+    """The limits that are set, each with its label."""
+    found = ((limit.label.lower(), getattr(key, limit.name)) for limit in keys.LIMITS)
+    return [(label, limit) for label, limit in found if limit is not None]
+
+
+@require_GET
+def all_users(request: HttpRequest) -> HttpResponse:
+    """The users of the console by name, with their roles. Only admins see them, because a user can be made an admin."""
+    if not may_manage(request):
+        raise PermissionDenied
+    matching = request.GET.get("q", "").strip()
+    page = counts.part(accounts.page(request.GET.get("after", ""), PAGE + 1, matching), PAGE)
+    shown = {"now": now(), "users": page.rows, "after": page.after, "matching": matching}
+    return frame.show(request, "console/users.html", "Users", query=frame.kept(request), **shown)
