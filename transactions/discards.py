@@ -16,6 +16,7 @@ from store.commit.operation import Note, Operation
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import Refusal
+from store.messages.texts import counted
 from store.naming import topics
 from store.segments import retention
 from transactions import results, schedule
@@ -45,7 +46,8 @@ async def run(late_seconds: float = 0) -> int:
     """Discards half messages that have had TRANSACTION_CHECK_MAX checks. Returns their number."""
     parameters = {"late_seconds": late_seconds, "max_halves": MAX_DISCARDED_AT_ONCE}
     return await _discard(
-        await connections.read(FIND_EXHAUSTED, parameters), f"no decision after {schedule.most_checks()} checks"
+        await connections.read(FIND_EXHAUSTED, parameters),
+        f"no decision after {counted(schedule.most_checks(), 'check')}",
     )
 
 

@@ -22,6 +22,7 @@ from store.cells import cells
 from store.db import sync
 from store.db.fields import Text, Time, Whole
 from store.errors import Refusal
+from store.messages.texts import counted
 from store.reading import cursors, merging
 from store.reading.merging import Page
 
@@ -107,7 +108,7 @@ def describe(targets: Sequence[str], parameters: Parameters) -> dict[str, str]:
             (
                 letter.topic or "a deleted topic",
                 *(letter.keys or ()),
-                f"{letter.reconsume_times + 1} attempt{'s' if letter.reconsume_times else ''}",
+                counted(letter.reconsume_times + 1, "attempt"),
                 letter.reason or "no reason kept",
             )
         )

@@ -20,6 +20,7 @@ from store import registry as topic_registry
 from store.cells import copies, repairs
 from store.db import databases, patience, sync
 from store.errors import CellAway
+from store.messages.texts import counted
 from store.models import Cell, CellIdentity, CellMap, Topic
 from store.notices import caches
 from store.process.runtime import CONTROL
@@ -219,7 +220,7 @@ def remove(name: str) -> None:
             raise CellIllegal(f"{name} is the control, which every installation needs: the control cannot be removed.")
         if topics := topic_registry.of_users().filter(cell_id=cell.id).count():
             raise CellIllegal(
-                f"The cell {name} still has {topics} topics: delete these topics and their messages first."
+                f"The cell {name} still has {counted(topics, 'topic')}: delete the topics and their messages first."
             )
         if cell.takes_topics:
             raise CellIllegal(

@@ -17,6 +17,7 @@ from delivery.stats import GroupStats
 from scheduling import stats as scheduling_stats
 from scheduling.stats import Outermost
 from store import stats as store_stats
+from store.messages.texts import counted
 from store.process import doors
 from transactions import stats as transaction_stats
 from transactions.models import Endpoint
@@ -116,7 +117,7 @@ def dead_letters(namespace: str | None) -> Iterator[Attention]:
     """Findings about dead letters of consumer groups."""
     for group in dead_letter_lists.groups(namespace)[:SHOWN]:
         name = group.group_name
-        what = f"{group.letters:,} dead letter{'' if group.letters == 1 else 's'} of {name}"
+        what = f"{counted(group.letters, 'dead letter')} of {name}"
         why = "given up after all retries: redrive them"
         yield Attention(True, what, why, "dead_letters_of", f"mqb redrive {name}", name, group.last_dead_at)
 
@@ -143,7 +144,7 @@ def ailing_endpoints(namespace: str | None) -> Iterator[Attention]:
         name = endpoint.group.name
         if endpoint.state == "healthy":
             what = f"An endpoint of {name} answers, and decides nothing"
-            why = f"{endpoint.void_answers:,} void answers in a row; the last: {endpoint.last_answer}"
+            why = f"{counted(endpoint.void_answers, 'void answer')} in a row; the last: {endpoint.last_answer}"
             mend = "compare its answer with docs/check-back.md"
             yield Attention(True, what, why, "producer_group", mend, name, endpoint.void_since)
         else:
@@ -215,4 +216,4 @@ def _is_late(group: GroupStats, since: datetime) -> bool:
 
 
 def _behind(group: GroupStats) -> str:
-    return f"{group.lag:,} message{'' if group.lag == 1 else 's'} not handed out"
+    return f"{counted(group.lag, 'message')} not handed out"

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from store.messages.texts import counted
+
 # Measured with 1,000,000 half messages: 0.7 ms to 10,000, 5 ms to 100,000, 100 ms and more to the end.
 COUNT_LIMIT = 100_000
 # The limit per group: a page counts at most this many rows for each of its groups.
@@ -29,4 +31,4 @@ def up_to(limit: int, counted: int) -> Count:
 
 def failures(count: int) -> str:
     """A number of failures, as text."""
-    return f"{count:,} failure{'' if count == 1 else 's'}"
+    return counted(count, "failure")

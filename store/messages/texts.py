@@ -12,6 +12,11 @@ def legible(text: str) -> str:
     return CONTROL.sub(REPLACEMENT, text.replace("\r\n", "\n"))
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun in the singular or the plural: `1 check`, `1,000 checks`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def is_blank(text: str) -> bool:
     """Whether a text has only blanks and control characters."""
     return not CONTROL.sub("", text).strip()

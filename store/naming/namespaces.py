@@ -179,8 +179,8 @@ def _require(name: str, max_topics: int, counted: Sequence[int]) -> None:
     [topics] = counted
     if topics >= max_topics:
         raise RateLimited(
-            f"The namespace {name} has {topics} topics, its limit: delete a topic, or raise max_topics at "
-            f"/v1/namespaces/{name}."
+            f"The namespace {name} has {topics} topic{'' if topics == 1 else 's'}, its limit: delete a topic, or raise "
+            f"max_topics at /v1/namespaces/{name}."
         )
 
 

@@ -166,7 +166,7 @@ def test_a_cell_with_topics_is_not_removed(installation: Installation) -> None:
     installation.run("sync", "c1")
 
     assert installation.refusal("remove", "c1") == (
-        "The cell c1 still has 1 topics: delete these topics and their messages first."
+        "The cell c1 still has 1 topic: delete the topics and their messages first."
     )
 
 

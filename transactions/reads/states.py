@@ -9,6 +9,7 @@ from store.commit.batch import Overtaken
 from store.db import connections, sync
 from store.db.statements import Statement
 from store.errors import Refusal
+from store.messages.texts import counted
 from store.reading import holders
 from transactions import State
 from transactions.errors import NotDiscarded, TransactionDiscarded, TransactionEnded, TransactionNotFound
@@ -61,7 +62,7 @@ def not_found(transaction_id: uuid.UUID, advice: str = "") -> TransactionNotFoun
 def discarded(transaction: TransactionRow) -> TransactionDiscarded:
     """The refusal to end a discarded transaction, which only an operator can decide."""
     return TransactionDiscarded(
-        f"Transaction {transaction.transaction_id} was discarded after {transaction.check_times} checks: "
+        f"Transaction {transaction.transaction_id} was discarded after {counted(transaction.check_times, 'check')}: "
         "an operator can resume or resolve it at /v1/discarded."
     )
 

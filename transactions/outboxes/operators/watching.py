@@ -8,6 +8,7 @@ from django.db.models import Q
 from console.monitoring.attention import SHOWN, Attention
 from console.monitoring.scrape import ReadOnce, Sample, Shared
 from store import stats as store_stats
+from store.messages.texts import counted
 from transactions.outboxes.models import Outbox
 from transactions.outboxes.registry import MAX_OUTBOXES
 
@@ -40,11 +41,12 @@ def ailing(now: datetime) -> Iterator[Attention]:
         mend = "start a web process; if one runs, its log says what it waits for"
         yield Attention(True, f"The outbox {row.name} is not drained", why, "outboxes", mend, since=row.looked_at)
     for row in well.filter(oldest_at__lt=now - STUCK).exclude(_unseen(now)).order_by("oldest_at")[:SHOWN]:
-        why = f"{row.waiting:,} rows wait in {row.place}, the first for more than two minutes"
+        verb = "waits" if row.waiting == 1 else "wait"
+        why = f"{counted(row.waiting, 'row')} {verb} in {row.place}, the first for more than two minutes"
         mend = "if the number falls, let it; else see the log of the web processes"
         yield Attention(True, f"The outbox {row.name} is behind", why, "outboxes", mend, since=row.oldest_at)
     for row in running.filter(refused_at__gt=now - REFUSED).order_by("-refused_at")[:SHOWN]:
-        why = f"{row.refused:,} rows so far, that no message could be made of: each has its reason beside it"
+        why = f"{counted(row.refused, 'row')} so far, that no message could be made of: each has its reason beside it"
         mend = f"look into {row.schema}.mqbroker_outbox_refused of {row.place}; insert again what is mended"
         yield Attention(False, f"The outbox {row.name} sets rows apart", why, "outboxes", mend, since=row.refused_at)
     for row in running.filter(outdated=True).order_by("name")[:SHOWN]:
