@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from analytics.reports import percentiles, tables
+from analytics.tables import COPIED
 from store.naming.names import DEAD_LETTER_PREFIX, RETRY_PREFIX
 
 # The columns that an entry of a delay level and the entry of its release have in common.
@@ -87,11 +88,11 @@ def retries(entries: DataFrame, messages: DataFrame) -> DataFrame:
 
 
 def volumes(messages: DataFrame) -> DataFrame:
-    """Messages by `topic` and `hour` (UTC) in which they were stored first; each message counts once.
+    """Messages by `topic` and `hour` (UTC) of their first store; each counts once, in the cell that stored it.
 
     `in_transactions` counts the messages of transactions, whatever their state. Body sizes are in bytes.
     """
-    stored = tables.once(messages, "topic", "transaction_id", "body_bytes", "stored_at")
+    stored = tables.own(tables.once(messages, "topic", "transaction_id", "body_bytes", "stored_at", COPIED))
     return stored.groupBy("topic", tables.hour("stored_at")).agg(
         F.count("*").alias("messages"),
         F.count("transaction_id").alias("in_transactions"),

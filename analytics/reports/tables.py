@@ -14,6 +14,7 @@ from analytics.files.manifest import Manifest
 from analytics.files.parts import COLUMNS
 from analytics.files.place import Local, Place
 from analytics.reports import lake
+from analytics.tables import COPIED
 
 HOUR_SECONDS = 3600
 # Spark's option for paths that are not patterns: Hadoop cannot escape a pattern in a path with a colon.
@@ -78,7 +79,11 @@ def require(place: Place) -> Manifest:
 
 
 def read(spark: SparkSession, export: Export) -> Tables:
-    """The files that the manifest of an export lists, as frames. Columns that older files lack are null."""
+    """The files that the manifest of an export lists, as frames. Columns that older files lack are null.
+
+    Entries, transactions and checks that the split of a cell copied are left out: the export of the other cell has
+    them. Messages are not, because entries of their own cell may refer to them.
+    """
     cell, place, made = export
 
     def table(name: str) -> DataFrame:
@@ -91,11 +96,16 @@ def read(spark: SparkSession, export: Export) -> Tables:
     return Tables(
         taken_at=datetime.fromisoformat(made.taken_at),
         messages=table("messages"),
-        entries=table("entries"),
-        transactions=table("transactions").unionByName(table("transactions_open")),
-        checks=table("checks"),
+        entries=own(table("entries")),
+        transactions=own(table("transactions").unionByName(table("transactions_open"))),
+        checks=own(table("checks")),
         timers=table("timers"),
     )
+
+
+def own(rows: DataFrame) -> DataFrame:
+    """The rows without the copies that the split of a cell made. Older files do not say which rows are copies."""
+    return rows.where(~F.coalesce(COPIED, F.lit(False)))
 
 
 def once(messages: DataFrame, *columns: str) -> DataFrame:

@@ -1,7 +1,11 @@
-"""A cell that was split off says of each row whether it is a copy of its parent's."""
+"""A cell that was split off says of each row whether it is a copy of its parent's, and the reports leave copies out."""
+
+from pyspark.sql import SparkSession
 
 from analytics.readers.datasource.published import STREAMED
+from analytics.reports import deliveries, tables
 from tests.analytics import sources, writers
+from tests.analytics.frames import Frames, message, rows, transaction
 from tests.analytics.writers import Connection
 
 # What the split does in the new cell, whose database has all rows of its parent.
@@ -43,3 +47,17 @@ def test_a_database_that_was_not_split_has_no_copies(busy_database: str, writer:
     found = {row["copied"] for table in STREAMED[1:] for row in sources.read(busy_database, table=table)}
 
     assert found == {False}
+
+
+def test_volumes_leave_copies_out_also_where_a_copy_was_stored_again(spark: SparkSession, frames: Frames) -> None:
+    messages = frames.messages(
+        message(1, copied=True),
+        message(1, log_offset=9, copied=False, copy_of=1),
+        message(2, copied=False),
+        # Of a file of an older version.
+        message(3),
+    )
+    transactions = frames.transactions(transaction("a", "COMMITTED", copied=True), transaction("b", "COMMITTED"))
+
+    assert rows(deliveries.volumes(messages), "messages") == [{"messages": 2}]
+    assert [row["transaction_id"] for row in rows(tables.own(transactions))] == ["b"]
