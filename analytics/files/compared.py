@@ -9,9 +9,9 @@ from analytics.connections import Connection, read
 from analytics.files import parts
 from analytics.files.manifest import Manifest, Part
 from analytics.files.place import Place
-from analytics.readers.arrow import unpacked
 from analytics.rows import StoredBody
 from store.db.statements import Statement
+from store.messages import compression
 
 READ_BODIES = Statement(__file__, "read_bodies", StoredBody)
 STILL_UNDECIDED = Statement(__file__, "still_undecided", one=str)
@@ -65,7 +65,12 @@ def _stored(broker: Connection, part: Part) -> Iterator[tuple[int, bytes]]:
         cursor.itersize = ROWS_AT_ONCE
         cursor.execute(READ_BODIES.sql(), {"segment_id": part.segment, "first": part.first, "last": part.last})
         for row in cursor:
-            yield row.log_offset, _digest(str(row.message_id), unpacked(row.body_form, row.body))
+            yield row.log_offset, _digest(str(row.message_id), _unpacked(row))
+
+
+def _unpacked(row: StoredBody) -> bytes | None:
+    is_packed = row.body is not None and row.body_form in compression.COMPRESSIONS
+    return b"".join(compression.pieces(row.body_form, row.body)) if is_packed else row.body
 
 
 def _digest(message_id: str, body: bytes | None) -> bytes:
