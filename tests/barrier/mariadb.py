@@ -27,7 +27,23 @@ class Server:
     """Where it listens. The user `root` has no password; `reader` may write only while the server is not read-only."""
 
     port: int
-    pid: int
+    child: Child
+
+    def kill(self) -> None:
+        """Kills the server with SIGKILL."""
+        self.child.kill()
+
+    def start(self) -> None:
+        """Starts the server, also after a kill; returns when it answers."""
+        self.child.start()
+        eventually(self._answers, within_seconds=60)
+
+    def _answers(self) -> bool:
+        assert self.child.is_running(), self.child.last_lines()
+        with suppress(pymysql.err.OperationalError):
+            self.run("CREATE USER IF NOT EXISTS reader@'127.0.0.1'")
+            return True
+        return False
 
     def connect(self, database: str = "", user: str = "root", **options: Any) -> "pymysql.Connection[Any]":
         return pymysql.connect(
@@ -69,22 +85,9 @@ def running(folder: Path) -> Iterator[Server]:
     command = ["mariadbd", *SETTINGS, f"--datadir={data}", f"--port={port}", f"--socket={folder / 'socket'}", *user]
     listening = ["--bind-address=127.0.0.1", f"--pid-file={folder / 'pid'}"]
     child = Child("MariaDB", [*command, *listening], os.environ, folder / "mariadb.log", folder, stop_seconds=10)
-    child.start()
+    server = Server(port, child)
     try:
-        yield _ready(child, port)
+        server.start()
+        yield server
     finally:
         child.stop()
-
-
-def _ready(child: Child, port: int) -> Server:
-    server = Server(port, child.pid)
-
-    def answers() -> bool:
-        assert child.is_running(), child.last_lines()
-        with suppress(pymysql.err.OperationalError):
-            server.run("CREATE USER IF NOT EXISTS reader@'127.0.0.1'")
-            return True
-        return False
-
-    eventually(answers, within_seconds=60)
-    return server

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from mqbroker.embedded.commands import ROOT
 from mqbroker.embedded.processes.child import Child
 from tests.barrier import places
-from tests.broker import characters, forks
+from tests.broker import characters, deliveries, forks
 from tests.broker.forks import ForkedChild
 from tests.broker.polling import eventually
 from tests.broker.receiving import let_deliveries_expire
@@ -93,6 +94,19 @@ class Project:
     def let_deliveries_expire(self) -> None:
         """Lets the time of all tasks be over that a dead worker had."""
         let_deliveries_expire(self.broker, f"{self.group}-default", f"{self.group}-tasks")
+
+    def unsettled(self) -> tuple[object, ...]:
+        """What the broker has of the project's tasks: undecided ones, and those that wait, are retried, are in flight.
+
+        In the order in which a task passes them: none is missed between two looks.
+        """
+        wire, readers = self.broker.wire(), f"{self.group}-tasks"
+        pending = wire.get(f"/v1/producer-groups/{self.group}").document["pending"]
+        group = wire.get(f"/v1/consumer-groups/{readers}").document
+        lag = sum(each["lag"] for each in group["lag"])
+        with psycopg.connect(self.broker.database_of(f"{self.group}-default"), autocommit=True) as session:
+            in_flight = deliveries.count(session, readers)
+        return (pending, lag, group["retrying"]["messages"], in_flight)
 
     def runs(self, count: int, using: str = "default") -> list[str]:
         """What the runs of tasks were about, once there are so many."""

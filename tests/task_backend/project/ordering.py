@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from functools import partial
 
-from django.db import DatabaseError, close_old_connections, transaction
+from django.db import Error, close_old_connections, transaction
 from mqbroker_client.core.errors import BrokerError
 
 from tests.task_backend.project.models import Order
@@ -37,7 +37,7 @@ def order(way: str) -> None:
 def orders(way: str) -> None:
     """Orders for ever; what is away is tried again."""
     while True:
-        with suppress(TakenBack, BrokerError, DatabaseError, OSError):
+        with suppress(TakenBack, BrokerError, Error, OSError):
             order(way)
         close_old_connections()
         time.sleep(0.05)  # the load, of some 80 orders a second at most
