@@ -106,7 +106,7 @@ def _columns_of_turns(receives: Sequence[FairReceiving]) -> dict[str, bytes | No
         "room_ahead": arrays.int4s([0 if one.turn.is_full else MAX_READ_AHEAD for one in receives]),
         "property": arrays.texts([fair_keys.pattern(one.receiver.group.fair_by) for one in receives]),
         "max_key": arrays.int4(fair_keys.MAX_KEY),
-        "max_offsets": arrays.int8(MAX_OFFSETS),
+        "max_offsets": arrays.int4(MAX_OFFSETS),
         "after": arrays.texts([one.turn.key for one in receives]),
         "follows": arrays.int8s([one.turn.under_way for one in receives]),
         "only_whole": b"\x00",

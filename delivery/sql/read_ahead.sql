@@ -45,21 +45,21 @@ head AS MATERIALIZED (
     ) AS m ON true
 ),
 
-numbered AS (
+keyed AS (
     SELECT
-        h.*, row_number() OVER (
-            PARTITION BY h.reading, h.fair_key, h.queue_topic_id, h.queue_id ORDER BY h.queue_offset
-        ) - 1 AS number
+        h.reading, h.fair_key, h.queue_topic_id, h.queue_id, array_agg(h.queue_offset ORDER BY h.queue_offset) AS offsets,
+        array_agg(h.log_segment ORDER BY h.queue_offset) AS log_segments,
+        array_agg(h.log_offset ORDER BY h.queue_offset) AS log_offsets
     FROM head AS h
+    GROUP BY h.reading, h.fair_key, h.queue_topic_id, h.queue_id
 )
 
 INSERT INTO waiting (
     group_id, topic_id, fair_key, log_segment, log_offset, queue_topic_id, queue_id, first_offset, offsets, taken
 )
 SELECT
-    (%(group_id)s::integer [])[n.reading], (%(topic_id)s::integer [])[n.reading], n.fair_key,
-    max(n.log_segment) FILTER (WHERE mod(n.number, %(max_offsets)s::bigint) = 0),
-    max(n.log_offset) FILTER (WHERE mod(n.number, %(max_offsets)s::bigint) = 0),
-    n.queue_topic_id, n.queue_id, min(n.queue_offset), array_agg(n.queue_offset ORDER BY n.queue_offset), 0
-FROM numbered AS n
-GROUP BY n.reading, n.fair_key, n.queue_topic_id, n.queue_id, n.number / %(max_offsets)s::bigint
+    (%(group_id)s::integer [])[k.reading], (%(topic_id)s::integer [])[k.reading], k.fair_key, k.log_segments[r.begin],
+    k.log_offsets[r.begin], k.queue_topic_id, k.queue_id, k.offsets[r.begin],
+    k.offsets[r.begin:r.begin + %(max_offsets)s::integer - 1], 0
+FROM keyed AS k
+CROSS JOIN LATERAL generate_series(1, cardinality(k.offsets), %(max_offsets)s::integer) AS r (begin)
