@@ -1,15 +1,16 @@
-"""The components of the broker as a CycloneDX document, by its lock."""
+"""The components of the broker as a CycloneDX document, by its lock.
 
+The document is written here, not by a library: `./mq build` installs the builder of wheels alone.
+"""
+
+import json
 import re
 import tomllib
 import uuid
 from collections.abc import Iterator
-
-from cyclonedx.model import HashAlgorithm, HashType
-from cyclonedx.model.bom import Bom
-from cyclonedx.model.component import Component, ComponentType
-from cyclonedx.output.json import JsonV1Dot6
-from packageurl import PackageURL
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
 
 from mqbroker.embedded.commands import ROOT
 
@@ -18,27 +19,44 @@ PACKAGE = re.compile(
     r"^([A-Za-z0-9._-]+)(?:\[[^]]+\])?==([^\s;\\]+)[^\n]*\n((?:\s+--hash=sha256:\w+[^\n]*\n?)+)", re.MULTILINE
 )
 HASH = re.compile(r"--hash=sha256:(\w+)")
+# What runs a broker: the runtime with private servers, and with the protocol of RocketMQ.
+LOCKS = ("requirements-local.lock", "requirements-rocketmq.lock")
+SCHEMA = "http://cyclonedx.org/schema/bom-1.6.schema.json"
 
 
-def document(lock: str) -> str:
-    """The document of a lock. Two documents of one lock differ only in their time; they name no machine."""
+def of_checkout(made_at: int | None) -> str:
+    """The document of this checkout; `made_at` is its time in seconds since 1970, None leaves the time out."""
+    return document("".join((ROOT / lock).read_text() for lock in LOCKS), made_at)
+
+
+def document(lock: str, made_at: int | None) -> str:
+    """The document of a lock. It names no machine: the same lock and time give the same bytes."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    name, version = project["name"], project["version"]
-    broker = Component(name=name, version=version, type=ComponentType.APPLICATION, bom_ref=f"{name}@{version}")
-    bom = Bom(components=components(lock), serial_number=uuid.uuid5(uuid.NAMESPACE_OID, lock))
-    bom.metadata.component = broker
-    bom.register_dependency(broker, bom.components)
-    return JsonV1Dot6(bom).output_as_string(indent=1)
+    broker = f"{project['name']}@{project['version']}"
+    found = list(components(lock))
+    time = {} if made_at is None else {"timestamp": datetime.fromtimestamp(made_at, UTC).isoformat()}
+    product = {"type": "application", "bom-ref": broker, "name": project["name"], "version": project["version"]}
+    bom = {
+        "$schema": SCHEMA,
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "serialNumber": uuid.uuid5(uuid.NAMESPACE_OID, lock).urn,
+        "version": 1,
+        "metadata": {**time, "component": product},
+        "components": found,
+        "dependencies": [{"ref": broker, "dependsOn": [one["bom-ref"] for one in found]}],
+    }
+    return json.dumps(bom, indent=1) + "\n"
 
 
-def components(lock: str) -> Iterator[Component]:
+def components(lock: str) -> Iterator[dict[str, Any]]:
     """Each package of the lock, once, with the hashes of all its files; a package can have a file for each system."""
     for name, version, hashes in dict.fromkeys(PACKAGE.findall(lock)):
-        yield Component(
-            name=name,
-            version=version,
-            type=ComponentType.LIBRARY,
-            bom_ref=f"{name}@{version}",
-            purl=PackageURL("pypi", name=name, version=version),
-            hashes=[HashType(alg=HashAlgorithm.SHA_256, content=found) for found in HASH.findall(hashes)],
-        )
+        yield {
+            "type": "library",
+            "bom-ref": f"{name}@{version}",
+            "name": name,
+            "version": version,
+            "purl": f"pkg:pypi/{quote(name.lower())}@{quote(version)}",
+            "hashes": [{"alg": "SHA-256", "content": found} for found in HASH.findall(hashes)],
+        }

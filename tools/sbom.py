@@ -4,22 +4,17 @@ import argparse
 import sys
 from pathlib import Path
 
-from mqbroker.embedded.commands import ROOT
-
-# What runs a broker: the runtime with private servers, and with the protocol of RocketMQ.
-LOCKS = ("requirements-local.lock", "requirements-rocketmq.lock")
+from tools import components
+from tools.build import time_of_commit
 
 
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser("mq sbom", description=__doc__)
     parser.add_argument("file", nargs="?", type=Path, help="where to write it; without one it is printed")
     given = parser.parse_args(words)
-    # Not at the top: --help needs none of the packages that only a checkout's tools have.
-    from tools.components import document
-
-    text = document("".join((ROOT / lock).read_text() for lock in LOCKS))
+    text = components.of_checkout(time_of_commit())
     if given.file is None:
-        sys.stdout.write(text + "\n")
+        sys.stdout.write(text)
     else:
-        given.file.write_text(text + "\n")
+        given.file.write_text(text)
     return 0

@@ -1,5 +1,6 @@
 """What `./mq build` makes: a wheel that is installed anywhere starts the broker in an empty folder."""
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -23,9 +24,14 @@ from tools.lock import find_uv
 @pytest.fixture(scope="module")
 def archives(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of what `./mq build` makes."""
-    folder = tmp_path_factory.mktemp("archives")
+    return built(ROOT, tmp_path_factory.mktemp("archives"))
+
+
+def built(checkout: Path, folder: Path) -> Path:
+    """The folder, with what `./mq build` makes in a checkout as if its commit were of this second."""
     command = [sys.executable, "-m", "mqbroker.embedded.cli", "build", "--to", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": "1800000000"}
+    done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -55,18 +61,36 @@ def test_the_wheel_has_one_module_to_import_and_every_file_of_the_image(archives
     assert missing - files == set()
 
 
-def test_each_archive_has_the_version_of_the_project_and_a_digest(archives: Path) -> None:
+def test_each_file_of_the_release_has_the_version_of_the_project_and_a_digest(archives: Path) -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     made = {
         f"{name}-{version}{kind}"
         for name in ("mqbroker", "mqbroker_client")
         for kind in ("-py3-none-any.whl", ".tar.gz")
-    }
+    } | {f"mqbroker-{version}.cdx.json", "RELEASE_NOTES.md"}
 
     listed = [line.split("  ")[1] for line in (archives / "SHA256SUMS").read_text().splitlines()]
 
     assert set(listed) == made
     subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=archives, check=True)
+
+
+def test_the_same_checkout_at_another_place_gives_the_same_bytes(archives: Path, tmp_path: Path) -> None:
+    again = built(stories.checkout(tmp_path), tmp_path)
+
+    assert (again / "SHA256SUMS").read_text() == (archives / "SHA256SUMS").read_text()
+
+
+def test_the_notes_of_the_release_are_the_changes_without_links_into_the_checkout(archives: Path) -> None:
+    title, *notes = (archives / "RELEASE_NOTES.md").read_text().splitlines()
+    changes = (ROOT / "CHANGELOG.md").read_text().partition("\n## ")[2].partition("\n## ")[0].splitlines()
+
+    assert title.startswith("# mqbroker ")
+    assert [line for line in notes if "](docs/" in line] == []
+    of_log, of_notes = ([line for line in lines if line.startswith("- ")] for lines in (changes, notes))
+    assert [
+        note for change, note in zip(of_log, of_notes, strict=True) if not note.startswith(change.partition("[")[0])
+    ] == []
 
 
 def test_the_installed_command_serves_from_an_empty_folder_and_keeps_its_data_there(

@@ -4,10 +4,13 @@ import json
 import re
 from pathlib import Path
 
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
 from mqbroker.embedded.commands import ROOT
 from tests.cli.conftest import Run
 from tests.cli.test_locks import pins
-from tools.sbom import LOCKS
+from tools.components import LOCKS
 
 PLACE = re.compile(r"https?://(?!cyclonedx\.org/|cyclonedx\.github\.io/)|/home/|/tmp/|/work/|localhost")
 
@@ -28,3 +31,4 @@ def test_the_document_names_every_locked_package_and_no_place(run_python: Run, t
     hashes = {found["content"] for one in found["components"] for found in one["hashes"]}
     assert hashes == set(re.findall(r"--hash=sha256:(\w+)", "".join((ROOT / lock).read_text() for lock in LOCKS)))
     assert PLACE.search(text) is None
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None

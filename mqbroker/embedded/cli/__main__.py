@@ -35,7 +35,7 @@ TOOLS = {
     "simulate": "Runs the code of the product in a simulated event loop, by seeds that repeat a failure.",
     "mutants": "Plants faults in the product, one at a time, and notes which of them the tests catch.",
     "bench": "Runs the benchmarks on servers of their own.",
-    "build": "Makes the source archives and wheels of the broker and its client.",
+    "build": "Makes a release: source archives and wheels, their components, notes and digests.",
     "audit": "Compares the locked packages with the known weaknesses, where the advisories can be reached.",
     "sbom": "Writes the components of the broker as a CycloneDX document.",
     "lock": "Remakes the hash-locked requirements from pyproject.toml.",
