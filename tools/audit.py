@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from mqbroker.embedded import environment
 from mqbroker.embedded.commands import ROOT, python
 from mqbroker.embedded.errors import CannotStart
-from tools.sbom import LOCKS
+from tools.components import LOCKS
 
 # The lock has each package with its hash, so no package has to be resolved or installed.
 QUIET_JSON = ("--progress-spinner", "off", "--format", "json")

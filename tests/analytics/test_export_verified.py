@@ -196,5 +196,6 @@ def verified(database: str, place: str, data: Path) -> tuple[int, str]:
     command = [sys.executable, "-m", "mqbroker.embedded.cli", "export", "--verify", place]
     environ = {**os.environ, "DATABASE_URL": database, "MQBROKER_DATA_DIR": str(data / "data")}
     done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
-    assert done.stderr == ""
+    # The first command of an installation says that it keeps Java's classes.
+    assert [line for line in done.stderr.splitlines() if "Java keeps Spark's classes" not in line] == []
     return done.returncode, done.stdout
