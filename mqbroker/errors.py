@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 import psycopg
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import DisallowedHost, PermissionDenied
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.loader import render_to_string
@@ -71,6 +71,8 @@ CODE_OF_STATUS = {
 }
 PROBLEM_TYPE = "application/problem+json"
 BUSY_SECONDS = 1
+# Of a Host header that is quoted in a refusal.
+MOST_OF_A_HOST = 100
 UNKNOWN = (
     "The database stopped answering during or after the commit of this request: the change may be stored. "
     "Read the object again, and repeat the request if the change is missing."
@@ -204,6 +206,9 @@ def answer_bad_request(request: HttpRequest, exception: Exception) -> HttpRespon
     """
     if is_of_console(request):
         return defaults.bad_request(request, exception)
+    if isinstance(exception, DisallowedHost):
+        host = request.META.get("HTTP_HOST", "")[:MOST_OF_A_HOST]
+        return answer_status(400, f"Host {host!r} is not one of MQBROKER_ALLOWED_HOSTS: call by one, or add this one.")
     return answer_status(400, f"The request cannot be taken: {type(exception).__name__}.")
 
 

@@ -1,7 +1,7 @@
 """What cannot be shown is refused by a page of the console's, with a way out."""
 
 from django.contrib.auth.models import User
-from django.test import Client
+from django.test import Client, override_settings
 
 from access import roles
 from tests.console.operators import page_of
@@ -42,3 +42,13 @@ def test_a_form_of_an_earlier_session_says_that_nothing_was_changed(
     assert "nothing was changed" in page.text
     assert page.links == OVERVIEW
     assert not django_user_model.objects.filter(username="eve").exists()
+
+
+@override_settings(ALLOWED_HOSTS=["mq.example.org"])
+def test_a_host_that_is_not_among_the_allowed_ones_is_named_with_the_setting() -> None:
+    answer = Client().get("/v1/schema", headers={"host": "10.0.0.7"})
+
+    assert answer.status_code == 400
+    assert answer.json()["detail"] == (
+        "Host '10.0.0.7' is not one of MQBROKER_ALLOWED_HOSTS: call by one, or add this one."
+    )
