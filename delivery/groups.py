@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from delivery.models import ConsumerGroup, RetryQueue
 from delivery.rows import GroupFacts
@@ -29,6 +29,7 @@ class HeldGroup(NamedTuple):
     paused: bool
     ordered: bool
     fair_by: str | None
+    limits: Any
 
 
 HOLD_CONSUMER_GROUPS = Statement(__file__, "hold_consumer_groups", HeldGroup)

@@ -4,6 +4,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
+from delivery.limits.models import Pace, Waiting  # noqa: F401  # Django looks for an app's models here
 from store.db.columns import CText
 from store.db.sealing import SealedField
 
@@ -23,6 +24,8 @@ class ConsumerGroup(models.Model):
     queue_order = models.TextField(default="turns", db_default="turns")
     # The source of a message's key: `sharding_key` or a property; null if the group is not fair.
     fair_by = models.TextField(null=True)
+    # The limits by value of a key (`delivery.limits.bounds`); null if the group has none.
+    limits = models.JSONField(null=True)
     max_reconsume_times = models.IntegerField(null=True)
     retry_policy = models.JSONField(default=dict)
     paused = models.BooleanField(default=False)
@@ -83,6 +86,8 @@ class Receipt(models.Model):
     state = models.TextField()
     # The sharding key of the message in an ordered group, empty for a message without a key; null in any other group.
     sharding_key = models.TextField(null=True)
+    # The value by which the group's limits count this delivery; null if no limit of deliveries in flight counts it.
+    limit_value = CText(null=True)
 
     class Meta:
         db_table = "receipt"
@@ -101,6 +106,12 @@ class Receipt(models.Model):
                 fields=("group_id", "topic_id", "queue_id", "sharding_key", "queue_offset"),
                 condition=models.Q(state__in=("held", "parked")),
                 name="receipt_waiting",
+            ),
+            # Index for `find_waiting_keys`: deliveries in flight that count towards a limit.
+            models.Index(
+                fields=("group_id", "origin_topic_id", "limit_value"),
+                condition=models.Q(state="flight", limit_value__isnull=False),
+                name="receipt_limited",
             ),
         )
 
@@ -137,33 +148,6 @@ class Bundle(models.Model):
         db_table = "bundle"
         # For `lock_expired_bundles`. An ack changes no indexed column, so the row is written anew within its page.
         indexes = (models.Index(fields=("expires_at",), name="bundle_expiry"),)
-
-
-class Waiting(models.Model):
-    """A run of entries that a fair group has read ahead: entries of one key in one queue, in the queue's order.
-
-    `offsets` are the queue offsets of the entries; the first `taken` entries are handed out. The row is deleted when
-    its last entry is handed out. Runs of one key are handed out in the order of their first entries' log positions.
-    """
-
-    pk = models.CompositePrimaryKey(
-        *("group_id", "topic_id", "fair_key", "log_segment", "log_offset"),
-        *("queue_topic_id", "queue_id", "first_offset"),
-    )
-    group_id = models.IntegerField()
-    # The topic that the receive named. The queue belongs to this topic, or holds the group's retries of this topic.
-    topic_id = models.IntegerField()
-    fair_key = CText()
-    log_segment = models.IntegerField()
-    log_offset = models.BigIntegerField()
-    queue_topic_id = models.IntegerField()
-    queue_id = models.IntegerField()
-    first_offset = models.BigIntegerField()
-    offsets = ArrayField(models.BigIntegerField())
-    taken = models.IntegerField()
-
-    class Meta:
-        db_table = "waiting"
 
 
 class Redrive(models.Model):

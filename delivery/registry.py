@@ -1,13 +1,15 @@
 """The registry of consumer groups: created, changed, listed and deleted by operators."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.conf import settings
 from django.db.models import QuerySet
 
 from delivery import groups
-from delivery.models import Bundle, ConsumerGroup, Receipt, RetryQueue, Waiting
-from delivery.receive import fair_keys
+from delivery.limits import bounds, keys
+from delivery.limits.models import Pace, Waiting
+from delivery.models import Bundle, ConsumerGroup, Receipt, RetryQueue
 from delivery.retries import policies
 from store import registry
 from store.cells import cells, copies
@@ -24,9 +26,11 @@ FIND_GROUPS = Statement(__file__, "find_groups", one=int)
 DELETE_LEFT_RECEIPTS = Statement(__file__, "delete_left_receipts", one=int)
 DELETE_LEFT_BUNDLES = Statement(__file__, "delete_left_bundles", one=int)
 DELETE_LEFT_WAITING = Statement(__file__, "delete_left_waiting")
+DELETE_SPENT_PACE = Statement(__file__, "delete_spent_pace")
 
 MAX_RECEIPTS_AT_ONCE = 1000
 MAX_STEPS = 100
+MAX_PACES_AT_ONCE = 10_000
 
 EITHER = "An ordered group keeps the order of each sharding key: give sharding_key or null as fair_by."
 STARTS = ("earliest", "latest")
@@ -49,6 +53,15 @@ FIELDS = fields.of(
         help="sharding_key, or property: and a name: messages are handed out by turns over these keys, so that one "
         "with many messages does not hold up the others; with ordered only sharding_key",
         unset="messages come as their queues have them",
+    ),
+    fields.Json(
+        "limits",
+        "Limits",
+        help="by: sharding_key, property: and a name, or group; in_flight, per_second, burst: how many messages of one "
+        "value of a topic may be in flight, be handed out in a second, and at once; values: limits of single values",
+        unset="no limits",
+        parse=bounds.parse,
+        schema=bounds.Limits,
     ),
     fields.Whole(
         "max_reconsume_times",
@@ -102,10 +115,11 @@ def put(name: str, changes: Mapping[str, object]) -> tuple[ConsumerGroup, bool]:
     groups.validate_name(name)
     if "retry_policy" in changes:
         changes = {**changes, "retry_policy": policies.parse(changes["retry_policy"])}
+    if changes.get("limits") is not None:
+        changes = {**changes, "limits": bounds.parse(changes["limits"])}
     if changes.get("fair_by") is not None:
-        fair_keys.validate(changes["fair_by"])
-        if changes.get("ordered") and changes["fair_by"] != fair_keys.SHARDING_KEY:
-            raise MessageIllegal(EITHER)
+        keys.validate(changes["fair_by"])
+    _require_possible(ordered=changes.get("ordered"), fair_by=changes.get("fair_by"), kept=changes.get("limits"))
     defaults = {"retry_policy": policies.default(ordered=bool(changes.get("ordered")))}
     return registry.put_row(ConsumerGroup, name, _with_default_policy(name, changes), defaults, _require_settled)
 
@@ -122,18 +136,31 @@ def _with_default_policy(name: str, changes: Mapping[str, object]) -> Mapping[st
 
 def _require_settled(group: ConsumerGroup, changes: Mapping[str, object]) -> None:
     """Raises MessageIllegal when `ordered` is combined with a `fair_by` other than the sharding key; when `ordered`
-    changes while messages are held, parked or waiting for turns; when `fair_by` ends while messages wait for turns.
+    changes while messages are held, parked or waiting for turns; when `fair_by` or `limits` ends while messages wait
+    by their keys, or `limits` begins to be by other keys than those.
     """
-    ordered, fair_by = (changes.get(name, getattr(group, name)) for name in ("ordered", "fair_by"))
-    if ordered and fair_by not in (None, fair_keys.SHARDING_KEY):
-        raise MessageIllegal(EITHER)
+    after: dict[str, Any] = {name: changes.get(name, getattr(group, name)) for name in ("ordered", "fair_by", "limits")}
+    ordered, fair_by, kept = after.values()
+    _require_possible(ordered=ordered, fair_by=fair_by, kept=kept)
     ahead = Waiting.objects.filter(group_id=group.id)
     if ordered != group.ordered:
         _require_none_waits(ahead, f"ordered of {group.name} cannot change while messages wait for their turns")
         in_order = Receipt.objects.filter(group_id=group.id).exclude(state="flight")
         _require_none_waits(in_order, f"ordered of {group.name} cannot change while messages wait in order")
-    if fair_by is None and group.fair_by is not None:
-        _require_none_waits(ahead, f"fair_by of {group.name} cannot end while messages wait for their turns")
+    before, by = keys.source(group.fair_by, group.limits), keys.source(fair_by, kept)
+    if by is None and before is not None:
+        ended = "limits" if group.fair_by is None else "fair_by"
+        _require_none_waits(ahead, f"{ended} of {group.name} cannot end while messages wait for their turns")
+    elif kept is not None and kept["by"] != keys.GROUP and before not in (None, by):
+        _require_none_waits(ahead, f"limits of {group.name} cannot be by {by} while messages wait by {before}")
+
+
+def _require_possible(*, ordered: object, fair_by: object, kept: Any) -> None:
+    """Raises MessageIllegal when a group cannot have these settings together."""
+    if ordered and fair_by not in (None, keys.SHARDING_KEY):
+        raise MessageIllegal(EITHER)
+    if kept is not None:
+        bounds.validate(ordered=ordered, fair_by=fair_by, by=kept["by"])
 
 
 def _require_none_waits(rows: QuerySet[Receipt] | QuerySet[Waiting], what: str) -> None:
@@ -153,6 +180,7 @@ def remove(name: str) -> None:
         cells.each(lambda: Bundle.objects.filter(group_id=group.id).delete())
         cells.each(lambda: Receipt.objects.filter(group_id=group.id).delete())
         cells.each(lambda: Waiting.objects.filter(group_id=group.id).delete())
+        cells.each(lambda: Pace.objects.filter(group_id=group.id).delete())
         queues = RetryQueue.objects.filter(group_id=group.id)
         keys = list(queues.values_list("pk", flat=True))
         queues.delete()
@@ -186,9 +214,9 @@ def named(name: str) -> ConsumerGroup | None:
 async def clean_up() -> set[int]:
     """Deletes receipts and then progress of deleted groups, within limits. Returns the groups' ids.
 
-    Also deletes entries of deleted topics that fair groups have read ahead. A process that gets no notices may cache a
-    deleted group for seconds and hand out messages to it. Each of these receives also writes a move to the ledger, so
-    the next run finds the group by its progress.
+    Also deletes entries of deleted topics that groups have read ahead, and rates of values that are not in use. A
+    process that gets no notices may cache a deleted group for seconds and hand out messages to it. Each of these
+    receives also writes a move to the ledger, so the next run finds the group by its progress.
     """
     # Progress is read first, so a group that is created after this read does not look like a deleted group.
     readers = await progress.readers()
@@ -197,6 +225,7 @@ async def clean_up() -> set[int]:
     if deleted:
         await _delete(list(deleted))
     await connections.read(DELETE_LEFT_WAITING, {"group_ids": list(deleted)})
+    await connections.read(DELETE_SPENT_PACE, {"max_rows": MAX_PACES_AT_ONCE})
     return deleted
 
 

@@ -16,6 +16,7 @@ class GroupFacts(NamedTuple):
     ordered: bool
     queue_order: str
     fair_by: str | None
+    limits: Any
     max_reconsume_times: int | None
     retry_policy: Any
     paused: bool

@@ -82,15 +82,20 @@ def _queues_of(groups: Sequence[ConsumerGroup]) -> dict[int, list[QueueLag]]:
 
 
 def _queues_in_cell(groups: Sequence[ConsumerGroup]) -> dict[int, list[QueueLag]]:
-    """The queues of each of these groups in this cell, by three statements; a fourth for ordered or fair groups."""
+    """The queues of each of these groups in this cell, by three statements; a fourth for groups that read ahead."""
     lags = progress.lags([group.id for group in groups])
     for row in (
         sync.read(FIND_LAGS_ANEW, {"reader_ids": list(lags), "max_queues": progress.MAX_QUEUES}) if groups else ()
     ):
         lags[row.reader_id].append(row)
     oldest = _oldest_receipts([row for rows in lags.values() for row in rows])
-    waiting = _waiting([group.id for group in groups if group.ordered or group.fair_by is not None])
+    waiting = _waiting([group.id for group in groups if reads_ahead(group)])
     return {group_id: [_queue(row, oldest, waiting) for row in rows] for group_id, rows in lags.items()}
+
+
+def reads_ahead(group: ConsumerGroup) -> bool:
+    """Whether messages that the group has read may wait: it is ordered or fair, or has limits."""
+    return group.ordered or group.fair_by is not None or group.limits is not None
 
 
 def _queue(row: Lag, oldest: Mapping[Place, datetime], waiting: Mapping[Place, Waiting]) -> QueueLag:

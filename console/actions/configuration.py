@@ -170,7 +170,7 @@ CONSUMERS = Thing(
     consumer_groups.find,
     put(consumer_groups),
     "consumer_group.put",
-    ("paused", "ordered", "queue_order", "fair_by", "start_at"),
+    ("paused", "ordered", "queue_order", "fair_by", "limits", "start_at"),
 )
 PUSH = Thing(
     "subscription",

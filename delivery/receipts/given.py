@@ -11,6 +11,7 @@ from delivery.rows import GroupFacts
 from store.commit import writer
 from store.commit.operation import Operation
 from store.errors import MessageIllegal, Refusal, SystemBusy
+from store.naming import topics
 from store.notices import notifier
 from store.process import runtime
 
@@ -77,9 +78,14 @@ async def ack(
 
 
 def wake(group: GroupFacts, settled: Set[Handle]) -> None:
-    """Wakes the waiters of an ordered group, because queues may have no delivery in flight any more."""
+    """Wakes the waiters of an ordered group, because queues may have no delivery in flight any more; and the waiters of
+    a group with limits, because a value may be below its limit again.
+    """
     if group.ordered:
         notifier.notify(Counter(one.topic_id for one in settled))
+    elif group.limits is not None and settled and (retries := topics.known(topics.RETRY_PREFIX + group.name)):
+        # The retry topic, because other groups do not wait for its entries.
+        notifier.notify(Counter({retries.id: len(settled)}))
 
 
 def outcomes(

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from delivery.filters import Filter
+from delivery.limits import keys
 from delivery.receipts import handles
 from delivery.receive import discarded
 from delivery.retries import nonces
@@ -74,14 +75,29 @@ class Receiver:
     @property
     def is_plain(self) -> bool:
         """Whether the receive takes entries of one topic and its retries in any order: no filter, no sharding order, no
-        turns.
+        turns, no limits.
         """
-        return self.is_of_own_topic and self.filter is None and not (self.group.ordered or self.is_fair)
+        return self.is_of_own_topic and self.filter is None and not (self.group.ordered or self.reads_ahead)
 
     @property
     def is_fair(self) -> bool:
         """Whether the receive's group is fair, so that its messages are handed out by turns over their keys."""
         return self.is_of_own_topic and self.group.fair_by is not None
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the receive's group has limits, so that messages wait while their value is at its limit."""
+        return self.is_of_own_topic and self.group.limits is not None
+
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether the receive's group is fair or has limits: messages wait by key until they are handed out."""
+        return self.is_fair or self.is_limited
+
+    @property
+    def key_source(self) -> str:
+        """Where the key of a waiting message is: `sharding_key`, a property, or `group` for one key for all."""
+        return keys.source(self.group.fair_by, self.group.limits) or keys.SHARDING_KEY
 
     @property
     def is_of_own_topic(self) -> bool:
@@ -141,6 +157,8 @@ class Handout:
     is_all: bool = False
     # No entry was handed out, but more entries follow filtered or oversized ones: read again at once, do not wait.
     more: bool = False
+    # After this time in seconds a value that is at its limit may have messages again; None: none waits for its limit.
+    again_seconds: float | None = None
 
     def count_bodies(self) -> None:
         """Sets the receive's part of the process's answer bytes to the size of its bodies."""

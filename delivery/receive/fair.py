@@ -4,7 +4,8 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Self, cast
 
-from delivery.receive import fair_keys, packed
+from delivery.limits import keys
+from delivery.receive import packed
 from delivery.receive.deliveries import Handout, Receiver
 from delivery.receive.handout import Reading, Receiving, are_short, columns_of, columns_of_queues, readings_of
 from delivery.receive.turns import HAND_OUT_BY_TURNS, MAX_OFFSETS, MAX_READ_AHEAD, READ_AHEAD, Turns
@@ -89,8 +90,9 @@ class FairReceiving(Receiving):
 
 
 def kind_of(receiver: Receiver) -> type[Receiving]:
-    """The operation that hands out entries to a receive."""
-    return FairReceiving if receiver.is_fair and not receiver.group.ordered else Receiving
+    """The operation that hands out entries to a receive. Receives of a group with limits are written stepwise."""
+    is_by_turns = receiver.is_fair and not (receiver.group.ordered or receiver.is_limited)
+    return FairReceiving if is_by_turns else Receiving
 
 
 def _first_ones(readings: Sequence[Reading]) -> list[FairReceiving]:
@@ -104,8 +106,8 @@ def _columns_of_turns(receives: Sequence[FairReceiving]) -> dict[str, bytes | No
         "readings": None,
         "ahead": None,
         "room_ahead": arrays.int4s([0 if one.turn.is_full else MAX_READ_AHEAD for one in receives]),
-        "property": arrays.texts([fair_keys.pattern(one.receiver.group.fair_by) for one in receives]),
-        "max_key": arrays.int4(fair_keys.MAX_KEY),
+        "property": arrays.texts([keys.pattern(one.receiver.key_source) for one in receives]),
+        "max_key": arrays.int4(keys.MAX_KEY),
         "max_offsets": arrays.int4(MAX_OFFSETS),
         "after": arrays.texts([one.turn.key for one in receives]),
         "follows": arrays.int8s([one.turn.under_way for one in receives]),

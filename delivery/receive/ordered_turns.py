@@ -50,7 +50,13 @@ async def from_queue_by_turns(
     waiting = {receipt.sharding_key for receipt in from_queue.receipts}
     fresh = [head for head in heads if _key_of(head) not in waiting]
     room = Room(from_queue.room_behind_again(receiver.max_messages), receiver.hold.page_bytes)
-    chosen = [head for head in by_turns(fresh, _key_of, after) if room.takes(head)]
+    rooms = from_queue.rooms
+    await rooms.read(batch, map(_key_of, fresh))
+    chosen = [
+        head
+        for head in by_turns(fresh, _key_of, after)
+        if rooms.has(_key_of(head)) and room.takes(head) and rooms.take(_key_of(head), queue, head.queue_offset)
+    ]
     offsets = {head.queue_offset for head in chosen}
     for head in heads:
         if head.queue_offset not in offsets:

@@ -95,8 +95,8 @@ async def _in_all_topics(group: GroupFacts) -> list[QueuePosition]:
 
 
 async def _read_ahead(read: Read, group: GroupFacts) -> Counter[Queue]:
-    """The number of entries, by queue, that a fair group has read ahead or an ordered group has parked."""
-    reads_ahead = group.ordered or group.fair_by is not None
+    """The number of entries, by queue, that a fair or limited group has read ahead or an ordered group has parked."""
+    reads_ahead = group.ordered or group.fair_by is not None or group.limits is not None
     rows = await read(COUNT_WAITING, {"group_ids": [group.id]}) if reads_ahead else ()
     return sum((Counter({(row.topic_id, row.queue_id): row.waiting}) for row in rows), Counter())
 

@@ -137,6 +137,7 @@ async def _receive_in_cell(receiver: Receiver, deadline: float) -> Received | No
     read. While the receive waits, its read may join the batch that stores a message for it.
     """
     hold, group, is_woken = receiver.hold, receiver.group, _is_woken(receiver)
+    again_seconds = READ_AGAIN_SECONDS
     with notifier.listening({topic_id for topic_id, _ in receiver.queues}, group.id) as waiter:
         empty_seconds = waiter.empty_seconds if is_woken and time.monotonic() < deadline else None
         if empty_seconds is None or empty_seconds >= READ_AGAIN_SECONDS:
@@ -150,10 +151,11 @@ async def _receive_in_cell(receiver: Receiver, deadline: float) -> Received | No
             if handout.more or receiver.has_next_cell:
                 hold.set(0)
                 return None
+            again_seconds = READ_AGAIN_SECONDS if handout.again_seconds is None else handout.again_seconds
         hold.set(0)
         read = Receiving(receiver) if is_woken else None
         is_soon = group.ordered or _is_spread(receiver)
-        pause = (READ_AGAIN_ORDERED_SECONDS if is_soon else READ_AGAIN_SECONDS) - empty_seconds
+        pause = min(READ_AGAIN_ORDERED_SECONDS if is_soon else READ_AGAIN_SECONDS, again_seconds) - empty_seconds
         await waiter.wait(min(deadline - time.monotonic(), pause), receiver.gone, read)
     if read is None or read.result is None or not read.taken:
         return None

@@ -4,6 +4,7 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
 from delivery.groups import MAX_ENTRIES_READ, QueueProgress
+from delivery.limits.rooms import Rooms
 from delivery.receive import filtering
 from delivery.receive.deliveries import HandedOut, Handout, Receiver
 from delivery.receive.filtering import Filtering
@@ -111,17 +112,25 @@ async def in_order(
 ) -> None:
     """Hands each receive of an ordered group messages of one queue that has no delivery in flight."""
     queues = await ordered.read_queues(batch, group_id, reached)
+    rooms: dict[int, Rooms] = {}
     free = [queue for queue in reached if not queues[queue].is_busy]
     for handout in handouts:
         receiver = handout.receiver
         its_filter = Filtering(receiver, filtering.BATCH_SECONDS / len(handouts))
+        if receiver.is_limited and receiver.topic.id not in rooms:
+            rooms[receiver.topic.id] = Rooms.of(receiver.group, receiver.topic.id)
+        of_topic = rooms.get(receiver.topic.id, Rooms())
         for queue in receiver.queues:
             if queue in free and not (handout.entries or its_filter.is_over or receiver.is_gone):
                 at = (queue, queues[queue], reached[queue])
+                queues[queue].rooms = of_topic
                 handout.entries = await choose(batch, receiver, its_filter, *at)
                 if handout.entries:
                     free.remove(queue)
         handout.more = not handout.entries and has_moved(handout, reached)
+        handout.again_seconds = of_topic.again_seconds
+    for each in rooms.values():
+        each.write(batch)
 
 
 async def from_queue_in_order(
@@ -133,20 +142,25 @@ async def from_queue_in_order(
     reached: QueueProgress,
 ) -> list[HandedOut]:
     """The entries of one queue: first held and parked ones that are due, then new ones. Entries of blocked keys are
-    parked."""
+    parked. The queue waits while the value of its next entry is at its limit."""
     await ordered.choose_again(batch, receiver.group.id, queue, from_queue, receiver.max_messages)
     chosen = [chosen_again(batch, receiver, queue, receipt) for receipt in from_queue.again]
     wanted, room = from_queue.room_behind_again(receiver.max_messages), receiver.hold.page_bytes
     count = max(wanted, MAX_ENTRIES_READ) if receiver.filter is not None and wanted > 0 else wanted
     heads = await ordered.new_entries(batch, queue, from_queue, reached, min(count, reached.lag))
+    await from_queue.rooms.read(batch, [head.sharding_key or ordered.NO_KEY for head in heads])
     its_filter.resume()
     for head in heads:
         if wanted <= 0 or room <= 0 or not await its_filter.goes_on():
             break
+        key, is_wanted = head.sharding_key or ordered.NO_KEY, its_filter.takes(head)
+        is_blocked = from_queue.is_blocked(head.sharding_key)
+        if is_wanted and not is_blocked and not from_queue.rooms.take(key, queue, head.queue_offset):
+            break
         reached.pass_over(head.queue_offset)
-        if not its_filter.takes(head):
+        if not is_wanted:
             continue
-        if from_queue.is_blocked(head.sharding_key):
+        if is_blocked:
             batch.insert(INSERT_RECEIPTS, receipt_of(receiver, head, "parked", 0))
             continue
         wanted, room = wanted - 1, room - head.body_bytes

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from delivery import groups
 from delivery.groups import QueueProgress
-from delivery.receive import ordered_turns, selection, turns
+from delivery.receive import limited, ordered_turns, selection, turns
 from delivery.receive.deliveries import Handout, Receiver
 from store.commit.batch import Batch
 from store.reading import progress
@@ -16,7 +16,7 @@ async def hand_out(batch: Batch, receivers: Sequence[Receiver]) -> list[Handout]
 
     1. The batch has locked the group's progress in the queues that are read, for the whole transaction.
     2. Lock each group. A paused group is handed nothing, and neither is a receive while answers are short of room. A
-       receive whose cached group differs in `ordered` or `fair_by` reads again.
+       receive whose cached group differs in `ordered`, `fair_by` or `limits` reads again.
     3. Choose the entries by their heads, and insert their receipts.
     4. Move the group's progress beyond each entry that was handed out, parked or passed over.
 
@@ -33,7 +33,7 @@ async def hand_out(batch: Batch, receivers: Sequence[Receiver]) -> list[Handout]
         for handout in by_group[group_id]:
             group = handout.receiver.group
             now = held[group_id]
-            is_current = (group.ordered, group.fair_by) == (now.ordered, now.fair_by)
+            is_current = (group.ordered, group.fair_by, group.limits) == (now.ordered, now.fair_by, now.limits)
             is_short = handout.receiver.hold.is_short
             # A receive without room reads again when it has got room.
             handout.more = is_short or not is_current
@@ -60,10 +60,11 @@ async def _hand_out_to_group(batch: Batch, group_id: int, handouts: Sequence[Han
     else:
         by_topic: dict[int, list[Handout]] = {}
         for handout in handouts:
-            by_topic.setdefault(handout.receiver.topic.id if handout.receiver.is_fair else 0, []).append(handout)
+            by_topic.setdefault(handout.receiver.topic.id if handout.receiver.reads_ahead else 0, []).append(handout)
         await selection.by_head(batch, by_topic.pop(0, ()), reached)
         for of_topic in by_topic.values():
-            await turns.by_key(batch, of_topic, reached)
+            by_key = turns.by_key if group.limits is None else limited.by_value
+            await by_key(batch, of_topic, reached)
     for queue, at in reached.items():
         if at.moved:
             progress.move(batch, group_id, queue, at.move + 1, at.next_offset)

@@ -9,20 +9,19 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from itertools import accumulate, takewhile
 from typing import NamedTuple
 
 from delivery.groups import QueueProgress
-from delivery.receive import fair_keys, filtering, packed, selection
+from delivery.limits import keys
+from delivery.receive import filtering, shares
 from delivery.receive.deliveries import Handout, Receiver
-from delivery.receive.fair_keys import MAX_KEY, NO_KEY
 from delivery.receive.filtering import Filtering
+from delivery.receive.shares import Share
 from store.commit.batch import Batch
 from store.db.statements import Statement
 from store.process import runtime
 from store.queues import Queue
 from store.reading import progress
-from store.segments import log
 
 # Entries that one batch reads ahead in all queues of a topic: about 10 ms, during which the group's locks are held.
 MAX_READ_AHEAD = 2048
@@ -73,7 +72,7 @@ class Turn:
     """
 
     def __init__(self) -> None:
-        self.key = NO_KEY
+        self.key = keys.NO_KEY
         # The nonce of the last hand-out in a pipelined batch, 0 when it is answered: until then, only its session has
         # the last served key.
         self.under_way = 0
@@ -136,23 +135,17 @@ async def by_key(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Que
     receiver = present[0].receiver
     turn = runtime.part(Turns).of(receiver)
     await turn.count(batch, receiver.group.id)
-    more = 0 if turn.is_full else await _read_ahead(batch, receiver, reached)
-    shares = [[handout for handout in present if not handout.receiver.hold.is_small]]
-    shares += [[handout] for handout in present if handout.receiver.hold.is_small]
+    more = 0 if turn.is_full else await read_ahead(batch, receiver, reached)
     key = turn.key
-    for share in filter(None, shares):
+    for share in shares.of(present):
         found = await _hand_out(batch, share, key)
         key, more = found.last_key, more - found.taken
-        for handout in share:
-            hold = handout.receiver.hold
-            hold.is_large = hold.is_large or (hold.is_small and found.cut and not found.taken)
-            is_left = hold.is_large or found.cut or found.taken > 0 or selection.has_moved(handout, reached)
-            handout.more = not handout.entries and is_left
+        share.note_more(found.taken, reached, is_cut=found.cut)
     batch.after_commit(partial(turn.move_on, key, more))
-    await _read_bodies(batch, present)
+    await shares.read_bodies(batch, present)
 
 
-async def _read_ahead(batch: Batch, receiver: Receiver, reached: Mapping[Queue, QueueProgress]) -> int:
+async def read_ahead(batch: Batch, receiver: Receiver, reached: Mapping[Queue, QueueProgress]) -> int:
     """Reads the queues' next entries ahead, by key, if the filter accepts them; returns their number."""
     queues = [queue for queue in receiver.queues if reached[queue].lag > 0]
     if not queues:
@@ -170,8 +163,8 @@ async def _read_ahead(batch: Batch, receiver: Receiver, reached: Mapping[Queue, 
             "group_id": [receiver.group.id],
             "topic_id": [receiver.topic.id],
             "ahead": ",".join(f"1 {queue[0]} {queue[1]} {start} {end}" for queue, start, end in ranges),
-            "property": [fair_keys.pattern(receiver.group.fair_by)],
-            "max_key": MAX_KEY,
+            "property": [keys.pattern(receiver.key_source)],
+            "max_key": keys.length(receiver.key_source),
             "max_offsets": MAX_OFFSETS,
         }
         await batch.read(READ_AHEAD, parameters)
@@ -205,42 +198,19 @@ def _ranges(entries: Sequence[tuple[Queue, int]]) -> Iterator[tuple[Queue, int, 
             start = number
 
 
-async def _read_bodies(batch: Batch, handouts: Sequence[Handout]) -> None:
-    """Reads the first MAX_READ_BYTES of the handed out messages for all receives; each reads the rest by itself."""
-    entries = [handed for handout in handouts for handed in handout.entries]
-    room = takewhile(lambda size: size <= packed.MAX_READ_BYTES, accumulate(handed.body_bytes for handed in entries))
-    if places := [handed.position for handed, _ in zip(entries, room, strict=False)]:
-        rows = await batch.read(log.READ_MESSAGES, log.at(places))
-        read = {(row.segment_id, row.log_offset): row for row in rows}
-        for handout in handouts:
-            handout.messages = read
-
-
-async def _hand_out(batch: Batch, handouts: Sequence[Handout], after: str) -> HandedByTurns:
-    receivers = [handout.receiver for handout in handouts]
-    nonces = [receiver.new_nonce() for receiver in receivers]
-    queues = receivers[0].queues
-    ends = list(accumulate(receiver.max_messages for receiver in receivers))
+async def _hand_out(batch: Batch, share: Share, after: str) -> HandedByTurns:
     parameters = {
+        **share.parameters,
         "readings": [1],
-        "group_id": [receivers[0].group.id],
-        "topic_id": [receivers[0].topic.id],
+        "group_id": [share.receiver.group.id],
+        "topic_id": [share.receiver.topic.id],
         "after": [after],
         "follows": [0],
         "wanted_before": [0],
-        "wanted": [ends[-1]],
-        "wanted_end": ends,
-        "nonce": nonces,
-        "invisible_seconds": [receiver.invisible_seconds for receiver in receivers],
-        "only_whole": receivers[0].hold.is_small,
-        "max_bytes": max(min(receiver.hold.page_bytes for receiver in receivers), 1),
+        "wanted": [share.wanted],
         "max_read_bytes": 0,
-        "queue_reading": [1] * len(queues),
-        "queue_topic_id": [topic_id for topic_id, _ in queues],
-        "queue_id": [queue_id for _, queue_id in queues],
+        "queue_reading": [1] * len(share.receiver.queues),
     }
     [found] = await batch.read(HAND_OUT_BY_TURNS, parameters)
-    entries = packed.entries(nonces, queues, found.handed)
-    for handout, its_entries in zip(handouts, entries, strict=True):
-        handout.entries = its_entries
+    share.give(found.handed)
     return found

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from delivery.groups import MAX_ENTRIES_READ, QueueProgress
+from delivery.limits.rooms import Rooms
 from delivery.retries import redelivery
 from delivery.retries.floors import Floors
 from delivery.retries.redelivery import Failed
@@ -49,6 +50,8 @@ class OrderedQueue:
     blocked_keys: set[str | None] = field(default_factory=set)
     all_blocked: bool = False
     again: list[OrderedReceipt] = field(default_factory=list)
+    # The rooms that the group's limits leave.
+    rooms: Rooms = field(default_factory=Rooms)
 
     @property
     def is_busy(self) -> bool:
@@ -89,12 +92,15 @@ class OrderedQueue:
             if self.is_blocked(receipt.sharding_key):
                 continue
             has_room = not self.again if receipt.reconsume_times > 0 else self.room_behind_again(wanted) > 0
-            if _is_due(receipt) and has_room:
+            if _is_due(receipt) and has_room and self._takes(receipt):
                 self.again.append(receipt)
             elif receipt.sharding_key == NO_KEY and not (is_fair and receipt.state == "parked"):
                 self.all_blocked = True
             else:
                 self.blocked_keys.add(receipt.sharding_key)
+
+    def _takes(self, receipt: OrderedReceipt) -> bool:
+        return self.rooms.take(receipt.sharding_key, (receipt.topic_id, receipt.queue_id), receipt.queue_offset)
 
 
 def _is_due(receipt: OrderedReceipt) -> bool:
@@ -130,7 +136,9 @@ async def choose_again(
     the key. In a fair group (`after` is not None) keys take turns, from the key after `after` on.
     """
     firsts = ordered.receipts if after is None else by_turns(ordered.receipts, _key, after)
-    due = [receipt for receipt in firsts if _is_due(receipt)][:wanted]
+    due = [receipt for receipt in firsts if _is_due(receipt)]
+    await ordered.rooms.read(batch, map(_key, due))
+    due = [receipt for receipt in due if ordered.rooms.has(receipt.sharding_key)][:wanted]
     following: Sequence[OrderedReceipt] = ()
     if due:
         parameters = {

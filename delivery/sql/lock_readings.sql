@@ -1,5 +1,5 @@
 -- Lock the progress of groups in the topics that a batch reads, each with one lock for the topic and one for its
--- retries, and the groups that are neither paused nor ordered, and as fair as expected: an update that pauses a group waits for the end of
+-- retries, and the groups that are not paused, ordered or limited, and as fair as expected: an update that pauses a group waits for the end of
 -- the transaction, so no message is handed out after the pause was answered. Advisory locks are taken in sorted order,
 -- then rows in id order, so no two transactions deadlock. With `only_free` the statement skips an advisory lock that
 -- another session holds instead of waiting; a locked row is always skipped. The register `mq.readings` passes on the
@@ -32,7 +32,7 @@ held AS MATERIALIZED (
 running AS MATERIALIZED (
     SELECT g.id, g.fair_by
     FROM consumer_group AS g
-    WHERE g.id = any(array(SELECT h.group_id FROM held AS h)) AND NOT g.paused AND NOT g.ordered
+    WHERE g.id = any(array(SELECT h.group_id FROM held AS h)) AND NOT g.paused AND NOT g.ordered AND g.limits IS NULL
     ORDER BY g.id
     FOR SHARE SKIP LOCKED
 )

@@ -1,5 +1,5 @@
 -- Delete the deliveries of topics that have left this database for another cell, and the entries that were read ahead
--- of these topics. Runs behind a fence, so there is no other writer.
+-- of these topics and the rates of their values. Runs behind a fence, so there is no other writer.
 WITH gone AS (
     DELETE FROM receipt
     WHERE origin_topic_id = any(%(topics)s::integer [])
@@ -14,6 +14,11 @@ bundled AS (
 
 ahead AS (
     DELETE FROM waiting
+    WHERE topic_id = any(%(topics)s::integer [])
+),
+
+paced AS (
+    DELETE FROM pace
     WHERE topic_id = any(%(topics)s::integer [])
 )
 

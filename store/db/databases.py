@@ -34,6 +34,7 @@ OF_EACH_CELL = frozenset(
         "lateness",
         "nack",
         "operation",
+        "pace",
         "progress",
         "queue_floor",
         "recall",

@@ -10,7 +10,7 @@ from store.rows import Connections, Followers, HotTable, SegmentSize, Snapshot
 # The tables whose rows are deleted soon after they are written: their dead rows slow the message path down.
 HOT_TABLES = (
     *("half_message", "receipt", "bundle", "timer", "recall"),
-    *("endpoint", "subscription", "queue_floor", "waiting"),
+    *("endpoint", "subscription", "queue_floor", "waiting", "pace"),
 )
 MAX_ROWS = 50
 

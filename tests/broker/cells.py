@@ -19,7 +19,7 @@ CELLS = int(os.environ.get("MQ_CELLS", "1"))
 IDENTIFY = "UPDATE cell_identity SET cell_id = %s, installation = %s"
 ADD = "INSERT INTO cell (id, name, url, takes_topics) VALUES (%s, %s, %s, false)"
 # Tables of the message path whose rows name a topic; and those that may name several.
-OF_TOPIC = ("commit_log", "consume_queue", "timer", "receipt", "bundle", "progress", "queue_floor", "waiting")
+OF_TOPIC = ("commit_log", "consume_queue", "timer", "receipt", "bundle", "progress", "queue_floor", "waiting", "pace")
 OF_TOPICS = ("half_message", "operation")
 # What a session of one cell does for a topic of another one is refused: rows, and so whole transactions, and locks. The
 # functions that lock are found before PostgreSQL's own, by the search path. The broker's own topics are in each cell.

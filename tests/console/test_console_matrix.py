@@ -184,6 +184,7 @@ VALUES = {
     "ordered": "yes",
     "queue_order": "priority",
     "fair_by": "property:tenant",
+    "limits": '{"by": "group", "in_flight": 5}',
     "max_reconsume_times": "3",
     "retry_policy": '{"kind": "none"}',
     "paused": "yes",

@@ -24,6 +24,7 @@ def test_put_makes_a_group_and_changes_what_is_given(operator: Operator, coupon_
         "ordered": True,
         "queue_order": "turns",
         "fair_by": None,
+        "limits": None,
         "max_reconsume_times": 3,
         "retry_policy": {"kind": "table", "delay_seconds": [1.0]},
         "paused": True,
@@ -82,7 +83,8 @@ POLICY = (
         (
             {"start": "latest"},
             "There is no field start here: "
-            "the fields are start_at, ordered, queue_order, fair_by, max_reconsume_times, retry_policy, paused.",
+            "the fields are start_at, ordered, queue_order, fair_by, limits, max_reconsume_times, "
+            "retry_policy, paused.",
         ),
     ],
 )

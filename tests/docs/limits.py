@@ -91,6 +91,8 @@ LIMITS = {
         Limit("receipt handles of an ack", "delivery.receipts.given:MAX_HANDLES", "422 `message_illegal`"),
         Limit("messages sent with an ack", "delivery.receipts.forward:MAX_MESSAGES", "422 `message_illegal`"),
         Limit("messages of a pull by offset", "delivery.receive.pull:MAX_MESSAGES", "422 `message_illegal`"),
+        Limit("`in_flight` of a group's `limits`", "delivery.limits.bounds:MAX_IN_FLIGHT", "422 `message_illegal`"),
+        Limit("`values` of a group's `limits`", "delivery.limits.bounds:MAX_VALUES", "422 `message_illegal`"),
         Limit("filter", "delivery.filters.forms:MAX_CHARACTERS", "422 `filter_illegal`", "characters"),
     ),
     "Configuration": (

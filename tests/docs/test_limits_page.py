@@ -87,6 +87,13 @@ BEYOND: dict[str, Beyond] = {
     "messages of a pull by offset": lambda wire, limit: wire.get(
         f"/v1/topics/limited/queues/0/messages?offset=0&max={limit + 1}"
     ),
+    "`in_flight` of a group's `limits`": puts(
+        "/v1/consumer-groups/limited", lambda limit: {"limits": {"by": "group", "in_flight": limit + 1}}
+    ),
+    "`values` of a group's `limits`": puts(
+        "/v1/consumer-groups/limited",
+        lambda limit: {"limits": {"by": "sharding_key", "values": {str(value): {} for value in range(limit + 1)}}},
+    ),
     "filter": receives(filter=lambda limit: "x" * (limit + 1)),
     "scopes of a key": posts("/v1/api-keys", "scopes", "manage", name="limited"),
     "message of a schedule": puts(

@@ -19,7 +19,7 @@ STATEMENTS = sources("*.sql", *BROKER)
 PURGING = "console/cells/purging.py"
 # The constraint stands on the parent, and holds for each partition.
 REFUSED_BY_THE_GUARD = {"commit_log"}
-PURGED_WITHIN_THE_FENCE = {"bundle", "half_message", "receipt", "waiting"}
+PURGED_WITHIN_THE_FENCE = {"bundle", "half_message", "pace", "receipt", "waiting"}
 DROPPED_WHERE_DUE = {"timer"}
 # Entries of a message that this database has: with its append, of a half that was purged, of a release that drops.
 FOLLOWS_A_MESSAGE = {"consume_queue", "recall"}

@@ -36,6 +36,8 @@ class ConsumerGroupSettings(TypedDict, total=False):
     ordered: bool
     queue_order: Literal["turns", "priority"]
     fair_by: str | None
+    #: by: sharding_key, property:NAME or group; in_flight, per_second, burst; values: limits of single values.
+    limits: Mapping[str, object] | None
     max_reconsume_times: int | None
     retry_policy: Mapping[str, object]
     paused: bool

@@ -1,0 +1,156 @@
+"""Limited receives: messages of a value that is at its limit wait, and messages of other values are handed out.
+
+A group with limits reads ahead as a fair group does, and its keys take turns. Deliveries in flight are counted from the
+receipts of the value, so a crash loses no place; the lock of the group's progress in a topic makes the count exact.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+from delivery.groups import QueueProgress
+from delivery.limits import keys
+from delivery.limits.bounds import Limits
+from delivery.receive import shares, turns
+from delivery.receive.deliveries import Handout, Receiver
+from delivery.receive.shares import Share
+from delivery.receive.turns import Turns
+from store.commit.batch import Batch
+from store.db.statements import Statement
+from store.process import runtime
+from store.queues import Queue
+
+# Keys at which one receive looks for room: 1,024 keys that are at their limit take about 10 ms. The next receive goes
+# on behind them, after this time.
+MAX_LOOKED = 1024
+LOOK_ON_SECONDS = 0.1
+
+
+class WaitingKey(NamedTuple):
+    """A key with waiting messages: the deliveries in flight of its value, at most as many as were to be counted, and in
+    how many seconds the value's bucket is full. `is_round`: the walk has begun again at the first key.
+    """
+
+    fair_key: str
+    is_round: bool
+    in_flight: int
+    due_seconds: float
+
+
+class HandedWithinLimits(NamedTuple):
+    """A handout within limits: the number of entries, whether more had no room, the last key. `handed`: packed."""
+
+    taken: int
+    cut: bool
+    last_key: str | None
+    handed: bytes | None
+
+
+FIND_WAITING_KEYS = Statement(__file__, "find_waiting_keys", WaitingKey)
+HAND_OUT_WITHIN_LIMITS = Statement(__file__, "hand_out_within_limits", HandedWithinLimits)
+
+
+@dataclass(slots=True)
+class Line:
+    """The keys whose messages a receive may be handed now, in the order of their turns, with the room of each."""
+
+    limits: Limits
+    rooms: dict[str, int] = field(default_factory=dict)
+    # The last key that was looked at.
+    last_key: str = keys.NO_KEY
+    # When a key without room is to be looked at again; None: each key that was looked at has room.
+    again_seconds: float | None = None
+
+    def add(self, found: WaitingKey) -> None:
+        """Adds a key, or notes when to look at it again."""
+        self.last_key = found.fair_key
+        room = self.limits.limit(self.value(found.fair_key)).room(found.in_flight, found.due_seconds)
+        if room.messages:
+            self.rooms[found.fair_key] = room.messages
+        else:
+            self.look_again(room.wait_seconds)
+
+    def look_again(self, seconds: float) -> None:
+        """Notes that a key may have room after this time."""
+        self.again_seconds = seconds if self.again_seconds is None else min(self.again_seconds, seconds)
+
+    def value(self, key: str) -> str:
+        """The value by which the messages of a key are limited."""
+        return keys.NO_KEY if self.limits.by == keys.GROUP else key
+
+    def room(self, wanted: int) -> int:
+        """The number of messages that may be handed out, at most `wanted`."""
+        if self.limits.by == keys.GROUP:
+            return min([wanted, *self.rooms.values()]) if self.rooms else 0
+        return min(sum(self.rooms.values()), wanted)
+
+    def choice(self, wanted: int) -> dict[str, object]:
+        """The parameters of HAND_OUT_WITHIN_LIMITS that say which entries."""
+        limits = [self.limits.limit(self.value(key)) for key in self.rooms]
+        return {
+            "wanted": self.room(wanted),
+            "fair_key": list(self.rooms),
+            "value": [self.value(key) for key in self.rooms],
+            "room": list(self.rooms.values()),
+            "is_counted": [limit.in_flight is not None for limit in limits],
+            "token_seconds": [limit.seconds for limit in limits],
+        }
+
+
+async def by_value(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Queue, QueueProgress]) -> None:
+    """Hands waiting messages to the receives of one group with limits and one topic, as `turns.by_key`, but only
+    messages of values that are below their limits.
+    """
+    present = [handout for handout in handouts if not handout.receiver.is_gone]
+    if not present:
+        return
+    receiver = present[0].receiver
+    limits, turn = Limits.of(receiver.group.limits), runtime.part(Turns).of(receiver)
+    await turn.count(batch, receiver.group.id)
+    more = 0 if turn.is_full else await turns.read_ahead(batch, receiver, reached)
+    key = turn.key
+    for share in shares.of(present):
+        line = await _line(batch, receiver, limits, key, share.wanted)
+        found = await _hand_out(batch, share, line)
+        key, more = found.last_key or line.last_key, more - found.taken
+        share.note_more(found.taken, reached, is_cut=found.cut)
+        for handout in share.handouts:
+            handout.again_seconds = line.again_seconds
+    batch.after_commit(partial(turn.move_on, key, more))
+    await shares.read_bodies(batch, present)
+
+
+async def _hand_out(batch: Batch, share: Share, line: Line) -> HandedWithinLimits:
+    if not line.room(share.wanted):
+        return HandedWithinLimits(0, False, None, None)
+    receiver = share.receiver
+    place = {"group_id": receiver.group.id, "topic_id": receiver.topic.id}
+    [found] = await batch.read(HAND_OUT_WITHIN_LIMITS, {**place, **share.parameters, **line.choice(share.wanted)})
+    share.give(found.handed)
+    return found
+
+
+async def _line(batch: Batch, receiver: Receiver, limits: Limits, after: str, wanted: int) -> Line:
+    """The keys from the key after `after` round to `after` with room for `wanted` messages, if so many have room."""
+    line = Line(limits, last_key=after)
+    looked, is_round, most = 0, False, wanted
+    while looked < MAX_LOOKED:
+        parameters = {
+            "group_id": receiver.group.id,
+            "topic_id": receiver.topic.id,
+            "begin": line.last_key,
+            "is_round": is_round,
+            "after": after,
+            "most": most,
+            "of_group": limits.by == keys.GROUP,
+            "max_in_flight": limits.most_in_flight,
+        }
+        found = await batch.read(FIND_WAITING_KEYS, parameters)
+        for each in found:
+            line.add(each)
+        if len(found) < most or line.room(wanted) >= wanted or limits.by == keys.GROUP:
+            return line
+        looked, is_round, most = looked + most, found[-1].is_round, min(4 * most, MAX_LOOKED)
+    line.look_again(LOOK_ON_SECONDS)
+    return line
