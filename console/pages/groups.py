@@ -11,6 +11,7 @@ from console.monitoring.counts import GROUP_LIMIT, Count, up_to
 from console.pages import counts, frame
 from delivery import registry as consumer_registry
 from delivery import stats as delivery_stats
+from delivery.limits import waits
 from delivery.retries import retrying
 from delivery.stats import GroupStats
 from store.naming.namespaces import part_of
@@ -126,4 +127,6 @@ def one_consumer(request: HttpRequest, name: str) -> HttpResponse:
         asking=presence.of_groups("consumer", [name]).get(name),
         standing=retrying.standing([group], 0) if consumers.retrying_by_topic else [],
         queues_limit=progress.MAX_QUEUES,
+        limits=waits.described(group.limits),
+        at_limit=waits.of_group(group.id, group.limits, is_ordered=group.ordered),
     )

@@ -54,12 +54,18 @@ class Broker:
         defaults = {"max_batch": 1, "timeout_seconds": 5, "concurrency": 16, "failures": 0, "secret": "whsec_c2VjcmV0"}
         return int(self.insert("endpoint", group_id=group, url=url, state=state, **defaults | more).id)
 
-    def consumer_group(self, name: str, ordered: bool = False, paused: bool = False) -> int:
+    def consumer_group(self, name: str, ordered: bool = False, paused: bool = False, limits: object = None) -> int:
         """A consumer group; its id."""
-        row = self.insert(
-            "consumer_group", name=name, start_at="earliest", ordered=ordered, retry_policy=Jsonb({}), paused=paused
-        )
+        kept = None if limits is None else Jsonb(limits)
+        settings = {"ordered": ordered, "paused": paused, "limits": kept}
+        row = self.insert("consumer_group", name=name, start_at="earliest", retry_policy=Jsonb({}), **settings)
         return int(row.id)
+
+    def waiting(self, group: int, topic: int, key: str, offsets: list[int]) -> None:
+        """Messages of a key in queue 0 that a group has read ahead."""
+        place = {"log_segment": self.segment, "log_offset": offsets[0], "queue_id": 0, "first_offset": offsets[0]}
+        keys = {"group_id": group, "topic_id": topic, "queue_topic_id": topic, "fair_key": key}
+        self.insert("waiting", **keys, **place, offsets=offsets, taken=0)
 
     def api_key(self, name: str, hint: str, scopes: list[str], digest: bytes) -> None:
         """An API key as it is kept."""
@@ -203,7 +209,9 @@ class Broker:
                 moved_at=self.now - timedelta(seconds=moves - move),
             )
 
-    def receipt(self, group: int, topic: int, queue: int, offset: int, state: str, sharding_key: str | None) -> None:
+    def receipt(
+        self, group: int, topic: int, queue: int, offset: int, state: str, sharding_key: str | None, **more: object
+    ) -> None:
         """A delivery of a group's message: in flight, or of an ordered group held or parked."""
         self.insert(
             "receipt",
@@ -221,6 +229,7 @@ class Broker:
             origin_topic_id=topic,
             state=state,
             sharding_key=sharding_key,
+            **more,
         )
 
     def many_halves(self, group: int, topic: int, number: int) -> None:

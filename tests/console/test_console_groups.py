@@ -110,3 +110,24 @@ def test_ended_transactions_are_shown_at_their_producer_group_and_at_their_topic
 
     assert ada.sees("producer-groups/shop/").table("ends") == [["orders", "3", "0", "0"], ["mails", "0", "1", "0"]]
     assert ada.sees("topics/orders/").table("ends") == [["shop", "3", "0", "0"], ["kiosk", "0", "1", "0"]]
+
+
+def test_a_consumer_group_shows_what_waits_for_its_limit_and_why(broker: Broker, ada: Operator) -> None:
+    own = {"large": {"in_flight": 5}, "slow": {"per_second": 0.5}}
+    limits = {"by": "property:customer", "in_flight": 2, "per_second": 10.0, "burst": 1, "values": own}
+    orders, mail = broker.topic("orders", queues=1), broker.consumer_group("mail", limits=limits)
+    for offset, value in enumerate(["acme", "acme", "large"]):
+        broker.receipt(mail, orders, 0, offset, "flight", None, limit_value=value)
+    for number, (value, count) in enumerate([("acme", 3), ("large", 4), ("slow", 2), ("", 1)], 1):
+        broker.waiting(mail, orders, value, list(range(10 * number, 10 * number + count)))
+    broker.insert("pace", group_id=mail, topic_id=orders, value="slow", due_at=broker.now + timedelta(hours=1))
+
+    page = ada.sees("consumer-groups/mail/")
+
+    assert "2 in flight; 10 a second, 1 at once of each property:customer; 2 values have their own" in page.text
+    acme, slow = page.table("at_limit")
+    assert acme == ["orders", "acme", "3", "2 in flight of at most 2"]
+    assert slow[:3] == ["orders", "slow", "2"]
+    assert slow[3].startswith("0.5 a second, the next in 3")
+    broker.consumer_group("plain")
+    assert "at_limit" not in ada.sees("consumer-groups/plain/").html
