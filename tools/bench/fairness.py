@@ -1,6 +1,7 @@
-"""A fair group: how long quiet tenants wait beside a noisy one, and the cost of taking turns."""
+"""A fair group: how long quiet tenants wait beside a noisy one, and the cost of taking turns and of limits."""
 
 import asyncio
+import json
 import os
 import time
 import uuid
@@ -19,6 +20,13 @@ SECONDS = 15
 PER_BULK = 500
 CONSUMERS = 8
 TOPIC, ALONE = "tenants", "alone"
+UNLIMITED: dict[str, dict[str, int]] = {f"noisy-{number}": {} for number in range(4)}
+DRAINED = {
+    "unfair": {},
+    "drained": {"fair_by": "sharding_key"},
+    "unlimited-values": {"limits": {"by": "sharding_key", "in_flight": 5, "values": UNLIMITED}},
+    "limited-values": {"limits": {"by": "sharding_key", "in_flight": 500}},
+}
 
 
 class Crowd:
@@ -102,13 +110,12 @@ def fill(running: Broker) -> None:
 
 
 async def prepare(port: int) -> None:
-    """Creates the topics and the groups: fair ones, and one without turns."""
+    """Creates the topics, a fair group, and the groups that drain a backlog."""
     connection = await Connection.open(port)
     for topic in (TOPIC, ALONE):
         await connection.ask("PUT", f"/v1/topics/{topic}", b"{}")
-    for group in ("fair", "drained"):
-        await connection.ask("PUT", f"/v1/consumer-groups/{group}", b'{"fair_by": "sharding_key"}')
-    await connection.ask("PUT", "/v1/consumer-groups/unfair", b"{}")
+    for group, settings in (DRAINED | {"fair": DRAINED["drained"]}).items():
+        await connection.ask("PUT", f"/v1/consumer-groups/{group}", json.dumps(settings).encode())
 
 
 def main(report: Report) -> None:
@@ -123,9 +130,11 @@ def main(report: Report) -> None:
         for name, measured in (("quiet alone", alone), (f"quiet beside {NOISY} of one", beside)):
             report.line(name, {"p50_ms": measured.percentile_ms(50), "p99_ms": measured.percentile_ms(99)})
         rates = {}
-        for group in ("unfair", "drained"):
+        for group in DRAINED:
             before = running.cpu_seconds()["web"]
             rates[group] = NOISY / load.run(Crowd(running.port, group, TOPIC).drain(NOISY))
             cpu = (running.cpu_seconds()["web"] - before) * 1e6 / NOISY
             report.line(f"drain, {group}", {"per_second": rates[group], "web_cpu_us_per_message": cpu})
         report.line("fair of unfair", {"ratio": rates["drained"] / rates["unfair"]})
+        for group in ("unlimited-values", "limited-values"):
+            report.line(f"{group} of fair", {"ratio": rates[group] / rates["drained"]})
