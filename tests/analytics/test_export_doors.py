@@ -1,15 +1,16 @@
-"""Each option of the export and its reports through each door: `./mq`, `manage.py`, and `submit.py`."""
+"""Each option of the export, its reports and the lake through each door: `./mq`, `manage.py`, and `submit.py`."""
 
 import os
 import re
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
 from django.core.management.base import CommandParser
 
-from analytics.management.commands import export, report
+from analytics.management.commands import export, lake, report
 from tests.analytics.conftest import ROOT
 
 DOORS = {
@@ -26,7 +27,10 @@ COMMANDS = {
     ),
     "verify": (export.Command(), {"--verify": "DIR", **COMMON}),
     "report": (report.Command(), {"--to": "DIR-2", "--html": "FILE", "--console": "", **COMMON}),
+    "lake": (lake.Command(), {"--to": "DIR", "--every": "60", "--once": "", "--compact": ""}),
 }
+# The code of the refusal that a command which has understood its words meets.
+CODES = {"export": "export_failed", "verify": "folder_refused", "report": "folder_refused", "lake": "folder_refused"}
 PAGE = Path(ROOT, "docs/analytics.md").read_text(encoding="utf-8")
 # Options of other programs that the page names.
 OTHERS = {"--jars", "--py-files"}
@@ -44,14 +48,14 @@ def test_the_page_names_no_option_that_is_not_typed_here_and_the_commands_have_n
 
     assert typed["export"] | typed["verify"] == options("export")
     assert typed["report"] == options("report")
+    assert typed["lake"] | {"--verify"} == options("lake")
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", PAGE))
     assert named - OTHERS <= set().union(*typed.values())
 
 
-@pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(("name", "door"), [each for each in product(COMMANDS, DOORS) if each != ("lake", "submit.py")])
 def test_each_option_is_taken_by_each_door(name: str, door: str, tmp_path: Path) -> None:
-    words = ["report", str(tmp_path / "DIR")] if name == "report" else ["export"]
+    words = ["report", str(tmp_path / "DIR")] if name == "report" else ["lake" if name == "lake" else "export"]
     for option, value in COMMANDS[name][1].items():
         words += [option, str(tmp_path / value) if value.isupper() or value == "DIR-2" else value][: 1 + bool(value)]
     environ = {
@@ -63,9 +67,8 @@ def test_each_option_is_taken_by_each_door(name: str, door: str, tmp_path: Path)
     done = subprocess.run([sys.executable, *DOORS[door], *words], cwd=ROOT, env=environ, capture_output=True, text=True)
 
     # Only a command that has understood its words looks for the export, or for the database.
-    code = {"export": "export_failed", "verify": "folder_refused", "report": "folder_refused"}[name]
     assert (done.returncode, done.stdout) == (1, "")
-    assert f"({code})" in done.stderr
+    assert f"({CODES[name]})" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["export", "report"])
