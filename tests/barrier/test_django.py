@@ -213,7 +213,7 @@ def test_a_consumer_that_cannot_run_says_why(
     [
         ({"PRODUCER_GROUPS": "x"}, "MQBROKER has no key PRODUCER_GROUPS: its keys are URL, API_KEY, PRODUCER_GROUP"),
         ({"URL": ""}, "MQBROKER needs URL: its keys are"),
-        ({"ON_UNAVAILABLE": "kept"}, 'on_unavailable is "fail" or "keep", not \'kept\''),
+        ({"ON_UNAVAILABLE": "kept"}, 'ON_UNAVAILABLE is "fail" or "keep", not \'kept\''),
     ],
 )
 def test_a_setting_that_is_wrong_is_named(

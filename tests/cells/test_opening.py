@@ -59,7 +59,7 @@ def test_new_topics_lie_in_the_open_cell_and_the_others_where_they_were(
     assert [receives(operator, topic) for topic in ("old", "made", "first-used")] == [["old"], ["made"], ["first-used"]]
     assert installation.differences("c1") == {}
     assert installation.refusal("remove", "c1") == (
-        "The cell c1 still has 2 topics: delete these topics and their messages first."
+        "The cell c1 still has 2 topics: delete the topics and their messages first."
     )
 
     installation.run("open", "c0")
