@@ -11,7 +11,7 @@ from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 from tests.push.operators import Operator
 
-BUNDLES = "SELECT FROM bundle AS b JOIN consumer_group AS g ON b.group_id = g.id WHERE g.name = %s FOR UPDATE OF b"
+RECEIPTS = "SELECT FROM receipt AS r JOIN consumer_group AS g ON r.group_id = g.id WHERE g.name = %s FOR UPDATE OF r"
 
 
 def test_an_ack_that_the_broker_is_too_busy_for_is_written_later(
@@ -26,7 +26,7 @@ def test_an_ack_that_the_broker_is_too_busy_for_is_written_later(
     with psycopg.connect(broker.database_url) as session:
 
         async def reply(asked: Asked) -> web.StreamResponse:
-            await asyncio.to_thread(session.execute, BUNDLES, [consumer.group])
+            await asyncio.to_thread(session.execute, RECEIPTS, [consumer.group])
             return web.Response(status=204)
 
         server.replies(reply)
