@@ -15,7 +15,7 @@ from store.messages import compression
 
 READ_BODIES = Statement(__file__, "read_bodies", StoredBody)
 STILL_UNDECIDED = Statement(__file__, "still_undecided", one=str)
-# The bodies of so many rows are in memory at once; each may have some MB.
+# The number of rows whose bodies are in memory at once; a body may have some MB.
 ROWS_AT_ONCE = 16
 
 

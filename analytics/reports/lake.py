@@ -20,7 +20,7 @@ OF_COMMITTED = ("messages", "entries")
 
 
 def is_there(folder: Path) -> bool:
-    """Whether a folder is itself a table of Delta Lake. Those of an export are in its folders."""
+    """Whether a folder is itself a table of Delta Lake; the tables of an export lie in folders below it."""
     return (folder / delta.LOG).is_dir()
 
 

@@ -1,4 +1,4 @@
-"""Proves the table of the lake: its commits follow each other, and their rows are those of the log, each once."""
+"""Verifies the table of a lake: no commit is missing, and each message of the log has one row."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
