@@ -60,6 +60,8 @@
     const sheet = document.createElement("link");
     sheet.rel = "stylesheet";
     sheet.href = "style.css";
-    document.head.append(sheet);
-    return `<!DOCTYPE html>\n${root.outerHTML}\n`;
+    // In a copy: the browser would ask the console for a style sheet of this page.
+    const copy = root.cloneNode(true);
+    copy.querySelector("head").append(sheet);
+    return `<!DOCTYPE html>\n${copy.outerHTML}\n`;
 };
