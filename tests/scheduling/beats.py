@@ -12,7 +12,7 @@ PERIOD_SECONDS = 0.5
 def main() -> None:
     """Sends the tasks of these names, until a signal."""
     parser = argparse.ArgumentParser("tests.scheduling.beats", description=__doc__)
-    parser.add_argument("--tasks", metavar="TASKS", help="the tasks that this beat sends, with commas between")
+    parser.add_argument("--tasks", required=True, help="the tasks that this beat sends, with commas between")
     given, others = parser.parse_known_args()
     table = app.conf.beat_schedule
     app.conf.beat_schedule = {
