@@ -15,6 +15,46 @@ MICROSECOND = timedelta(microseconds=1)
 NO_ZONES = frozenset(("localtime", "posixrules", "Factory"))
 
 
+class Times(CronSim):
+    """cronsim, which leaps by whole hours and to a minute, where clocks are changed by half an hour, as at Lord Howe.
+
+    Behind such a change a leap ends elsewhere: an hour is begun at its first second (backwards at its last), and its
+    minutes are looked at one by one.
+    """
+
+    def advance_hour(self) -> bool:
+        """Goes to the next hour of the expression; gives whether the time has changed."""
+        return super().advance_hour() and self._move(minute=0, second=0)
+
+    def reverse_hour(self) -> bool:
+        """Goes back to the hour before that is one of the expression; gives whether the time has changed."""
+        return super().reverse_hour() and self._move(minute=59, second=59)
+
+    def advance_minute(self) -> bool:
+        """Goes to the next minute of the expression, or to the next hour; gives whether the time has changed."""
+        return self._seek(end=0)
+
+    def reverse_minute(self) -> bool:
+        """Goes back to a minute of the expression, or to the hour before; gives whether the time has changed."""
+        return self._seek(end=59)
+
+    def _move(self, minute: int, second: int) -> bool:
+        """Sets minute and second; a local time that a change of clocks leaves out becomes one that exists."""
+        moved = self.dt.replace(minute=minute, second=second)
+        self.dt = moved if moved.tzinfo is None else moved.astimezone(UTC).astimezone(moved.tzinfo)
+        return True
+
+    def _seek(self, end: int) -> bool:
+        """Goes minute by minute to one of the expression, or to the minute with which the next hour begins."""
+        if self.dt.minute in self.minutes:
+            return False
+        self.dt = self.dt.replace(second=end)
+        self.tick(seconds=60)
+        while self.dt.minute not in self.minutes and self.dt.minute != end:
+            self.tick(seconds=60)
+        return True
+
+
 def validate(cron: str, time_zone: str) -> None:
     """Raises MessageIllegal for an invalid cron expression or an unknown time zone."""
     if time_zone in NO_ZONES or time_zone not in zoneinfo.available_timezones():
@@ -51,7 +91,7 @@ def before(cron: str, time_zone: str, moment: datetime) -> Iterator[datetime]:
 def _times(cron: str, time_zone: str, moment: datetime, *, reverse: bool = False) -> Iterator[datetime]:
     """The times that cronsim finds, in UTC, up to the end of the calendar in the time zone or in UTC."""
     try:
-        found = CronSim(cron, moment.astimezone(ZoneInfo(time_zone)), reverse=reverse)
+        found = Times(cron, moment.astimezone(ZoneInfo(time_zone)), reverse=reverse)
         while True:
             yield next(found).astimezone(UTC)
     except (StopIteration, OverflowError, ValueError):

@@ -2,8 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 from itertools import islice
+from zoneinfo import ZoneInfo
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scheduling.cron import times
@@ -23,6 +24,36 @@ MOMENTS = st.builds(
     st.integers(0, 2 * 366 * 24 * 60),
     st.integers(0, 60_000_000),
 )
+
+
+# Where clocks are changed in 2026: by an hour, by half an hour at Lord Howe.
+CHANGES = st.sampled_from(
+    [
+        ("Europe/Berlin", datetime(2026, 3, 29, 1, tzinfo=UTC)),
+        ("Europe/Berlin", datetime(2026, 10, 25, 1, tzinfo=UTC)),
+        ("America/New_York", datetime(2026, 3, 8, 7, tzinfo=UTC)),
+        ("America/New_York", datetime(2026, 11, 1, 6, tzinfo=UTC)),
+        ("Australia/Lord_Howe", datetime(2026, 4, 4, 15, tzinfo=UTC)),
+        ("Australia/Lord_Howe", datetime(2026, 10, 3, 15, 30, tzinfo=UTC)),
+    ]
+)
+HALF_A_DAY = timedelta(hours=12)
+
+
+@settings(deadline=None)
+@given(CHANGES, st.sets(st.integers(0, 5), min_size=1, max_size=3), st.sampled_from(["0", "0,15,30,45", "10,40", "59"]))
+def test_around_a_change_of_clocks_each_minute_that_the_expression_matches_is_a_time(
+    change: tuple[str, datetime], hours: set[int], minutes: str
+) -> None:
+    zone, at = change
+    # With seconds in front, an expression follows the local clock alone.
+    cron = f"0 {minutes} {','.join(map(str, hours))} * * *"
+    first, end = at - HALF_A_DAY, at + HALF_A_DAY
+
+    local = [(first + timedelta(minutes=number)).astimezone(ZoneInfo(zone)) for number in range(24 * 60)]
+    expected = [at.astimezone(UTC) for at in local if at.hour in hours and str(at.minute) in minutes.split(",")]
+    assert times.between(cron, zone, first, end - times.MICROSECOND) == expected
+    assert times.latest(cron, zone, first, end, len(local)) == expected
 
 
 # A step of fifty years is slow on a machine that is busy.
@@ -46,6 +77,7 @@ def test_the_times_after_one_of_them_are_those_that_followed_it(
 
 
 @settings(deadline=None)
+@example("*/15 3 * * 0#1", "Australia/Lord_Howe", YEAR + timedelta(minutes=44160), 2)
 @given(CRONS, ZONES, MOMENTS, st.integers(1, 8))
 def test_the_latest_before_a_moment_are_the_last_of_all(cron: str, zone: str, moment: datetime, count: int) -> None:
     found = list(islice(times.after(cron, zone, moment), 30))
