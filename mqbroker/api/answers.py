@@ -163,14 +163,17 @@ def _encoded(encoding: bytes) -> Answer:
 def of_problem(problem: Exception, exchange: Exchange | None = None) -> Answer:
     """The answer to a problem of a request, or of an item of a bulk: a refusal's document, or a failure of the broker.
 
-    A failure is logged with the request.
+    A failure is logged with the request. The problem loses its traceback: the frames refer to the problem and to the
+    body of the request, and this cycle would keep the body until the next collection of garbage.
     """
     if isinstance(problem, Refusal):
+        problem.__traceback__ = None
         return refused(problem)
     if exchange is None:
         logger.error("an operation of a bulk failed", exc_info=problem)
     else:
         named = {"method": exchange.method, "path": exchange.path, "request_id": exchange.request_id.decode("latin-1")}
         logger.error("a request failed", exc_info=problem, **named)
+    problem.__traceback__ = None
     failed = errors.problem_of_status(500, "The broker failed: its log has the details.")
     return Answer(encode(failed), failed.status, PROBLEM)

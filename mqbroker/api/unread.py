@@ -1,7 +1,6 @@
 """Limits the bytes of large answers in each process that callers have not read yet."""
 
 import asyncio
-import contextlib
 
 import structlog
 
@@ -49,8 +48,11 @@ class Unread:
             return sending.done()
         finally:
             sending.cancel()
-            with contextlib.suppress(Gone, asyncio.CancelledError):
-                await sending
+            # Not awaited itself: an exception that passes through this frame would keep the frame, its task and the
+            # answer in a cycle until the next collection.
+            await asyncio.wait((sending,))
+            if not sending.cancelled() and (failure := sending.exception()) and not isinstance(failure, Gone):
+                raise failure
             self._bytes -= self._sizes.pop(is_cut, 0)
 
     def _cut(self) -> None:
