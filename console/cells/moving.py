@@ -192,12 +192,13 @@ class Run:
         self._note(steps.OPENED, opened_at=timezone.now())
 
     def _clear(self) -> None:
-        """Deletes each side's timers of the other side's topics, and repairs the copies of the configuration."""
+        """Leaves the other side's timers and dead letters out of each side, and repairs copies of the configuration."""
         move = self.move
         if not move.is_whole:
             for side in (self.source, self.target):
                 deleted = purging.of_timers(side)
                 self._say(f"{side.name}: {deleted} timers of the other side deleted.")
+                self._say(f"{side.name}: {purging.of_letters(side)} dead letters are left to the other side.")
             if move.source_id == CONTROL:
                 purging.of_configuration(self.target)
         for cell in registry.every():

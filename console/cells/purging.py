@@ -12,12 +12,13 @@ from psycopg.sql import SQL, Identifier
 
 from access.models import ApiKey
 from console.cells.models import Move
-from delivery.receipts.purges import PURGE_RECEIPTS
+from delivery.receipts.purges import MARK_LEFT_LETTERS, PURGE_RECEIPTS
 from scheduling.purges import PURGE_TIMERS
 from store import registry as topic_registry
 from store.cells.sides import Side
 from store.db import fences
 from store.models import Cell, Topic
+from store.naming.topics import DEAD_LETTER_PREFIX
 from transactions.operations.purges import PURGE_HALVES
 
 MAX_TIMERS = 5_000
@@ -46,6 +47,14 @@ def of_timers(side: Side) -> int:
         [row] = rows
         due_at, after, deleted = row.due_at, row.id, deleted + row.purged
     return deleted
+
+
+def of_letters(side: Side) -> int:
+    """Leaves the other side's dead letters out of counts, after a move and while the broker runs.
+
+    Returns the number of these letters. Raises CellAway.
+    """
+    return side.one(MARK_LEFT_LETTERS, prefix=DEAD_LETTER_PREFIX, topics=side.look().departed)
 
 
 def of_configuration(side: Side) -> None:

@@ -7,6 +7,7 @@ from tests.broker.characters import bodies
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Wire
 from tests.moves.ground import Ground, url_in
+from tests.over_cells.test_metrics import series
 
 
 def test_a_split_has_a_home_go_on_in_a_new_cell_with_all_that_waits_for_it(
@@ -49,6 +50,7 @@ def test_a_split_has_a_home_go_on_in_a_new_cell_with_all_that_waits_for_it(
     for wire in (broker.wire(), broker.wire(1)):
         assert sorted(listed(wire, producer.group)) == sorted([*before, *(str(one.transaction_id) for one in begun)])
         assert sorted(topics_of_letters(wire, dead.group)) == sorted([shop, beside])
+        assert counted_letters(wire, dead.group) == [1, 1]
     letters = Consumer(broker.client(), characters.name("letters"))
     found = []
     while more := letters.receive(f"%DLQ%{dead.group}"):
@@ -72,6 +74,12 @@ def listed(wire: Wire, group: str) -> list[str]:
     answer = wire.get(f"/v1/transactions?producer_group={group}")
     assert answer.document["missing"] == []
     return [one["transaction_id"] for one in answer.document["results"]]
+
+
+def counted_letters(wire: Wire, group: str) -> list[float]:
+    """The number of a group's dead letters in each cell that has any."""
+    found = series(wire).items()
+    return [count for name, count in found if name.startswith("mqbroker_dead_letters{") and group in name]
 
 
 def topics_of_letters(wire: Wire, group: str) -> list[str]:

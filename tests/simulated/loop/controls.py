@@ -105,6 +105,7 @@ class Control:
                 own_session=lambda: 0,
                 of_broker=list,
                 of_timers=lambda _: 0,
+                of_letters=lambda _: 0,
                 **dict.fromkeys(nothing, lambda *_: None),
             ),
         }
