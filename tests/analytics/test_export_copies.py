@@ -5,7 +5,7 @@ from pyspark.sql import SparkSession
 from analytics.readers.datasource.published import STREAMED
 from analytics.reports import deliveries, tables
 from tests.analytics import sources, writers
-from tests.analytics.frames import Frames, message, rows, transaction
+from tests.analytics.frames import Frames, entry, message, rows, transaction
 from tests.analytics.writers import Connection
 
 # What the split does in the new cell, whose database has all rows of its parent.
@@ -61,3 +61,11 @@ def test_volumes_leave_copies_out_also_where_a_copy_was_stored_again(spark: Spar
 
     assert rows(deliveries.volumes(messages), "messages") == [{"messages": 2}]
     assert [row["transaction_id"] for row in rows(tables.own(transactions))] == ["b"]
+
+
+def test_a_dead_letter_that_the_split_copied_counts_in_one_cell(spark: SparkSession, frames: Frames) -> None:
+    entries = frames.entries(*(entry(number, "%DLQ%mail", 0, copied=number == 1) for number in (1, 2)))
+
+    report = deliveries.retries(tables.own(entries), frames.messages(message(1)))
+
+    assert rows(report, "topic", "dead_letters") == [{"topic": "orders", "dead_letters": 1}]

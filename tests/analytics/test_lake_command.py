@@ -6,6 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from analytics.export.lake.job import Lake
 from tests.analytics import lakes
 from tests.analytics.conftest import ROOT
 from tests.analytics.test_export_committed import fill
@@ -31,16 +34,33 @@ def done(database: str, *words: str | Path) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
-def test_the_lake_goes_on_until_it_is_stopped_and_the_next_start_continues_it(
+def test_the_lake_goes_on_until_it_is_stopped(busy_database: str, writer: Connection, tmp_path: Path) -> None:
+    said: list[str] = []
+
+    def say(line: str) -> None:
+        said.append(line)
+        if len(said) == 3:
+            raise KeyboardInterrupt
+        fill(writer, 9)
+
+    fill(writer, 9)
+    with pytest.raises(KeyboardInterrupt):
+        Lake(busy_database, tmp_path / "lake", say).keep(every_seconds=0.01)
+
+    assert said == [f"Batch {number}: 6 messages." for number in (1, 2, 3)]
+    assert len(lakes.rows(tmp_path / "lake")) == 18
+
+
+def test_a_lake_that_was_stopped_is_continued_by_the_next_start(
     busy_database: str, writer: Connection, tmp_path: Path
 ) -> None:
     folder = tmp_path / "lake"
     fill(writer, 9)
-    with started(busy_database, "--to", folder, "--every", "2") as process:
+    lakes.caught_up(busy_database, folder)
+    fill(writer, 9)
+    with started(busy_database, "--to", folder) as process:
         assert process.stdout is not None
-        said = [process.stdout.readline()]
-        fill(writer, 9)
-        said.append(process.stdout.readline())
+        said = process.stdout.readline()
         process.send_signal(signal.SIGINT)
         _, err = process.communicate()
     fill(writer, 9)
@@ -48,7 +68,7 @@ def test_the_lake_goes_on_until_it_is_stopped_and_the_next_start_continues_it(
     once = done(busy_database, "--to", folder, "--compact", "--once")
     verified = done(busy_database, "--verify", folder)
 
-    assert said == ["Batch 1: 6 messages.\n", "Batch 2: 6 messages.\n"]
+    assert said == "Batch 2: 6 messages.\n"
     assert (process.returncode, err) == (130, "CommandError: The lake was stopped; the next start continues it.\n")
     assert once == (0, "2 files merged into 1.\nBatch 3: 6 messages.\n", "")
     assert verified == (0, f"Verified {folder}.\n", "")
