@@ -3,21 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    MapType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringType, StructField, StructType
 
 from store.db.statements import Statement
 
@@ -39,94 +25,41 @@ class Table:
     day_of: str | None = None
 
 
-# JSON in the database, a map in Spark.
-PROPERTIES = MapType(StringType(), StringType())
+# The types of Spark that have no name in one word. `properties` is JSON in the database, a map in Spark.
+TYPES = {"strings": ArrayType(StringType()), "properties": MapType(StringType(), StringType())}
 
-MESSAGE_COLUMNS = (
-    StructType()
-    .add("log_offset", LongType())
-    .add("copy_of", LongType())
-    .add("message_id", StringType())
-    .add("topic", StringType())
-    .add("namespace", StringType())
-    .add("queue_id", IntegerType())
-    .add("producer_group", StringType())
-    .add("transaction_id", StringType())
-    .add("tags", StringType())
-    .add("keys", ArrayType(StringType()))
-    .add("sharding_key", StringType())
-    .add("traceparent", StringType())
-    .add("properties", PROPERTIES)
-    .add("body", BinaryType())
-    .add("body_bytes", IntegerType())
-    .add("body_form", StringType())
-    .add("born_at", TimestampType())
-    .add("stored_at", TimestampType())
-    .add(COPIED, BooleanType())
-    .add("segment", IntegerType())
+
+def columns(text: str) -> StructType:
+    """The columns that a text lists, separated by commas: a name, and the name of a type of Spark or of TYPES."""
+    found = StructType()
+    for name, kind in (column.split() for column in text.split(",")):
+        found.add(name, TYPES.get(kind, kind))
+    return found
+
+
+MESSAGE_COLUMNS = columns(
+    """log_offset long, copy_of long, message_id string, topic string, namespace string, queue_id integer,
+    producer_group string, transaction_id string, tags string, keys strings, sharding_key string, traceparent string,
+    properties properties, body binary, body_bytes integer, body_form string, born_at timestamp, stored_at timestamp,
+    copied boolean, segment integer"""
 )
-
-ENTRY_COLUMNS = (
-    StructType()
-    .add("topic", StringType())
-    .add("namespace", StringType())
-    .add("topic_id", IntegerType())
-    .add("queue_id", IntegerType())
-    .add("queue_offset", LongType())
-    .add("log_segment", IntegerType())
-    .add("log_offset", LongType())
-    .add("tags_code", LongType())
-    .add("reconsume_times", ShortType())
-    .add("entered_at", TimestampType())
-    .add("real_topic", StringType())
-    .add("real_queue_id", IntegerType())
-    .add("deliver_at", TimestampType())
-    .add("due_at", TimestampType())
-    .add(COPIED, BooleanType())
-    .add("segment", IntegerType())
+ENTRY_COLUMNS = columns(
+    """topic string, namespace string, topic_id integer, queue_id integer, queue_offset long, log_segment integer,
+    log_offset long, tags_code long, reconsume_times short, entered_at timestamp, real_topic string,
+    real_queue_id integer, deliver_at timestamp, due_at timestamp, copied boolean, segment integer"""
 )
-
-TRANSACTION_COLUMNS = (
-    StructType()
-    .add("transaction_id", StringType())
-    .add("producer_group", StringType())
-    .add("namespace", StringType())
-    .add("state", StringType())
-    .add("prepared_at", TimestampType())
-    .add("decided_at", TimestampType())
-    .add("decided_by", StringType())
-    .add("seconds_to_decision", DoubleType())
-    .add("check_times", IntegerType())
-    .add("messages", IntegerType())
-    .add("remark", StringType())
-    .add(COPIED, BooleanType())
-    .add("segment", IntegerType())
+TRANSACTION_COLUMNS = columns(
+    """transaction_id string, producer_group string, namespace string, state string, prepared_at timestamp,
+    decided_at timestamp, decided_by string, seconds_to_decision double, check_times integer, messages integer,
+    remark string, copied boolean, segment integer"""
 )
-
-CHECK_COLUMNS = (
-    StructType()
-    .add("transaction_id", StringType())
-    .add("endpoint_url", StringType())
-    .add("asked_at", TimestampType())
-    .add("counted", BooleanType())
-    .add("status", IntegerType())
-    .add("latency_ms", IntegerType())
-    .add("answer", StringType())
-    .add("reason", StringType())
-    .add(COPIED, BooleanType())
-    .add("segment", IntegerType())
+CHECK_COLUMNS = columns(
+    """transaction_id string, endpoint_url string, asked_at timestamp, counted boolean, status integer,
+    latency_ms integer, answer string, reason string, copied boolean, segment integer"""
 )
-
-
-TIMER_COLUMNS = (
-    StructType()
-    .add("message_id", StringType())
-    .add("topic", StringType())
-    .add("queue_id", IntegerType())
-    .add("due_at", TimestampType())
-    .add("log_segment", IntegerType())
-    .add("log_offset", LongType())
-    .add("reconsume_times", ShortType())
+TIMER_COLUMNS = columns(
+    """message_id string, topic string, queue_id integer, due_at timestamp, log_segment integer, log_offset long,
+    reconsume_times short"""
 )
 
 MESSAGES = Table(Statement(__file__, "read_messages"), MESSAGE_COLUMNS, "stored_at")

@@ -2,10 +2,22 @@
 
 from collections.abc import Sequence
 
-from pyspark.sql.types import DateType, IntegerType, LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import DateType, StringType, StructField, StructType
 
 from analytics.errors import OptionRefused
-from analytics.tables import CHECKS, COPIED, DAY, ENDED, ENTRIES, MESSAGE_COLUMNS, MESSAGES, TIMERS, UNDECIDED, Table
+from analytics.tables import (
+    CHECKS,
+    COPIED,
+    DAY,
+    ENDED,
+    ENTRIES,
+    MESSAGE_COLUMNS,
+    MESSAGES,
+    TIMERS,
+    UNDECIDED,
+    Table,
+    columns,
+)
 from store.db.statements import Statement
 
 
@@ -18,12 +30,9 @@ def _with_day(table: Table, *others: StructField) -> Table:
 # A message as consumers see it: when it became visible, at which queue offset, for which reason, and its fields.
 COMMITTED_COLUMNS = StructType(
     [
-        StructField("topic", StringType()),
-        StructField("queue_id", IntegerType()),
-        StructField("queue_offset", LongType()),
-        StructField("state", StringType()),
-        StructField("due_at", TimestampType()),
-        StructField("entered_at", TimestampType()),
+        *columns(
+            "topic string, queue_id integer, queue_offset long, state string, due_at timestamp, entered_at timestamp"
+        ),
         *(column for column in MESSAGE_COLUMNS if column.name not in ("topic", "queue_id", "copy_of", COPIED)),
     ]
 )
