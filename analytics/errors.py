@@ -8,92 +8,65 @@ class ExportFailed(Exception):
 
     code: ClassVar[str] = "export_failed"
 
+    def __init_subclass__(cls, code: str) -> None:
+        cls.code = code
 
-class ExtraMissing(ExportFailed):
+
+class ExtraMissing(ExportFailed, code="extra_missing"):
     """PySpark is not installed, or the Python of its workers lacks a package that reads the database."""
 
-    code = "extra_missing"
 
-
-class JavaMissing(ExportFailed):
+class JavaMissing(ExportFailed, code="java_missing"):
     """There is no Java that Spark can run on."""
 
-    code = "java_missing"
 
-
-class DriverMissing(ExportFailed):
+class DriverMissing(ExportFailed, code="driver_missing"):
     """No JDBC driver for PostgreSQL."""
 
-    code = "driver_missing"
 
-
-class SocketRefused(ExportFailed):
+class SocketRefused(ExportFailed, code="socket_refused"):
     """The database is reached by a Unix socket, but JDBC needs TCP."""
 
-    code = "socket_refused"
 
-
-class FolderRefused(ExportFailed):
+class FolderRefused(ExportFailed, code="folder_refused"):
     """The target is not a folder that an export may replace."""
 
-    code = "folder_refused"
 
-
-class ExportUnderWay(ExportFailed):
+class ExportUnderWay(ExportFailed, code="export_under_way"):
     """Another export writes to the same target."""
 
-    code = "export_under_way"
 
-
-class LogBusy(ExportFailed):
+class LogBusy(ExportFailed, code="log_busy"):
     """The export did not find a moment without a write under way."""
 
-    code = "log_busy"
 
-
-class SegmentDropped(ExportFailed):
+class SegmentDropped(ExportFailed, code="segment_dropped"):
     """Retention dropped a segment while the export read it."""
 
-    code = "segment_dropped"
 
-
-class CountsDiffer(ExportFailed):
+class CountsDiffer(ExportFailed, code="counts_differ"):
     """The number of rows in the files differs from the number in the broker."""
 
-    code = "counts_differ"
 
-
-class OptionRefused(ExportFailed):
+class OptionRefused(ExportFailed, code="option_refused"):
     """An option that the data source does not know, or whose value it cannot use."""
 
-    code = "option_refused"
 
-
-class HoleFound(ExportFailed):
+class HoleFound(ExportFailed, code="hole_found"):
     """Retention dropped messages that a stream has not read yet."""
 
-    code = "hole_found"
 
-
-class LogBehind(ExportFailed):
+class LogBehind(ExportFailed, code="log_behind"):
     """A stream has read further than the log now reaches, as after the restore of a back-up."""
 
-    code = "log_behind"
 
-
-class ExportDamaged(ExportFailed):
+class ExportDamaged(ExportFailed, code="export_damaged"):
     """The files of an export have changed since they were exported."""
 
-    code = "export_damaged"
 
-
-class CellDiffers(ExportFailed):
+class CellDiffers(ExportFailed, code="cell_differs"):
     """The URL of a cell leads to the database of another cell."""
 
-    code = "cell_differs"
 
-
-class ExportIncomplete(ExportFailed):
+class ExportIncomplete(ExportFailed, code="export_incomplete"):
     """Some cells of the installation were not exported; each of them keeps its earlier export."""
-
-    code = "export_incomplete"
