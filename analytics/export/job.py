@@ -13,8 +13,8 @@ from analytics.closed import ClosedRange, ClosedSegment
 from analytics.connections import Connection
 from analytics.errors import CountsDiffer, ExportDamaged, FolderRefused
 from analytics.export import pipeline, progress
-from analytics.export.moment import Moment, capture
-from analytics.files import folder, increments, lineage, manifest, noted, parts, remote
+from analytics.export.pipeline import Moment, capture
+from analytics.files import compared, folder, increments, manifest, noted, parts, remote
 from analytics.files import verify as check
 from analytics.files.hadoop import Hadoop
 from analytics.files.lake import formats
@@ -137,7 +137,7 @@ def write(source: Source, conninfo: str, to: Place, announce: Announce, earlier:
                 to.take(part.path, earlier)
         known = {path for table in manifest.TABLES for path in manifest.files(to, table)}
         moment = capture(source, conninfo, ends.segment, to)
-        lineage.require(broker, earlier, before, moment.closed, database)
+        compared.require_same(broker, earlier, before, moment.closed, database)
         increment = replace(moment, closed=increments.after(moment.closed, ends))
         written = list(kept)
         for counted, new in _tables(source, broker, increment, to, kept, known):

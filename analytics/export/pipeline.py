@@ -6,16 +6,21 @@ of ADBC's Python workers does all steps, `slices → files`, so that no row beco
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from analytics import closed
+from analytics.closed import ClosedRange
 from analytics.files import days
 from analytics.files.place import Local, Place
+from analytics.readers import counts
 from analytics.readers.adbc import AdbcSource
 from analytics.readers.source import Source
-from analytics.tables import DAY, MESSAGES, Table
+from analytics.rows import Undecided
+from analytics.tables import CHECKS, DAY, MESSAGES, TIMERS, UNDECIDED, Table
 
 
 def of_slices(source: Source, table: Table, clauses: Sequence[str], to: Place, name: str) -> None:
@@ -65,3 +70,23 @@ def write(frame: DataFrame, to: str) -> None:
 def count(files: DataFrame, folder: Path) -> None:
     """Files → files of the export: renames the files of tasks that counted, and removes the files of other tasks."""
     days.finish(folder, [row.path for row in files.collect()])
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A closed range, and the numbers of rows of the other tables in its snapshot. The snapshot has ended."""
+
+    closed: ClosedRange
+    counted: Undecided
+
+
+def capture(source: Source, conninfo: str, checks_from: int, to: Place) -> Moment:
+    """Captures the present moment and writes the tables of its snapshot to the place `to`. Raises LogBusy.
+
+    Checks are written from the segment `checks_from` on.
+    """
+    with closed.quiet(conninfo) as (reader, first):
+        of_moment(source, UNDECIDED, first, "true", to, "transactions_open")
+        of_moment(source, CHECKS, first, f"segment_id >= {checks_from:d}", to, "checks")
+        of_moment(source, TIMERS, first, "true", to, "timers")
+        return Moment(closed.find(reader), counts.undecided(reader, checks_from))

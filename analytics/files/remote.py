@@ -1,11 +1,12 @@
-"""An export to a folder behind a URL.
+"""Exports and reports in a folder behind a URL.
 
-Files are added in place; the manifest is written last and makes the export complete.
+Files are added in place; the manifest, or the reports' marker, is written last and makes them complete.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
@@ -14,9 +15,10 @@ from analytics import connections
 from analytics.connections import Connection
 from analytics.errors import ExportUnderWay, FolderRefused
 from analytics.files import manifest, parts
-from analytics.files.folder import EXPORT
+from analytics.files.folder import EXPORT, Contents
 from analytics.files.hadoop import Hadoop
 from analytics.files.manifest import Manifest
+from analytics.files.place import Local
 from store.db.locks import TRY_LOCK_NAME
 
 # There while the first export to a folder is under way, and after it was killed: the files beside it are of no other.
@@ -116,3 +118,39 @@ def _manifest(place: Hadoop) -> bytes | None:
 def _take(holder: Connection, place: Hadoop) -> bool:
     [taken] = connections.read(holder, TRY_LOCK_NAME, {"name": f"mqbroker export to {place}"})
     return taken
+
+
+def require_reports(place: Hadoop, contents: Contents) -> None:
+    """Raises FolderRefused unless the folder is empty or holds only earlier reports and leftovers
+    of a killed command.
+    """
+    names = place.names()
+    strange = names - contents.names - {BEGUN}
+    if strange or (names and not _is_ours(place, names, contents)):
+        raise FolderRefused(f"{place} holds {min(strange or names)} and no {contents.name}: {contents.way_out}.")
+
+
+def put(finished: Path, place: Hadoop, contents: Contents) -> None:
+    """Writes the finished reports and finally their marker, then removes the earlier reports.
+
+    Until then, a reader of the folder may see both. Raises FolderRefused if other files have come into the folder
+    meanwhile.
+    """
+    require_reports(place, contents)
+    earlier = place.files()
+    place.write(BEGUN, f'{{"kind": "{contents.kind} that was begun"}}\n'.encode())
+    made = Local(finished)
+    new = [path for path in made.files() if not Path(path).name.startswith(".") and path != contents.marker]
+    for path in (*new, contents.marker):
+        if "/" in path:
+            # A new name, so that no reader has the file open.
+            with place.created(path) as created:
+                created.write(made.read(path))
+        else:
+            place.write(path, made.read(path))
+    for path in {*earlier, BEGUN}.difference(new, [contents.marker]):
+        place.remove(path)
+
+
+def _is_ours(place: Hadoop, names: set[str], contents: Contents) -> bool:
+    return BEGUN in names or (contents.marker in names and manifest.is_of(place.read(contents.marker), contents.kind))

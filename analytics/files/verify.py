@@ -10,7 +10,7 @@ import pyarrow
 import pyarrow.parquet as parquet
 
 from analytics.connections import Connection, read
-from analytics.files import compared, increments, lineage, manifest, parts
+from analytics.files import compared, increments, manifest, parts
 from analytics.files.manifest import Hole, Manifest, Part
 from analytics.files.place import Place
 from analytics.rows import OutcomeCount
@@ -49,7 +49,7 @@ def against(broker: Connection, place: Place, made: Manifest) -> list[str]:
 
 def _replaced(broker: Connection, place: Place, made: Manifest) -> list[str]:
     try:
-        return list(lineage.replaced(broker, place, made))
+        return list(compared.replaced(broker, place, made))
     except (OSError, pyarrow.ArrowException):
         # `_columns` reports the file by its checksum.
         return []

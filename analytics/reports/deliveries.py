@@ -5,7 +5,7 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from analytics.reports import percentiles, tables
+from analytics.reports import tables
 from analytics.tables import COPIED
 from store.naming.names import DEAD_LETTER_PREFIX, RETRY_PREFIX
 
@@ -40,7 +40,7 @@ def lateness(entries: DataFrame, messages: DataFrame) -> DataFrame:
     return (
         at_levels.unionByName(of_timers)
         .groupBy("topic", "level")
-        .agg(F.count("*").alias("delayed"), F.count("late").alias("visible"), *percentiles.columns("late", "seconds"))
+        .agg(F.count("*").alias("delayed"), F.count("late").alias("visible"), *tables.percentiles("late", "seconds"))
     )
 
 

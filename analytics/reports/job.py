@@ -14,14 +14,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from analytics.errors import FolderRefused
-from analytics.files import folder
+from analytics.files import folder, remote
 from analytics.files.folder import Contents
 from analytics.files.hadoop import Hadoop
 from analytics.files.place import Local
 from analytics.readers import opening
 from analytics.readers.failures import failures_as_ours
 from analytics.readers.opening import BRIEF_MESSAGES, Target
-from analytics.reports import page, remote, tables
+from analytics.reports import page, tables
 from analytics.reports.catalog import NAMES, REPORTS
 from analytics.reports.tables import Export, Tables
 from analytics.session import Cluster
@@ -70,7 +70,7 @@ def make(
         with opening.of_files(environ, workspace / "spark", brief=brief, cluster=cluster) as spark:
             there = None if isinstance(target, Path) else Hadoop(spark, target)
             if there:
-                remote.require_replaceable(there, REPORT)
+                remote.require_reports(there, REPORT)
             exports = known if isinstance(export, Path) else tables.exports(Hadoop(spark, export))
             write({each.cell: tables.read(spark, each) for each in exports}, finished, announce)
             text = _finish(finished, exports, html)

@@ -1,4 +1,4 @@
-"""The tables of an export as frames, and functions that several reports use: each message once, hours in UTC."""
+"""The tables of an export as frames, and functions that several reports use."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +17,9 @@ from analytics.reports import lake
 from analytics.tables import COPIED
 
 HOUR_SECONDS = 3600
+PERCENTILES = (50, 95, 99)
+# The rank of a percentile is wrong by at most the size of the group divided by this number.
+ACCURACY = 10_000
 # Spark's option for paths that are not patterns: Hadoop cannot escape a pattern in a path with a colon.
 AS_THEY_ARE = {"__globPaths__": "false"}
 
@@ -134,3 +137,13 @@ def hour(time: str) -> Column:
     """The start of the hour of a time, in UTC, whatever the session's time zone."""
     seconds = F.unix_timestamp(time)
     return F.timestamp_seconds(seconds - seconds % HOUR_SECONDS).alias("hour")
+
+
+def percentiles(value: str, unit: str) -> list[Column]:
+    """Aggregates for a group: p50, p95, p99 and the maximum, in `unit`; null without values.
+
+    A percentile is a value by nearest rank, exact for groups of up to ACCURACY values: `percentile` would keep each
+    distinct value of a group in memory.
+    """
+    found = [F.percentile_approx(value, each / 100, ACCURACY).alias(f"p{each}_{unit}") for each in PERCENTILES]
+    return [*found, F.max(value).alias(f"max_{unit}")]

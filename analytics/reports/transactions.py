@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from analytics.reports import percentiles, tables
+from analytics.reports import tables
 
 STATES = ("COMMITTED", "ROLLED_BACK", "DISCARDED", "PREPARED")
 
@@ -37,7 +37,7 @@ def decision_times(transactions: DataFrame) -> DataFrame:
     return (
         transactions.where("decided_at IS NOT NULL")
         .groupBy(*by)
-        .agg(F.count("*").alias("transactions"), *percentiles.columns("seconds_to_decision", "seconds"))
+        .agg(F.count("*").alias("transactions"), *tables.percentiles("seconds_to_decision", "seconds"))
     )
 
 
@@ -51,7 +51,7 @@ def answers(checks: DataFrame, transactions: DataFrame) -> DataFrame:
     return (
         checks.join(groups, "transaction_id", "left")
         .groupBy(*by)
-        .agg(F.count("*").alias("checks"), *percentiles.columns("latency_ms", "ms"))
+        .agg(F.count("*").alias("checks"), *tables.percentiles("latency_ms", "ms"))
     )
 
 

@@ -24,8 +24,8 @@ WORKER = """
 import os, signal, sys
 import django
 django.setup()
-from analytics.nightly import starter
-starter.start(sys.argv[1])
+from analytics.nightly import runs
+runs.start(sys.argv[1])
 os.kill(os.getpid(), signal.SIGKILL)
 """
 # A worker whose Python has no PySpark: two ticks.

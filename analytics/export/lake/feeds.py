@@ -12,7 +12,7 @@ from analytics.export.lake.table import READ, SCHEMA, Reach
 from analytics.readers import slices
 from analytics.readers.datasource.chosen import Choice
 from analytics.readers.datasource.options import EARLIEST, Bound
-from analytics.readers.datasource.positions import Position
+from analytics.readers.datasource.orders import Position
 from analytics.readers.datasource.streams import BrokerStream
 from store.db.statements import Statement
 

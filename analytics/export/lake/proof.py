@@ -8,7 +8,7 @@ import pyarrow
 
 from analytics.export.lake.feeds import MAX_OFFSETS, Feed
 from analytics.export.lake.table import BATCH, CELL, READ, TOPIC_ID, Batch, Committed, LakeTable, Reach
-from analytics.readers.datasource.positions import Position
+from analytics.readers.datasource.orders import Position
 
 Key = tuple[str, int, int, int]
 Say = Callable[[str], None]

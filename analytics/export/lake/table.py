@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from analytics.errors import ExportFailed, ExportUnderWay, FolderRefused
-from analytics.readers.datasource.positions import Position
+from analytics.readers.datasource.orders import Position
 from analytics.readers.datasource.published import COMMITTED
 from analytics.tables import DAY, Table
 

@@ -68,7 +68,7 @@ def _catalog(new: Path, target: Path) -> "SqlCatalog":
     places = {
         "mqbroker.new": str(new),
         "mqbroker.target": str(target),
-        "py-io-impl": "analytics.files.lake.moved.MovedIO",
+        "py-io-impl": "analytics.files.lake.iceberg.MovedIO",
     }
     return SqlCatalog(NAMESPACE, uri=f"sqlite:///{new / FOLDER / CATALOG}", **places)
 
@@ -104,3 +104,34 @@ def _schema(columns: StructType) -> pyarrow.Schema:
     return pyarrow.schema(
         [field.with_type(pyarrow.int32()) if field.type == pyarrow.int16() else field for field in of_files]
     )
+
+
+class MovedIO:
+    """Redirects paths in `mqbroker.target` to the folder `mqbroker.new`, which will replace the target.
+
+    Has the methods that catalogs use of a FileIO. It is no subclass of FileIO, because type checkers run without the
+    extra.
+    """
+
+    def __init__(self, properties: dict[str, Any]) -> None:
+        self.properties = properties
+        from pyiceberg.io.pyarrow import PyArrowFileIO
+
+        self._files = PyArrowFileIO(properties)
+
+    def new_input(self, location: str) -> Any:
+        """The file at this location, opened for reading."""
+        return self._moved(self._files.new_input(location))
+
+    def new_output(self, location: str) -> Any:
+        """The file at this location, opened for writing."""
+        return self._moved(self._files.new_output(location))
+
+    def delete(self, location: Any) -> None:
+        """Does nothing: an unfinished folder is removed as a whole."""
+
+    def _moved(self, file: Any) -> Any:
+        target, new = self.properties["mqbroker.target"], self.properties["mqbroker.new"]
+        if file._path.startswith(f"{target}/"):
+            file._path = new + file._path.removeprefix(target)
+        return file

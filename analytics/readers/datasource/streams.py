@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import pyarrow
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -13,16 +14,16 @@ from analytics.closed import ClosedRange
 from analytics.connections import Connection
 from analytics.readers.datasource.chosen import Choice
 from analytics.readers.datasource.options import Bound
-from analytics.readers.datasource.orders import ORDERS, positioned
-from analytics.readers.datasource.positions import Position
+from analytics.readers.datasource.orders import ORDERS, Position, positioned
 from analytics.readers.datasource.published import TABLES
-from analytics.readers.datasource.slices import Slice, rows
+from analytics.readers.datasource.reading import Slice, rows
 from analytics.readers.source import query
 
 # To find a closed range, a stream takes a snapshot, for which writers wait some milliseconds.
 SECONDS_BETWEEN_SNAPSHOTS = 2.0
 
 
+@dataclass
 class BrokerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads a table in the order of its offsets. A position has the first offsets that were not read.
 
@@ -31,27 +32,20 @@ class BrokerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     read nothing newer.
     """
 
-    def __init__(
-        self,
-        conninfo: str,
-        table: str,
-        columns: StructType,
-        choice: Choice,
-        starting: Bound,
-        rows_per_slice: int,
-        most_per_trigger: int | None,
-    ) -> None:
-        self.conninfo = conninfo
-        self.table = TABLES[table]
-        self.columns = columns
-        self.choice = choice
-        self.starting = starting
-        self.rows_per_slice = rows_per_slice
-        self.most_per_trigger = most_per_trigger
-        self.order, self.kind = ORDERS[table]
-        self._looked_at = -SECONDS_BETWEEN_SNAPSHOTS
-        self._closed: ClosedRange | None = None
-        self._is_to_end = False
+    conninfo: str
+    name: str
+    columns: StructType
+    choice: Choice
+    starting: Bound
+    rows_per_slice: int
+    most_per_trigger: int | None
+    _looked_at: float = -SECONDS_BETWEEN_SNAPSHOTS
+    _closed: ClosedRange | None = None
+    _is_to_end: bool = False
+
+    def __post_init__(self) -> None:
+        self.table = TABLES[self.name]
+        self.order, self.kind = ORDERS[self.name]
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Makes the stream end at what is closed now. Raises LogBusy."""
