@@ -3,8 +3,7 @@
 1. Take the lock of the nightly run. If another session has it, another run is under way: end.
 2. Run the commands, one after the other. Each inherits the connection that holds the lock, so that the lock lasts as
    long as a command runs, also when this process is killed.
-3. While a command runs, watch the time and the lock. Past the limit, or when the database has ended the session, kill
-   the command with all processes that it started; the earlier export stays as it was.
+3. Past the time limit, kill the command with all processes that it started; the earlier export stays as it was.
 4. Note the outcome, and log it.
 """
 
@@ -30,9 +29,6 @@ from analytics.readers import address
 
 logger = structlog.stdlib.get_logger(__name__)
 
-POLL_SECONDS = 0.2
-# Seconds between two checks of the lock.
-LOCK_SECONDS = 5.0
 # The kept part of a command's output, enough for its last line.
 TAIL_BYTES = 4096
 
@@ -47,7 +43,8 @@ def run(day: date) -> None:
     began = time.monotonic()
     with connections.connect(address.conninfo(settings.DIRECT_DATABASE)) as holder:
         holder.autocommit = True
-        if not _holds(holder):
+        [is_taken] = connections.read(holder, runs.TAKE_NIGHTLY, {"key": runs.LOCK})
+        if not is_taken:
             logger.info("another nightly export is under way", day=str(day))
             return
         failure = _attempt(holder, began + settings.EXPORT_NIGHTLY_MAX_SECONDS)
@@ -84,35 +81,15 @@ def _command(holder: Connection, deadline: float, words: Sequence[str]) -> None:
             pass_fds=(holder.fileno(),),
         )
         try:
-            _watch(process, holder, deadline)
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired as late:
+            limit = settings.EXPORT_NIGHTLY_MAX_SECONDS
+            raise Stopped(f"it took longer than EXPORT_NIGHTLY_MAX_SECONDS ({limit} s)") from late
         finally:
             # _kill kills the whole process group, so that Java ends too if only Python was killed.
             _kill(process)
         if process.returncode:
             raise Stopped(_last_line(printed) or f"exit status {process.returncode}")
-
-
-def _watch(process: subprocess.Popen[bytes], holder: Connection, deadline: float) -> None:
-    """Returns when the process has ended. Raises Stopped after killing the process."""
-    looked_at = time.monotonic()
-    # The ended process is not reaped yet, so that its id cannot be given to another group.
-    while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-        time.sleep(POLL_SECONDS)
-        now = time.monotonic()
-        if now > deadline:
-            raise Stopped(f"it took longer than EXPORT_NIGHTLY_MAX_SECONDS ({settings.EXPORT_NIGHTLY_MAX_SECONDS} s)")
-        if now - looked_at > LOCK_SECONDS:
-            looked_at = now
-            if not _holds(holder):
-                raise Stopped("the database ended the session that held the lock")
-
-
-def _holds(holder: Connection) -> bool:
-    try:
-        [taken] = connections.read(holder, runs.TAKE_NIGHTLY, {"key": runs.LOCK})
-    except psycopg.OperationalError:
-        return False
-    return taken
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
