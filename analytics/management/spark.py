@@ -1,12 +1,16 @@
-"""Options that the commands of the export and the reports share: the place of the files, and Spark's settings."""
+"""What the commands of the export and the reports share: their options, and how they run beside the broker."""
 
 import os
+import time
 from argparse import ArgumentTypeError
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from analytics.errors import ExportFailed, ExtraMissing
 from analytics.management import manners
 from analytics.submit import is_submitted
 
@@ -47,3 +51,50 @@ def cluster(options: Mapping[str, Any]) -> "Cluster":
     if is_submitted(os.environ) and (master or options["conf"]):
         raise CommandError("spark-submit has started Spark: give --master and --conf to it, before submit.py.")
     return session.Cluster(master, dict(options["conf"]), options["cores"])
+
+
+def run(command: BaseCommand, options: Mapping[str, Any], work: Callable[[], str], kept: str) -> None:
+    """Runs the work of a command and says what it has done, and how long it took.
+
+    Raises CommandError for each failure. `kept` is the sentence for Ctrl-C.
+    """
+    began = time.monotonic()
+    require("pyspark", "PySpark")
+    # Imported here, because the broker also runs without the extra and must be able to list its commands.
+    from analytics import java
+    from analytics.management import classes, watch
+
+    with (
+        failures(kept),
+        watch.kept(int(options["nice"]), command.stderr.write),
+        classes.kept(java.find(java.candidates(os.environ))),
+    ):
+        command.stdout.write(f"{work()} in {time.monotonic() - began:.1f} s.")
+
+
+def require(package: str, name: str) -> None:
+    """Raises CommandError if a package of the extra is not installed."""
+    if find_spec(package) is None:
+        how = "`./mq` installs it for its command, as does `pip install 'mqbroker[analytics]'` beside a wheel"
+        raise CommandError(f"{name} is not installed: {how}. ({ExtraMissing.code})")
+
+
+@contextmanager
+def failures(stopped: str) -> Iterator[None]:
+    """Turns failures of an export into CommandError, and Ctrl-C into the sentence `stopped`."""
+    try:
+        yield
+    except ExportFailed as failure:
+        raise CommandError(f"{failure} ({failure.code})") from failure
+    except KeyboardInterrupt as interrupt:
+        raise CommandError(stopped, returncode=130) from interrupt
+
+
+def say(command: BaseCommand) -> Callable[[str], None]:
+    """Writes a line at once, also to a pipe."""
+
+    def write(line: str) -> None:
+        command.stdout.write(line)
+        command.stdout.flush()
+
+    return write

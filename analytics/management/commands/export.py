@@ -2,22 +2,15 @@
 
 import os
 import sys
-import time
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 
-from analytics.errors import ExportFailed, ExtraMissing
 from analytics.management import spark
 from mqbroker.embedded.cli.options import place_given
-
-MISSING = (
-    "PySpark is not installed: `./mq export` installs it, as does `pip install 'mqbroker[analytics]'` beside a wheel."
-)
 
 
 class Command(BaseCommand):
@@ -59,29 +52,8 @@ class Command(BaseCommand):
         spark.add_to(parser)
 
     def handle(self, *args: Any, to: Path | str | None, verify: Path | str | None, **options: Any) -> None:
-        began = time.monotonic()
-        if find_spec("pyspark") is None:
-            raise CommandError(f"{ExtraMissing(MISSING)} ({ExtraMissing.code})")
-        place = to or verify or ""
-        # Imported here, because the broker also runs without the extra and must be able to list its commands.
-        from analytics import java
-        from analytics.management import classes, watch
-
-        try:
-            with (
-                watch.kept(int(options["nice"]), self.stderr.write),
-                classes.kept(java.find(java.candidates(os.environ))),
-            ):
-                done = self._export(place, options) if to else self._verify(place, options)
-                self.stdout.write(f"{done} {place} in {time.monotonic() - began:.1f} s.")
-        except ExportFailed as failure:
-            raise CommandError(f"{failure} ({failure.code})") from failure
-        except KeyboardInterrupt as interrupt:
-            raise CommandError(f"The export was stopped; {place} is as it was.", returncode=130) from interrupt
-
-    def _say(self, line: str) -> None:
-        self.stdout.write(line)
-        self.stdout.flush()
+        place, work = to or verify or "", self._export if to else self._verify
+        spark.run(self, options, lambda: work(place, options), f"The export was stopped; {place} is as it was.")
 
     def _verify(self, place: Path | str, options: Mapping[str, Any]) -> str:
         # Imported here, because the broker also runs without the extra and must be able to list its commands.
@@ -90,7 +62,7 @@ class Command(BaseCommand):
 
         with opening.reached(place, os.environ, spark.cluster(options)) as reached:
             installation.verify(address.conninfo(settings.DIRECT_DATABASE), reached, self.stdout.write, place)
-        return "Verified"
+        return f"Verified {place}"
 
     def _export(self, target: Path | str, options: Mapping[str, Any]) -> str:
         from analytics.export import job
@@ -98,18 +70,15 @@ class Command(BaseCommand):
         from analytics.management import installation
         from analytics.readers import address, opening
 
-        heading = f"{'table':<14}{'exported':>14}{'broker':>14}"
+        say, headings = spark.say(self), [f"{'table':<14}{'exported':>14}{'broker':>14}"]
 
         def announce(cell: str) -> job.Announce:
+            before = f"{cell:<14}" if cell else ""
+
             def show(counted: job.Counted) -> None:
-                nonlocal heading
-                before = f"{cell:<14}" if cell else ""
-                row = f"{before}{counted.table:<14}{counted.exported:>14,}{counted.broker:>14,}"
-                if heading:
-                    self.stdout.write(f"{'cell':<14}{heading}" if cell else heading)
-                self.stdout.write(row)
-                self.stdout.flush()
-                heading = ""
+                if headings:
+                    say(f"{'cell':<14}{headings.pop()}" if cell else headings.pop())
+                say(f"{before}{counted.table:<14}{counted.exported:>14,}{counted.broker:>14,}")
 
             return show
 
@@ -121,9 +90,9 @@ class Command(BaseCommand):
             compact=options["compact"],
             cluster=spark.cluster(options),
             format=options["format"],
-            say=self._say if options["progress"] or sys.stdout.isatty() else None,
+            say=say if options["progress"] or sys.stdout.isatty() else None,
         )
         control = address.conninfo(settings.DIRECT_DATABASE)
         for reason in installation.export(control, target, os.environ, wishes, announce):
             self.stdout.write(f"Retention that waits for exports does not know of this one: {reason}.")
-        return "Exported to"
+        return f"Exported to {target}"

@@ -2,17 +2,15 @@
 
 import os
 from argparse import ArgumentTypeError
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 
-from analytics.errors import ExportFailed, ExtraMissing
+from analytics.management import spark
 from mqbroker.embedded.cli.options import path_given
 
-MISSING = "deltalake is not installed: `./mq lake` installs it, as does `pip install 'mqbroker[analytics]'`."
 EVERY_SECONDS = 60.0
 LEAST_SECONDS = 2.0
 
@@ -53,21 +51,20 @@ class Command(BaseCommand):
         parser.add_argument("--compact", action="store_true", help="merge small files first; the lake does it itself")
 
     def handle(self, *args: Any, to: Path | None, verify: Path | None, **options: Any) -> None:
-        if find_spec("deltalake") is None:
-            raise CommandError(f"{ExtraMissing(MISSING)} ({ExtraMissing.code})")
+        spark.require("deltalake", "deltalake")
         # Imported here, because the broker also runs without the extra and must be able to list its commands.
         from analytics.export.lake.job import Lake
         from analytics.readers import address
 
-        folder = to or verify
+        folder, say = to or verify, spark.say(self)
         assert folder is not None
         # As an export, it gives way to senders.
         os.nice(settings.EXPORT_NICE)
-        lake = Lake(address.conninfo(settings.DIRECT_DATABASE), folder.resolve(), self._say)
-        try:
+        lake = Lake(address.conninfo(settings.DIRECT_DATABASE), folder.resolve(), say)
+        with spark.failures("The lake was stopped; the next start continues it."):
             if verify:
                 lake.verify()
-                self._say(f"Verified {folder}.")
+                say(f"Verified {folder}.")
                 return
             if options["compact"]:
                 lake.compact()
@@ -75,11 +72,3 @@ class Command(BaseCommand):
                 lake.catch_up()
             else:
                 lake.keep(options["every"])
-        except ExportFailed as failure:
-            raise CommandError(f"{failure} ({failure.code})") from failure
-        except KeyboardInterrupt as interrupt:
-            raise CommandError("The lake was stopped; the next start continues it.", returncode=130) from interrupt
-
-    def _say(self, line: str) -> None:
-        self.stdout.write(line)
-        self.stdout.flush()
