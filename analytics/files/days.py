@@ -7,7 +7,6 @@ that counted.
 import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Protocol
 
 import pyarrow
 import pyarrow.compute as compute
@@ -20,39 +19,28 @@ GROUP_BYTES = 16 * 1024 * 1024
 UNFINISHED = ".unfinished"
 
 
-class Files(Protocol):
-    """The files of one task in the folder of a table."""
-
-    def add(self, batch: pyarrow.RecordBatch) -> None:
-        """Adds rows to their files. Rows are held in memory until they fill a row group."""
-
-    def close(self) -> list[str]:
-        """Writes the rows that are still in memory. Returns the paths of all files."""
-
-
-def files(folder: Path, schema: pyarrow.Schema, day_of: str | None) -> Files:
-    """New files for rows with this schema: one per segment and day, `segment=N/day=D/`, or a single file."""
-    return DayFiles(folder, day_of) if day_of else GroupedFile(folder, schema)
-
-
 class DayFiles:
-    """Writes a file for each segment and day that occurs in the rows. `day_of`: the column whose value has the day."""
+    """The files of one task: one for each segment and day of the rows, by the time in the column `day_of`.
 
-    def __init__(self, folder: Path, day_of: str) -> None:
+    A table without a `day_of` has one file, also without rows.
+    """
+
+    def __init__(self, folder: Path, schema: pyarrow.Schema, day_of: str | None) -> None:
         self._folder = folder
+        self._schema = schema
         self._day_of = day_of
-        self._files: dict[str, GroupedFile] = {}
+        self._files = {} if day_of else {"": GroupedFile(folder, schema)}
 
     def add(self, batch: pyarrow.RecordBatch) -> None:
         """Adds rows to their files. Rows are held in memory until they fill a row group."""
-        for day, rows in _by_day(batch, self._day_of):
+        for day, rows in _by_day(batch, self._day_of) if self._day_of else [("", batch)]:
             if day not in self._files:
-                self._files[day] = GroupedFile(self._folder / day, rows.schema)
+                self._files[day] = GroupedFile(self._folder / day, self._schema)
             self._files[day].add(rows)
 
     def close(self) -> list[str]:
         """Writes the rows that are still in memory. Returns the paths of all files."""
-        return [path for file in self._files.values() for path in file.close()]
+        return [file.close() for file in self._files.values()]
 
 
 class GroupedFile:
@@ -74,13 +62,13 @@ class GroupedFile:
         if self._bytes >= GROUP_BYTES:
             self._write()
 
-    def close(self) -> list[str]:
+    def close(self) -> str:
         """Writes the rows that are still in memory. Returns the path of the file."""
         if self._held:
             self._write()
         self._writer.close()
         self._file.close()
-        return [str(self._path)]
+        return str(self._path)
 
     def _write(self) -> None:
         self._writer.write_table(pyarrow.Table.from_batches(self._held))

@@ -20,21 +20,17 @@ class PacedFile(io.FileIO):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, "wb")
-        self._begun = self._written = 0
 
     def write(self, data: object, /) -> int:
         """Writes all bytes. After each full step, the kernel is asked to start writing it to the disk."""
         left = memoryview(data).cast("B")  # type: ignore[arg-type]  # 3.11 has no type for what has a buffer
         size = len(left)
         while left:
-            # Writes at most to the end of the step: one write of all bytes would be one long step, and may be
-            # incomplete.
-            written = super().write(left[: STEP_BYTES - (self._written - self._begun)])
-            left = left[written:]
-            self._written += written
-            if self._written - self._begun == STEP_BYTES:
-                _begin_writing(self.fileno(), self._begun, STEP_BYTES)
-                self._begun = self._written
+            # At most to the end of the step: one write of all bytes would be one long step, and may be incomplete.
+            left = left[super().write(left[: STEP_BYTES - self.tell() % STEP_BYTES]) :]
+            # Linux starts writing a range to the disk when it is asked to drop the range from its cache.
+            if self.tell() % STEP_BYTES == 0 and sys.platform == "linux":
+                os.posix_fadvise(self.fileno(), self.tell() - STEP_BYTES, STEP_BYTES, os.POSIX_FADV_DONTNEED)
         return size
 
     def close(self) -> None:
@@ -69,12 +65,3 @@ def sync(path: Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
-
-
-def _begin_writing(file: int, start: int, size: int) -> None:
-    """Starts writing a range of the file to the disk.
-
-    Linux does so when it is asked to drop the range from its cache.
-    """
-    if sys.platform == "linux":
-        os.posix_fadvise(file, start, size, os.POSIX_FADV_DONTNEED)

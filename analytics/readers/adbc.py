@@ -44,10 +44,6 @@ class AdbcSource:
         """The rows of the slices as a frame, with one task per slice."""
         return self._read([query(table, clause) for clause in slices], table)
 
-    def weighed(self, table: Table, slices: Sequence[str]) -> DataFrame:
-        """The result of `slices`: ADBC limits its batches by bytes, so the size of the rows does not matter."""
-        return self.slices(table, slices)
-
     def save_now(self, table: Table, first: str, clause: str, to: Path) -> None:
         """Writes rows of a table from this process: with only one session, a task in a worker would gain nothing."""
         write = partial(_write, self.conninfo, arrow_schema(table), to, table.day_of, first=first)
@@ -105,7 +101,7 @@ def _write(
     conninfo: str, schema: pyarrow.Schema, to: Path, day_of: str | None, query: str, first: str = ""
 ) -> list[str]:
     """Writes the rows of the query to new files and returns their paths. Runs in a worker or in the command."""
-    files = days.files(to, schema, day_of)
+    files = days.DayFiles(to, schema, day_of)
     for batch in arrow.batches(conninfo, query, schema, first.split(";") if first else (), bind):
         files.add(batch)
     return files.close()

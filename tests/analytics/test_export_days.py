@@ -13,13 +13,14 @@ from tests.analytics.parquet import ordered, rows
 
 MIDNIGHT = datetime(2026, 3, 2, tzinfo=UTC)
 TIME = pyarrow.timestamp("us", "UTC")
+SCHEMA = pyarrow.schema({"segment": pyarrow.int32(), "stored_at": TIME, "body": pyarrow.binary()})
 
 
 def batch(*found: tuple[int, datetime, bytes]) -> pyarrow.RecordBatch:
     """Rows of a segment, a time and a body."""
     segments, times, bodies = zip(*found, strict=True)
-    columns = [pyarrow.array(segments, pyarrow.int32()), pyarrow.array(times, TIME), pyarrow.array(bodies)]
-    return pyarrow.RecordBatch.from_arrays(columns, ["segment", "stored_at", "body"])
+    columns = [pyarrow.array(found, kind) for found, kind in zip((segments, times, bodies), SCHEMA.types, strict=True)]
+    return pyarrow.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def table(tmp_path: Path) -> Path:
 
 def test_each_row_lies_in_the_folder_of_its_segment_and_its_day_in_utc(table: Path) -> None:
     last = MIDNIGHT - timedelta(microseconds=1)
-    files = DayFiles(table, "stored_at")
+    files = DayFiles(table, SCHEMA, "stored_at")
 
     files.add(batch((1, last, b"1"), (1, MIDNIGHT, b"2"), (2, MIDNIGHT, b"3")))
     files.add(batch((1, MIDNIGHT, b"4")))
@@ -47,7 +48,7 @@ def test_each_row_lies_in_the_folder_of_its_segment_and_its_day_in_utc(table: Pa
 
 
 def test_rows_are_written_in_groups_of_a_size_that_fits_into_memory(table: Path) -> None:
-    files = DayFiles(table, "stored_at")
+    files = DayFiles(table, SCHEMA, "stored_at")
 
     for _ in range(5):
         files.add(batch((1, MIDNIGHT, b"a" * (days.GROUP_BYTES // 2))))
@@ -58,7 +59,7 @@ def test_rows_are_written_in_groups_of_a_size_that_fits_into_memory(table: Path)
 
 
 def test_a_task_that_ran_twice_counts_once(table: Path) -> None:
-    first, second = DayFiles(table, "stored_at"), DayFiles(table, "stored_at")
+    first, second = DayFiles(table, SCHEMA, "stored_at"), DayFiles(table, SCHEMA, "stored_at")
     for files in (first, second):
         files.add(batch((1, MIDNIGHT, b"once")))
     first.close()
