@@ -7,7 +7,6 @@ of ADBC's Python workers does all steps, `slices → files`, so that no row beco
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -20,7 +19,7 @@ from analytics.readers import counts
 from analytics.readers.adbc import AdbcSource
 from analytics.readers.source import Source
 from analytics.rows import Undecided
-from analytics.tables import CHECKS, DAY, MESSAGES, TIMERS, UNDECIDED, Table
+from analytics.tables import CHECKS, DAY, TIMERS, UNDECIDED, Table
 
 
 def of_slices(source: Source, table: Table, clauses: Sequence[str], to: Place, name: str) -> None:
@@ -30,9 +29,11 @@ def of_slices(source: Source, table: Table, clauses: Sequence[str], to: Place, n
     # Shown in Spark's UI, and read by `analytics.export.progress`.
     source.spark.sparkContext.setJobGroup(name, f"{name}: {len(clauses)} slices")
     if is_here(source) and isinstance(source, AdbcSource) and isinstance(to, Local):
-        count(source.files(table, clauses, to.folder / name), to.folder / name)
+        # Renames the files of tasks that counted, and removes those of other tasks.
+        written = source.files(table, clauses, to.folder / name).collect()
+        days.finish(to.folder / name, [row.path for row in written])
         return
-    write(dated(rows(source, table, clauses), table), to.url(name))
+    write(dated(source.slices(table, clauses), table), to.url(name))
 
 
 def of_moment(source: Source, table: Table, first: str, clause: str, to: Place, name: str) -> None:
@@ -51,11 +52,6 @@ def is_here(source: Source) -> bool:
     return (source.spark.sparkContext.master or "").startswith("local")
 
 
-def rows(source: Source, table: Table, clauses: Sequence[str]) -> DataFrame:
-    """Slices → rows. Messages differ in size, so they are fetched in steps that fit into memory."""
-    return source.weighed(table, clauses) if table is MESSAGES else source.slices(table, clauses)
-
-
 def dated(frame: DataFrame, table: Table) -> DataFrame:
     """Rows → rows with the day by which their files are sorted; a table without days only loses its segment."""
     return frame.drop("segment") if table.day_of is None else frame.withColumn(DAY, F.to_date(table.day_of))
@@ -65,11 +61,6 @@ def write(frame: DataFrame, to: str) -> None:
     """Rows → files. Rows with a segment and day go to a folder for each segment and day."""
     folders = ["segment", DAY] if DAY in frame.columns else []
     frame.write.mode("append").partitionBy(*folders).parquet(to)
-
-
-def count(files: DataFrame, folder: Path) -> None:
-    """Files → files of the export: renames the files of tasks that counted, and removes the files of other tasks."""
-    days.finish(folder, [row.path for row in files.collect()])
 
 
 @dataclass(frozen=True, slots=True)

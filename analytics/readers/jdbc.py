@@ -37,22 +37,20 @@ class JdbcSource:
         )
         return _of_table(frame, table.columns)
 
-    def slices(self, table: Table, slices: Sequence[str], rows: int = FETCH_ROWS) -> DataFrame:
-        """The rows of the slices as a frame, with one task per slice, fetched `rows` at a time."""
-        properties = self._with({"fetchsize": str(rows)})
-        frame = self.spark.read.jdbc(self.address.url, _subquery(table), predicates=list(slices), properties=properties)
+    def slices(self, table: Table, slices: Sequence[str]) -> DataFrame:
+        """The rows of the slices as a frame. Of heavier messages (`weight`, in bytes) a task fetches fewer."""
+        ranges = steps(self.heaviest) if table is tables.MESSAGES else (("true", FETCH_ROWS),)
+        return reduce(DataFrame.unionAll, (self._of_weight(table, slices, *each) for each in ranges))
+
+    def _of_weight(self, table: Table, slices: Sequence[str], bounds: str, rows: int) -> DataFrame:
+        """The rows of the slices within some bounds, fetched `rows` at a time."""
+        frame = self.spark.read.jdbc(
+            self.address.url,
+            _subquery(table),
+            predicates=[f"({clause}) AND {bounds}" for clause in slices],
+            properties=self._with({"fetchsize": str(rows)}),
+        )
         return _of_table(frame, table.columns)
-
-    def weighed(self, table: Table, slices: Sequence[str]) -> DataFrame:
-        """The rows of the slices as a frame.
-
-        The heavier the rows (`weight`, in bytes), the fewer are fetched at once.
-        """
-        frames = [
-            self.slices(table, [f"({clause}) AND {bounds}" for clause in slices], rows)
-            for bounds, rows in steps(self.heaviest)
-        ]
-        return reduce(DataFrame.unionAll, frames)
 
     def _with(self, properties: Mapping[str, str]) -> dict[str, str]:
         return {**self.address.properties, **properties}

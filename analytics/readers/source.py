@@ -20,10 +20,7 @@ class Source(Protocol):
         """The rows of a table as a frame, read by one session, which first executes the statement `first`."""
 
     def slices(self, table: Table, slices: Sequence[str]) -> DataFrame:
-        """The rows of the slices as a frame, with one task per slice. There must be at least one slice."""
-
-    def weighed(self, table: Table, slices: Sequence[str]) -> DataFrame:
-        """Slices as `slices` gives, for rows whose size varies; the column `weight` is the size of a row in bytes."""
+        """The rows of the slices, of which there is at least one, as a frame with tasks for each slice."""
 
 
 def query(table: Table, clause: str, columns: StructType | None = None) -> str:

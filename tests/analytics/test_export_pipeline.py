@@ -6,7 +6,6 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from analytics.export import pipeline, progress
-from analytics.files import days
 from analytics.tables import ENTRIES, TIMERS
 
 COLUMNS = "segment int, queue_offset long, entered_at timestamp"
@@ -38,16 +37,6 @@ def test_files_lie_by_segment_and_day(spark: SparkSession, tmp_path: Path) -> No
         "entries/segment=2/day=2026-03-02"
     }
     assert spark.read.parquet(str(tmp_path / "entries")).count() == 3
-
-
-def test_only_files_of_tasks_that_ended_count(spark: SparkSession, tmp_path: Path) -> None:
-    ended, left = (tmp_path / f"part-{name}.parquet{days.UNFINISHED}" for name in ("ended", "left"))
-    ended.touch()
-    left.touch()
-
-    pipeline.count(spark.createDataFrame([(str(ended),)], "path string"), tmp_path)
-
-    assert [path.name for path in tmp_path.iterdir()] == ["part-ended.parquet"]
 
 
 def test_a_long_job_says_its_table_and_how_far_it_is(spark: SparkSession) -> None:
