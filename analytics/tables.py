@@ -24,6 +24,25 @@ class Table:
     columns: StructType
     day_of: str | None = None
 
+    def query(self, clause: str, columns: StructType | None = None) -> str:
+        """The query for the rows of one slice, with all columns or only `columns`; ids are text.
+
+        The query wraps the statement in a subquery. PostgreSQL still skips partitions and does not compute unselected
+        columns. A body is selected together with its form, which says how to decompress it.
+        """
+        fields = list(columns or self.columns)
+        names = {field.name for field in fields}
+        if "body" in names and "body_form" not in names:
+            fields.append(self.columns["body_form"])
+        selected = ", ".join(map(self._selected, fields))
+        return f"SELECT {selected} FROM ({self.statement.text}) AS source WHERE {clause}"
+
+    def _selected(self, column: StructField) -> str:
+        name = column.name
+        if name == DAY:
+            return f'("{self.day_of}" AT TIME ZONE \'UTC\')::date AS "{DAY}"'
+        return f'"{name}"::text AS "{name}"' if isinstance(column.dataType, StringType) else f'"{name}"'
+
 
 # The types of Spark that have no name in one word. `properties` is JSON in the database, a map in Spark.
 TYPES = {"strings": ArrayType(StringType()), "properties": MapType(StringType(), StringType())}

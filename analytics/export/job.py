@@ -22,8 +22,7 @@ from analytics.files.manifest import Manifest, Part, Reached
 from analytics.files.place import Local, Place
 from analytics.readers import counts, opening, slices
 from analytics.readers.failures import failures_as_ours
-from analytics.readers.opening import Wishes
-from analytics.readers.source import Source
+from analytics.readers.opening import Source, Wishes
 from analytics.tables import ENDED, ENTRIES, MESSAGES
 
 

@@ -17,7 +17,7 @@ from analytics.files import days
 from analytics.files.place import Local, Place
 from analytics.readers import counts
 from analytics.readers.adbc import AdbcSource
-from analytics.readers.source import Source
+from analytics.readers.opening import Source
 from analytics.rows import Undecided
 from analytics.tables import CHECKS, DAY, TIMERS, UNDECIDED, Table
 

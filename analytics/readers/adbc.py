@@ -14,7 +14,6 @@ from pyspark.sql.types import StringType, StructField, StructType
 from analytics import connections
 from analytics.files import days
 from analytics.readers import arrow
-from analytics.readers.source import query
 from analytics.rows import Backend
 from analytics.tables import Table
 
@@ -38,23 +37,23 @@ class AdbcSource:
 
     def whole(self, table: Table, first: str, clause: str = "true") -> DataFrame:
         """The rows of a table as a frame, read by one session, which first executes the statement `first`."""
-        return self._read([query(table, clause)], table, first.split(";"))
+        return self._read([table.query(clause)], table, first.split(";"))
 
     def slices(self, table: Table, slices: Sequence[str]) -> DataFrame:
         """The rows of the slices as a frame, with one task per slice."""
-        return self._read([query(table, clause) for clause in slices], table)
+        return self._read([table.query(clause) for clause in slices], table)
 
     def save_now(self, table: Table, first: str, clause: str, to: Path) -> None:
         """Writes rows of a table from this process: with only one session, a task in a worker would gain nothing."""
         write = partial(_write, self.conninfo, arrow_schema(table), to, table.day_of, first=first)
-        days.finish(to, write(query(table, clause)))
+        days.finish(to, write(table.query(clause)))
 
     def files(self, table: Table, slices: Sequence[str], to: Path) -> DataFrame:
         """The paths of new files with the rows of the slices, in a folder that the workers can write to.
 
         Each task reads a slice and writes its own files: no row becomes a Java object.
         """
-        queries = [query(table, clause) for clause in slices]
+        queries = [table.query(clause) for clause in slices]
         write = partial(_files, self.conninfo, queries, arrow_schema(table), to, table.day_of)
         return self._numbers(queries).mapInArrow(write, FILES)
 

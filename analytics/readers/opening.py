@@ -16,7 +16,6 @@ from analytics.readers import address, counts, driver
 from analytics.readers.adbc import AdbcSource
 from analytics.readers.failures import failures_as_ours
 from analytics.readers.jdbc import JdbcSource
-from analytics.readers.source import Source
 from analytics.session import Cluster
 from analytics.submit import is_submitted
 
@@ -24,6 +23,8 @@ from analytics.submit import is_submitted
 BRIEF_MESSAGES = 1_000_000
 
 Reader = Literal["jdbc", "source"]
+# Both return equal frames.
+Source = AdbcSource | JdbcSource
 # A folder of this machine, or the URL of a folder.
 Target = Path | str
 

@@ -17,7 +17,6 @@ from analytics.readers.datasource.chosen import Choice
 from analytics.readers.datasource.options import LATEST, Bound
 from analytics.readers.datasource.orders import ORDERS, positioned
 from analytics.readers.datasource.published import OPEN, TABLES
-from analytics.readers.source import query
 from analytics.rows import SegmentRows
 from analytics.tables import Table
 from store.db.statements import Statement
@@ -92,7 +91,7 @@ class BrokerReader(DataSourceReader):
             table = TABLES[self.name]
             ranges, chosen = self.choice.applied(reader, closed.find(reader), table.columns.names)
             final = [
-                Slice(query(table, f"({clause}) AND {chosen}", self.columns), segment, kind)
+                Slice(table.query(f"({clause}) AND {chosen}", self.columns), segment, kind)
                 for segment, clause, kind in self._final(reader, ranges)
             ]
             # Rows that can change are read now, because the snapshot ends with this block.
@@ -127,4 +126,4 @@ class BrokerReader(DataSourceReader):
 
     def _now(self, table: Table, first: str, clause: str) -> Sequence[Slice]:
         schema = to_arrow_schema(self.columns, timezone="UTC")
-        return packed(arrow.batches(self.conninfo, query(table, clause, self.columns), schema, first.split(";")))
+        return packed(arrow.batches(self.conninfo, table.query(clause, self.columns), schema, first.split(";")))

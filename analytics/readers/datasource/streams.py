@@ -17,7 +17,6 @@ from analytics.readers.datasource.options import Bound
 from analytics.readers.datasource.orders import ORDERS, Position, positioned
 from analytics.readers.datasource.published import TABLES
 from analytics.readers.datasource.reading import Slice, rows
-from analytics.readers.source import query
 
 # To find a closed range, a stream takes a snapshot, for which writers wait some milliseconds.
 SECONDS_BETWEEN_SNAPSHOTS = 2.0
@@ -87,7 +86,7 @@ class BrokerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with connections.connect(self.conninfo) as reader:
             ranges, chosen = self._find(reader)
         return [
-            Slice(query(self.table, f"({clause}) AND {chosen}", self.columns), segment, self.kind)
+            Slice(self.table.query(f"({clause}) AND {chosen}", self.columns), segment, self.kind)
             for segment, clause in self.order.clauses(ranges, start, end, self.rows_per_slice)
         ]
 

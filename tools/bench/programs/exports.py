@@ -25,7 +25,7 @@ from analytics.export import job  # noqa: E402  # after Django is set up
 from analytics.files.place import Local  # noqa: E402
 from analytics.readers import address, arrow, counts, driver, opening  # noqa: E402
 from analytics.readers.adbc import AdbcSource, arrow_schema  # noqa: E402
-from analytics.readers.source import Source, query  # noqa: E402
+from analytics.readers.opening import Source  # noqa: E402
 from analytics.tables import ENDED, ENTRIES, MESSAGES, UNDECIDED  # noqa: E402
 
 TABLES = {"messages": [MESSAGES], "entries": [ENTRIES], "transactions": [ENDED, UNDECIDED]}
@@ -50,7 +50,7 @@ def limit(conninfo: str, to: Path) -> dict[str, float]:
         for number, table in enumerate(tables):
             schema = arrow_schema(table)
             with parquet.ParquetWriter(to / f"{name}-{number}.parquet", schema) as writer:
-                for batch in arrow.batches(conninfo, query(table, "true"), schema):
+                for batch in arrow.batches(conninfo, table.query("true"), schema):
                     writer.write_table(pyarrow.Table.from_batches([batch]))
         found[name] = clock.seconds()
     return found
