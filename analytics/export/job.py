@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy
 from pyspark.sql import SparkSession
 
-from analytics import connections
+from analytics import closed, connections
 from analytics.closed import ClosedRange, ClosedSegment
 from analytics.connections import Connection
 from analytics.errors import CountsDiffer, ExportDamaged, FolderRefused
@@ -20,7 +20,7 @@ from analytics.files.hadoop import Hadoop
 from analytics.files.lake import formats
 from analytics.files.manifest import Manifest, Part, Reached
 from analytics.files.place import Local, Place
-from analytics.readers import counts, opening, slices
+from analytics.readers import counts, opening
 from analytics.readers.failures import failures_as_ours
 from analytics.readers.opening import Source, Wishes
 from analytics.tables import ENDED, ENTRIES, MESSAGES
@@ -195,15 +195,15 @@ def _tables(
         new = [part for name in names or (table,) for part in parts.new(to, name, known, kept)]
         return Counted(table, sum(part.rows for part in new), there), new
 
-    messages = _clauses(ranges, lambda one: slices.of_span("log_offset", one.id, one.messages))
+    messages = _clauses(ranges, lambda one: closed.slices_of_span("log_offset", one.id, one.messages))
     pipeline.of_slices(source, MESSAGES, messages, to, "messages")
     yield counted("messages", counts.messages(broker, ranges))
 
-    entries = _clauses(ranges, lambda one: slices.of_queues(one.id, one.entries))
+    entries = _clauses(ranges, lambda one: closed.slices_of_queues(one.id, one.entries))
     pipeline.of_slices(source, ENTRIES, entries, to, "entries")
     yield counted("entries", counts.entries(broker, ranges))
 
-    ended = _clauses(ranges, lambda one: slices.of_span("operation_id", one.id, one.operations))
+    ended = _clauses(ranges, lambda one: closed.slices_of_span("operation_id", one.id, one.operations))
     pipeline.of_slices(source, ENDED, ended, to, "transactions")
     there = counts.ends(broker, ranges) + moment.counted.halves
     yield counted("transactions", there, "transactions", "transactions_open")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from analytics.readers.slices import SLICE_ROWS
+from analytics.closed import SLICE_ROWS
 
 EVERY_SECONDS = 1.0
 RUNNING = "RUNNING"

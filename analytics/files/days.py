@@ -12,7 +12,7 @@ import pyarrow
 import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 
-from analytics.files import paced
+from analytics.files import place
 
 # A task holds this many bytes before it writes a row group. Readers can skip whole groups, and need memory for one.
 GROUP_BYTES = 16 * 1024 * 1024
@@ -50,7 +50,7 @@ class GroupedFile:
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / f"part-{uuid.uuid4()}.parquet{UNFINISHED}"
         self._schema = pyarrow.schema([column for column in schema if column.name != "segment"])
-        self._file = paced.created(self._path)
+        self._file = place.created(self._path)
         self._writer = parquet.ParquetWriter(self._file, self._schema)
         self._held: list[pyarrow.RecordBatch] = []
         self._bytes = 0

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analytics.errors import ExportUnderWay, FolderRefused
-from analytics.files import paced
+from analytics.files import place
 from analytics.files.manifest import KIND, TABLES, is_of
 from analytics.files.manifest import NAME as MANIFEST
 
@@ -74,11 +74,11 @@ def put(finished: Path, target: Path, workspace: Path, contents: Contents = EXPO
     puts them back. Raises FolderRefused if other files have come into the target meanwhile.
     """
     require_replaceable(target, contents)
-    paced.settle(finished)
+    place.settle(finished)
     if target.exists():
         target.rename(_earlier(workspace))
     finished.rename(target)
-    paced.sync(target.parent)
+    place.sync(target.parent)
 
 
 @contextmanager

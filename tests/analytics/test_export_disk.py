@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from analytics.files import folder, paced
-from analytics.files.paced import STEP_BYTES, PacedFile
+from analytics.files import folder, place
+from analytics.files.place import STEP_BYTES, PacedFile
 from tests.analytics.parquet import sign
 
 STEPS = 8
@@ -52,7 +52,7 @@ def test_a_closed_file_is_on_the_disk(tmp_path: Path) -> None:
 def test_arrow_writes_all_bytes_whatever_the_steps(tmp_path: Path) -> None:
     first, second = bytes(range(256)) * 4096, b"b" * (3 * STEP_BYTES + 7)
 
-    with paced.created(tmp_path / "file") as file:
+    with place.created(tmp_path / "file") as file:
         file.write(b"a")
         file.write(first)
         file.write(second)

@@ -5,10 +5,9 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.closed import QueueSpan, Span
-from analytics.readers import slices
+from analytics import closed
+from analytics.closed import QUEUES_PER_SLICE, SLICE_ROWS, QueueSpan, Span
 from analytics.readers.jdbc import steps
-from analytics.readers.slices import QUEUES_PER_SLICE, SLICE_ROWS
 
 spans = st.builds(
     lambda first, rows: Span(first, first + rows - 1), st.integers(0, 2**62), st.integers(1, 4 * SLICE_ROWS)
@@ -18,7 +17,7 @@ QUEUE = re.compile(r"topic_id = (\d+) AND queue_id = (\d+) AND queue_offset BETW
 
 @given(spans)
 def test_slices_of_a_span_follow_each_other_without_a_gap(span: Span) -> None:
-    clauses = slices.of_span("log_offset", 7, span)
+    clauses = closed.slices_of_span("log_offset", 7, span)
 
     found = [tuple(map(int, re.findall(r"\d+", clause))) for clause in clauses]
     assert {segment_id for segment_id, _, _ in found} == {7}
@@ -29,7 +28,7 @@ def test_slices_of_a_span_follow_each_other_without_a_gap(span: Span) -> None:
 
 @given(st.dictionaries(st.tuples(st.integers(1, 50), st.integers(0, 50)), spans, max_size=300))
 def test_slices_of_queues_hold_each_offset_of_each_queue_once(queues: dict[tuple[int, int], Span]) -> None:
-    clauses = slices.of_queues(7, [QueueSpan(*queue, span) for queue, span in queues.items()])
+    clauses = closed.slices_of_queues(7, [QueueSpan(*queue, span) for queue, span in queues.items()])
 
     held: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for clause in clauses:
@@ -47,8 +46,8 @@ def test_slices_of_queues_hold_each_offset_of_each_queue_once(queues: dict[tuple
 
 
 def test_an_empty_range_has_no_slices() -> None:
-    assert slices.of_span("log_offset", 7, None) == []
-    assert slices.of_queues(7, []) == []
+    assert closed.slices_of_span("log_offset", 7, None) == []
+    assert closed.slices_of_queues(7, []) == []
 
 
 @given(st.integers(0, 2**31), st.integers(1, 2**30))

@@ -6,10 +6,9 @@ from datetime import datetime
 import pyarrow
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
-from analytics import connections
+from analytics import closed, connections
 from analytics.errors import CellDiffers, FolderRefused, LogBehind
 from analytics.export.lake.table import READ, SCHEMA, Reach
-from analytics.readers import slices
 from analytics.readers.datasource.chosen import Choice
 from analytics.readers.datasource.options import EARLIEST, Bound
 from analytics.readers.datasource.orders import Position
@@ -29,7 +28,7 @@ class Feed:
         self.cell = cell
         self._conninfo = conninfo
         self._stream = BrokerStream(
-            conninfo, "committed", READ.columns, Choice(), Bound(EARLIEST), slices.SLICE_ROWS, MAX_OFFSETS
+            conninfo, "committed", READ.columns, Choice(), Bound(EARLIEST), closed.SLICE_ROWS, MAX_OFFSETS
         )
 
     def reach(self, last: Reach | None, *, anew: bool = True) -> Reach:

@@ -10,8 +10,9 @@ from difflib import get_close_matches
 
 import msgspec
 
+from analytics import closed
 from analytics.errors import OptionRefused
-from analytics.readers import address, slices
+from analytics.readers import address
 from analytics.readers.datasource.chosen import Choice, Queues
 from analytics.readers.datasource.published import STREAMED, TABLES
 
@@ -112,7 +113,7 @@ class Options:
     @property
     def rows_per_slice(self) -> int:
         """The maximum number of rows that one task reads."""
-        return self._whole("rows_per_slice") or slices.SLICE_ROWS
+        return self._whole("rows_per_slice") or closed.SLICE_ROWS
 
     @property
     def most_per_trigger(self) -> int | None:

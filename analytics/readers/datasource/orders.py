@@ -8,10 +8,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from analytics import closed
 from analytics.closed import ClosedRange, ClosedSegment, QueueSpan, Span
 from analytics.connections import Connection, read
 from analytics.errors import HoleFound, LogBehind, OptionRefused
-from analytics.readers import slices
 from analytics.readers.datasource.chosen import FIND_TOPICS
 from analytics.readers.datasource.options import EARLIEST, Bound
 from analytics.rows import QueueSince, Since
@@ -99,7 +99,7 @@ class LogOrder:
             (segment, clause)
             for segment, span in spans
             if (piece := both(span, wanted))
-            for clause in slices.of_span(self.column, segment, piece, rows)
+            for clause in closed.slices_of_span(self.column, segment, piece, rows)
         ]
 
     @property
@@ -176,7 +176,7 @@ class QueueOrder:
         return [
             (segment.id, clause)
             for segment in ranges.segments
-            for clause in slices.of_queues(segment.id, list(_within(segment, wanted)), rows)
+            for clause in closed.slices_of_queues(segment.id, list(_within(segment, wanted)), rows)
         ]
 
 
