@@ -16,10 +16,10 @@ from analytics.export import pipeline, progress
 from analytics.export.pipeline import Moment, capture
 from analytics.files import compared, folder, increments, manifest, noted, parts, remote
 from analytics.files import verify as check
-from analytics.files.hadoop import Hadoop
+from analytics.files.hadoop import Hadoop, Place
 from analytics.files.lake import formats
 from analytics.files.manifest import Manifest, Part, Reached
-from analytics.files.place import Local, Place
+from analytics.files.place import Local
 from analytics.readers import counts, opening
 from analytics.readers.failures import failures_as_ours
 from analytics.readers.opening import Source, Wishes
@@ -131,7 +131,7 @@ def write(source: Source, conninfo: str, to: Place, announce: Announce, earlier:
         connections.bind(broker)
         database = connections.database(broker)
         kept = [part for part in before.parts if _is_kept(part, ends)] if before else []
-        if earlier:
+        if isinstance(to, Local) and isinstance(earlier, Local):
             for part in kept:
                 to.take(part.path, earlier)
         known = {path for table in manifest.TABLES for path in manifest.files(to, table)}

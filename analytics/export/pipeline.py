@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 from analytics import closed
 from analytics.closed import ClosedRange
 from analytics.files import days
-from analytics.files.place import Local, Place
+from analytics.files.hadoop import Place
+from analytics.files.place import Local
 from analytics.readers import counts
 from analytics.readers.adbc import AdbcSource
 from analytics.readers.opening import Source

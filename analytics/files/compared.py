@@ -9,8 +9,8 @@ from analytics.closed import ClosedRange
 from analytics.connections import Connection, read
 from analytics.errors import ExportDamaged, FolderRefused
 from analytics.files import increments, parts
+from analytics.files.hadoop import Place
 from analytics.files.manifest import Manifest, Part
-from analytics.files.place import Place
 from analytics.rows import StoredBody, StoredMessage
 from store.db.statements import Statement
 from store.messages import compression

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j 
 from pyspark.sql import SparkSession
 
 from analytics.errors import FolderRefused
-from analytics.files.place import Place
+from analytics.files.place import Local
 
 # The Maven packages of file systems whose jars Spark lacks. VERSION is the version of Hadoop in Spark.
 PACKAGES = {
@@ -25,7 +25,7 @@ CHUNK_BYTES = 4 * 1024 * 1024
 
 
 class Hadoop:
-    """A folder of a file system that Hadoop reaches."""
+    """A folder of a file system that Hadoop reaches. Its methods do what the methods of Local do."""
 
     def __init__(self, spark: SparkSession, url: str) -> None:
         """Raises FolderRefused when Spark has no file system for the URL, or cannot reach it."""
@@ -104,9 +104,6 @@ class Hadoop:
             finally:
                 stream.close()
 
-    def take(self, path: str, earlier: Place) -> None:
-        """Does nothing: an increment is written to the folder of the earlier export, so the file is already there."""
-
     def remove(self, path: str) -> None:
         with _failures():
             self._system.delete(self._path(path), True)
@@ -136,6 +133,10 @@ class Hadoop:
             f"spark.jars.packages={package}, and what it needs by spark.hadoop.fs.{scheme}.… settings; or export to a "
             "folder and copy it."
         )
+
+
+# The place of an export. An increment to a Hadoop folder is written beside the earlier files, which stay.
+Place = Local | Hadoop
 
 
 class _Input(io.RawIOBase):

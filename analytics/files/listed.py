@@ -8,7 +8,7 @@ import msgspec
 from analytics.errors import FolderRefused
 from analytics.files import manifest
 from analytics.files.folder import EXPORT, Contents
-from analytics.files.place import Place
+from analytics.files.hadoop import Place
 
 NAME = "installation.json"
 KIND = "mqbroker export of cells"

@@ -7,7 +7,7 @@ import msgspec
 import pyarrow.parquet as parquet
 
 from analytics.errors import FolderRefused
-from analytics.files.place import Place
+from analytics.files.hadoop import Place
 
 NAME = "export.json"
 KIND = "mqbroker export"

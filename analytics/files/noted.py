@@ -13,8 +13,8 @@ from django.conf import settings
 from analytics import connections
 from analytics.connections import Connection, read
 from analytics.files import manifest
+from analytics.files.hadoop import Place
 from analytics.files.manifest import Manifest
-from analytics.files.place import Place
 from analytics.rows import NotedList
 from store.db.statements import Statement
 from store.segments import exports

@@ -12,8 +12,8 @@ from pyspark.sql.types import StructType
 from analytics import tables
 from analytics.errors import ExportDamaged
 from analytics.files import manifest
+from analytics.files.hadoop import Place
 from analytics.files.manifest import Part
-from analytics.files.place import Place
 
 COLUMNS = {
     "messages": tables.MESSAGES.columns,

@@ -1,6 +1,4 @@
-"""The place where the files of an export lie: a folder of this machine, or a folder that Hadoop's
-FileSystem reaches.
-"""
+"""A folder of this machine as the place of an export, and files that are written to the disk in small steps."""
 
 import hashlib
 import io
@@ -8,50 +6,12 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import Protocol
 
 import pyarrow
 
 
-class Place(Protocol):
-    """A folder of files. Paths are relative to it and have slashes. A failed read or write raises OSError."""
-
-    def within(self, folder: str) -> "Place":
-        """The subfolder with this name."""
-
-    def url(self, path: str) -> str:
-        """The URL of a file or folder, for Spark."""
-
-    def files(self, folder: str = "") -> list[str]:
-        """The paths of all files below a folder, sorted; empty if the folder does not exist."""
-
-    def size(self, path: str) -> int:
-        """The size of a file in bytes."""
-
-    def read(self, path: str) -> bytes:
-        """The content of a file."""
-
-    def write(self, path: str, content: bytes) -> None:
-        """Writes a small file in one step: a reader sees either the former content or the new content."""
-
-    def opened(self, path: str) -> pyarrow.NativeFile:
-        """A file opened for reading, at any offset."""
-
-    def created(self, path: str) -> pyarrow.NativeFile:
-        """A new file opened for writing."""
-
-    def checksum(self, path: str) -> str:
-        """The SHA-256 of a file's bytes."""
-
-    def take(self, path: str, earlier: "Place") -> None:
-        """Takes over a file of an earlier export."""
-
-    def remove(self, path: str) -> None:
-        """Removes a file, or a folder with its content."""
-
-
 class Local:
-    """A folder of this machine."""
+    """A folder of this machine. Paths are relative to it and have slashes. A failed read or write raises OSError."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -60,6 +20,7 @@ class Local:
         return str(self.folder)
 
     def within(self, folder: str) -> "Local":
+        """The subfolder with this name."""
         return Local(self.folder / folder)
 
     def url(self, path: str) -> str:
@@ -67,35 +28,40 @@ class Local:
         return f"file://{self.folder / path}"
 
     def files(self, folder: str = "") -> list[str]:
+        """The paths of all files below a folder, sorted; empty if the folder does not exist."""
         found = (self.folder / folder).rglob("*")
         return sorted(str(path.relative_to(self.folder)) for path in found if path.is_file())
 
     def size(self, path: str) -> int:
+        """The size of a file in bytes."""
         return (self.folder / path).stat().st_size
 
     def read(self, path: str) -> bytes:
+        """The content of a file."""
         return (self.folder / path).read_bytes()
 
     def write(self, path: str, content: bytes) -> None:
+        """Writes a small file in one step: a reader sees either the former content or the new content."""
         unfinished = self.folder / f".{path}.unfinished"
         unfinished.write_bytes(content)
         unfinished.replace(self.folder / path)
 
     def opened(self, path: str) -> pyarrow.NativeFile:
+        """A file opened for reading, at any offset."""
         return pyarrow.OSFile(str(self.folder / path), "rb")
 
     def created(self, path: str) -> pyarrow.NativeFile:
+        """A new file opened for writing."""
         (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
         return created(self.folder / path)
 
     def checksum(self, path: str) -> str:
+        """The SHA-256 of a file's bytes."""
         with (self.folder / path).open("rb") as opened:
             return hashlib.file_digest(opened, "sha256").hexdigest()
 
-    def take(self, path: str, earlier: Place) -> None:
+    def take(self, path: str, earlier: "Local") -> None:
         """Links the file, which needs no time and no space; copies it if the file system has no links."""
-        if not isinstance(earlier, Local):
-            raise TypeError(f"{earlier} is no folder of this machine.")
         (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
         try:
             os.link(earlier.folder / path, self.folder / path)
@@ -103,6 +69,7 @@ class Local:
             shutil.copy2(earlier.folder / path, self.folder / path)
 
     def remove(self, path: str) -> None:
+        """Removes a file, or a folder with its content."""
         if (self.folder / path).is_dir():
             shutil.rmtree(self.folder / path)
         else:

@@ -11,8 +11,8 @@ import pyarrow.parquet as parquet
 
 from analytics.connections import Connection, read
 from analytics.files import compared, increments, manifest, parts
+from analytics.files.hadoop import Place
 from analytics.files.manifest import Hole, Manifest, Part
-from analytics.files.place import Place
 from analytics.rows import OutcomeCount
 from store.db.statements import Statement
 

@@ -15,10 +15,10 @@ from analytics.export import job
 from analytics.export.job import Announce
 from analytics.files import folder, listed, noted
 from analytics.files.folder import EXPORT
-from analytics.files.hadoop import Hadoop
+from analytics.files.hadoop import Hadoop, Place
 from analytics.files.lake import formats
 from analytics.files.manifest import Manifest
-from analytics.files.place import Local, Place
+from analytics.files.place import Local
 from analytics.readers import opening
 from analytics.readers.cells import Database, databases, require_own
 from analytics.readers.failures import failures_as_ours

@@ -10,8 +10,8 @@ from typing import Literal
 from pyspark.sql import SparkSession
 
 from analytics import connections, java, session
-from analytics.files.hadoop import Hadoop
-from analytics.files.place import Local, Place
+from analytics.files.hadoop import Hadoop, Place
+from analytics.files.place import Local
 from analytics.readers import address, counts, driver
 from analytics.readers.adbc import AdbcSource
 from analytics.readers.failures import failures_as_ours

@@ -10,9 +10,10 @@ from pyspark.sql import functions as F
 
 from analytics.errors import ExportDamaged, FolderRefused
 from analytics.files import listed, manifest
+from analytics.files.hadoop import Place
 from analytics.files.manifest import Manifest
 from analytics.files.parts import COLUMNS
-from analytics.files.place import Local, Place
+from analytics.files.place import Local
 from analytics.reports import lake
 from analytics.tables import COPIED
 
