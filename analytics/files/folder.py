@@ -43,14 +43,15 @@ def workspace(target: Path, contents: Contents = EXPORT) -> Iterator[Path]:
     """
     require_replaceable(target, contents)
     folder = target.with_name(f".{target.name}.unfinished")
-    with _owned(folder, target, contents):
+    lock = _locked(folder, target, contents)
+    try:
         _empty(folder, target)
-        try:
-            yield folder
-        finally:
-            _empty(folder, target)
-            # A Java process that is still ending may keep a file open in the folder: then the next export clears it.
-            shutil.rmtree(folder, ignore_errors=True)
+        yield folder
+    finally:
+        _empty(folder, target)
+        # A Java process that is still ending may keep a file open in the folder: then the next export clears it.
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
 
 
 def require_replaceable(target: Path, contents: Contents = EXPORT) -> None:
@@ -81,30 +82,25 @@ def put(finished: Path, target: Path, workspace: Path, contents: Contents = EXPO
     place.sync(target.parent)
 
 
-@contextmanager
-def _owned(folder: Path, target: Path, contents: Contents) -> Iterator[None]:
-    lock = _locked(folder, target, contents)
-    try:
-        yield
-    finally:
-        os.close(lock)
-
-
 def _locked(folder: Path, target: Path, contents: Contents) -> int:
     """Locks the workspace folder and returns the lock.
 
     If an earlier command has just removed the locked folder, locks the new one.
     """
-    while True:
-        lock = _opened(folder, target)
-        try:
-            _lock(lock, target, contents)
-            if _is_there(folder, lock):
-                return lock
-        except BaseException:
-            os.close(lock)
-            raise
+    lock = _opened(folder, target)
+    try:
+        # The kernel releases the lock when the process ends, also by a kill.
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as problem:
         os.close(lock)
+        raise ExportUnderWay(
+            f"Another {contents.name} to {target} is under way: wait for it, or give another folder."
+        ) from problem
+    with suppress(FileNotFoundError):
+        if os.path.samestat(folder.stat(), os.fstat(lock)):
+            return lock
+    os.close(lock)
+    return _locked(folder, target, contents)
 
 
 def _opened(folder: Path, target: Path) -> int:
@@ -117,23 +113,6 @@ def _opened(folder: Path, target: Path) -> int:
                 return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as problem:
         raise FolderRefused(f"Nothing can be written beside {target}: {problem.strerror}.") from problem
-
-
-def _is_there(folder: Path, lock: int) -> bool:
-    try:
-        return os.path.samestat(folder.stat(), os.fstat(lock))
-    except FileNotFoundError:
-        return False
-
-
-def _lock(lock: int, target: Path, contents: Contents) -> None:
-    try:
-        # The kernel releases the lock when the process ends, also by a kill.
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as problem:
-        raise ExportUnderWay(
-            f"Another {contents.name} to {target} is under way: wait for it, or give another folder."
-        ) from problem
 
 
 def _empty(folder: Path, target: Path) -> None:

@@ -9,8 +9,9 @@ from analytics.errors import ExportDamaged
 from analytics.export import job
 from analytics.files import manifest, noted
 from analytics.files.folder import workspace
-from analytics.files.hadoop import Local, Place
+from analytics.files.hadoop import Place
 from analytics.files.manifest import Manifest, Reached
+from analytics.files.place import Local
 from analytics.readers.adbc import AdbcSource
 from analytics.readers.opening import Wishes
 from tests.analytics.parquet import Row, rows
