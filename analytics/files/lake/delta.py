@@ -1,7 +1,7 @@
 """Tables of Delta Lake in the folders of an export: a log beside the files, with one version per export."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,27 +113,21 @@ BOUNDED = (int, float, str, datetime)
 def statistics(path: Path) -> str:
     """The number of rows, and for each plain column the number of nulls, the lowest and the highest value, as JSON."""
     metadata = parquet.read_metadata(path)
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     found: dict[str, Any] = {"numRecords": metadata.num_rows, "minValues": {}, "maxValues": {}, "nullCount": {}}
     for number in range(metadata.num_columns):
         name = metadata.schema.column(number).path
-        statistics = [group.column(number).statistics for group in groups]
+        groups = [metadata.row_group(group).column(number).statistics for group in range(metadata.num_row_groups)]
         # A list or a map has a path of several names.
-        if "." in name or not all(one and one.has_null_count for one in statistics):
+        if "." in name or not all(groups):
             continue
-        found["nullCount"][name] = sum(one.null_count for one in statistics)
-        held = [one for one, group in zip(statistics, groups, strict=True) if one.null_count < group.num_rows]
-        _add_bounds(found, name, held)
+        found["nullCount"][name] = sum(group.null_count for group in groups)
+        values = [value for group in groups if group.has_min_max for value in (group.min, group.max)]
+        if not values or not all(group.has_min_max or not group.num_values for group in groups):
+            continue
+        lowest, highest = min(values), max(values)
+        if isinstance(lowest, BOUNDED) and max(len(str(lowest)), len(str(highest))) <= MOST_CHARACTERS:
+            found["minValues"][name], found["maxValues"][name] = _plain(lowest), _plain(highest)
     return json.dumps(found)
-
-
-def _add_bounds(found: dict[str, Any], name: str, statistics: Sequence[Any]) -> None:
-    """Adds the bounds of one column, of whose row groups each has a value."""
-    if not statistics or not all(one.has_min_max for one in statistics):
-        return
-    lowest, highest = min(one.min for one in statistics), max(one.max for one in statistics)
-    if isinstance(lowest, BOUNDED) and max(len(str(lowest)), len(str(highest))) <= MOST_CHARACTERS:
-        found["minValues"][name], found["maxValues"][name] = _plain(lowest), _plain(highest)
 
 
 def _plain(value: Any) -> Any:
