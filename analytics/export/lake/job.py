@@ -2,8 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import chain, count
+from itertools import count
 from pathlib import Path
 
 import pyarrow
@@ -73,20 +72,39 @@ class Lake:
         if number != self._empty_since:
             self._empty, self._empty_since = {}, number
         reaches, left_out = self._reaches(of, anew)
-        rows = _Rows(
-            chain.from_iterable(
-                marked(self._feeds[cell].rows(reach.start, reach.end), cell, number) for cell, reach in reaches.items()
-            )
-        )
+        self._commit(of, reaches, number)
+        return any(reach.offsets >= MAX_OFFSETS for reach in reaches.values()), left_out
+
+    def _commit(self, of: LakeTable, reaches: dict[str, Reach], number: int) -> None:
+        """Commits the rows that were read, if there is any, with all that was read since the last commit."""
+        count, failure = 0, None
+
+        def read() -> Iterator[pyarrow.RecordBatch]:
+            nonlocal count, failure
+            try:
+                for cell, reach in reaches.items():
+                    for batch in marked(self._feeds[cell].rows(reach.start, reach.end), cell, number):
+                        count += batch.num_rows
+                        if batch.num_rows:
+                            yield batch
+            except Exception as problem:
+                failure = problem
+                raise
+
         together = {cell: _joined(self._empty.get(cell), reach) for cell, reach in reaches.items()}
-        with failures_as_ours(), rows.own_failures():
-            is_added = of.add(self._installation or "", together, iter(rows))
+        with failures_as_ours():
+            try:
+                of.add(self._installation or "", together, read())
+            except Exception:
+                # The failure of a read, in place of the failure that Delta Lake's writer makes of it.
+                if failure:
+                    raise failure from None
+                raise
         self._empty |= together
-        if is_added:
-            self._say(f"Batch {number}: {rows.count:,} messages.")
+        if count:
+            self._say(f"Batch {number}: {count:,} messages.")
             if number % BATCHES_PER_COMPACTION == 0:
                 self.compact()
-        return any(reach.offsets >= MAX_OFFSETS for reach in reaches.values()), left_out
 
     def compact(self) -> None:
         """Merges small files of the table, and removes files that are not needed any more."""
@@ -142,38 +160,6 @@ class Lake:
 
 def _in_silence(line: str) -> None:
     """What cannot be compared is said by a verification alone."""
-
-
-class _Rows:
-    """Counts the rows that are read while they are written, and keeps the failure of a read.
-
-    Delta Lake's writer raises its own error instead.
-    """
-
-    def __init__(self, batches: Iterator[pyarrow.RecordBatch]) -> None:
-        self._batches = batches
-        self._failure: Exception | None = None
-        self.count = 0
-
-    def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
-        try:
-            for batch in self._batches:
-                self.count += batch.num_rows
-                if batch.num_rows:
-                    yield batch
-        except Exception as failure:
-            self._failure = failure
-            raise
-
-    @contextmanager
-    def own_failures(self) -> Iterator[None]:
-        """Raises the failure of a read in place of the one that the writer made of it."""
-        try:
-            yield
-        except Exception:
-            if self._failure:
-                raise self._failure from None
-            raise
 
 
 def _joined(empty: Reach | None, reach: Reach) -> Reach:

@@ -104,15 +104,15 @@ class LakeTable:
         """The number of the last batch, as Delta Lake has counted it."""
         return self._table.transaction_version(APPLICATION) or 0
 
-    def add(self, installation: str, reaches: dict[str, Reach], rows: Iterator[pyarrow.RecordBatch]) -> bool:
-        """Commits the rows that were read, with what was read, in one step. Returns False if there is no row to commit.
+    def add(self, installation: str, reaches: dict[str, Reach], rows: Iterator[pyarrow.RecordBatch]) -> None:
+        """Commits the rows that were read, with what was read, in one step; nothing if there is no row.
 
         `rows` have the columns of SCHEMA. Raises ExportUnderWay if another process has committed since this table was
         read, ExportFailed if Delta Lake cannot write.
         """
         first = next(rows, None)
         if first is None:
-            return False
+            return
         before = self.last.cells if self.last else {}
         batch = Batch((self.last.number if self.last else 0) + 1, installation, {**_at_rest(before), **reaches})
         with _failures_as_ours(self.folder):
@@ -130,7 +130,6 @@ class LakeTable:
                     app_transactions=[Transaction(APPLICATION, batch.number)],
                 ),
             )
-        return True
 
     def compact(self) -> tuple[int, int]:
         """Merges small files, and removes files that no version of the last seven days has.
