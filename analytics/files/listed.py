@@ -54,9 +54,9 @@ def each(place: Place) -> dict[str, Place]:
 
 def write(place: Place, names: Iterable[str]) -> None:
     """Writes the list of cells before the exports: so a cell whose export is missing is known."""
-    document = msgspec.json.encode(Cells(cells=list(names)))
-    if _content(place) != document:
-        place.write(NAME, document)
+    cells = list(names)
+    if read(place) != cells:
+        place.write(NAME, msgspec.json.encode(Cells(cells=cells)))
 
 
 def contents(target: Path, names: Iterable[str]) -> Contents:
@@ -89,10 +89,3 @@ def adopt(target: Path, name: str) -> None:
     there = [path for path in target.iterdir() if path.name in EXPORT.names]
     for path in sorted(there, key=lambda path: path.name == manifest.NAME):
         path.rename(target / of_cell(name) / path.name)
-
-
-def _content(place: Place) -> bytes | None:
-    try:
-        return place.read(NAME)
-    except FileNotFoundError:
-        return None

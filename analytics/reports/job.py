@@ -79,7 +79,8 @@ def make(
         if isinstance(target, Path):
             folder.put(finished, target, workspace, REPORT)
         if html:
-            _replace(html, text)
+            # In one step, so that a reader never sees an incomplete page.
+            Local(html.parent).write(html.name, text.encode())
 
 
 @contextmanager
@@ -131,13 +132,6 @@ def ordered(frame: DataFrame, order: tuple[str, ...]) -> DataFrame:
 def _direction(column: str) -> Column:
     name = column.removeprefix("-")
     return F.desc_nulls_last(name) if column != name else F.asc_nulls_last(name)
-
-
-def _replace(file: Path, text: str) -> None:
-    """Writes the page to another file and renames it, so that a reader never sees an incomplete page."""
-    unfinished = file.with_name(f".{file.name}.unfinished")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(file)
 
 
 def _require_outside(export: Target, target: Target, html: Path | None) -> None:
