@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import pyarrow
 from pyspark.sql import SparkSession
 
 from analytics.files.place import Local
 from analytics.reports import deliveries, page, tables
+from analytics.reports.catalog import REPORTS
 from tests.analytics import lakes
 from tests.analytics.frames import rows
 from tests.analytics.test_export_committed import fill
@@ -28,4 +30,5 @@ def test_volumes_and_lateness_are_those_of_the_committed_messages(
     [late] = rows(deliveries.lateness(of.entries, of.messages), "topic", "level", "visible", "p50_seconds")
     assert late == {"topic": "orders", "level": None, "visible": 10, "p50_seconds": 2.0}
     assert of.transactions.count() == 0
-    assert "20 rows of messages and 20 entries" in page._about(export)
+    without_rows = {report.name: pyarrow.table({report.bar: []}) for report in REPORTS}
+    assert "20 rows of messages and 20 entries" in page.of([export], without_rows)
