@@ -8,7 +8,7 @@ from delivery.limits import keys
 from delivery.receive import packed
 from delivery.receive.deliveries import Handout, Receiver
 from delivery.receive.handout import Reading, Receiving, are_short, columns_of, columns_of_queues, readings_of
-from delivery.receive.turns import HAND_OUT_BY_TURNS, MAX_OFFSETS, MAX_READ_AHEAD, READ_AHEAD, Turns
+from delivery.receive.turns import HAND_OUT_BY_TURNS, MAX_OFFSETS, MAX_READ_AHEAD, NOT_CHOSEN, READ_AHEAD, Turns
 from store.db import arrays, pipeline
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
@@ -105,6 +105,7 @@ def _columns_of_turns(receives: Sequence[FairReceiving]) -> dict[str, bytes | No
         # The register `mq.readings` names the readings, `mq.ahead` what is read ahead.
         "readings": None,
         "ahead": None,
+        **NOT_CHOSEN,
         "room_ahead": arrays.int4s([0 if one.turn.is_full else MAX_READ_AHEAD for one in receives]),
         "property": arrays.texts([keys.pattern(one.receiver.key_source) for one in receives]),
         "max_key": arrays.int4(keys.MAX_KEY),

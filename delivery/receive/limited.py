@@ -7,17 +7,15 @@ receipts of the value, so a crash loses no place; the lock of the group's progre
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
 
 from delivery.groups import QueueProgress
 from delivery.limits import keys
 from delivery.limits.bounds import Limits
+from delivery.limits.rooms import Standing, Walk, standings
 from delivery.receive import shares, turns
 from delivery.receive.deliveries import Handout, Receiver
-from delivery.receive.shares import Share
 from delivery.receive.turns import Turns
 from store.commit.batch import Batch
-from store.db.statements import Statement
 from store.process import runtime
 from store.queues import Queue
 
@@ -25,30 +23,6 @@ from store.queues import Queue
 # on behind them, after this time.
 MAX_LOOKED = 1024
 LOOK_ON_SECONDS = 0.1
-
-
-class WaitingKey(NamedTuple):
-    """A key with waiting messages: the deliveries in flight of its value, at most as many as were to be counted, and in
-    how many seconds the value's bucket is full. `is_round`: the walk has begun again at the first key.
-    """
-
-    fair_key: str
-    is_round: bool
-    in_flight: int
-    due_seconds: float
-
-
-class HandedWithinLimits(NamedTuple):
-    """A handout within limits: the number of entries, whether more had no room, the last key. `handed`: packed."""
-
-    taken: int
-    cut: bool
-    last_key: str | None
-    handed: bytes | None
-
-
-FIND_WAITING_KEYS = Statement(__file__, "find_waiting_keys", WaitingKey)
-HAND_OUT_WITHIN_LIMITS = Statement(__file__, "hand_out_within_limits", HandedWithinLimits)
 
 
 @dataclass(slots=True)
@@ -62,7 +36,7 @@ class Line:
     # When a key without room is to be looked at again; None: each key that was looked at has room.
     again_seconds: float | None = None
 
-    def add(self, found: WaitingKey) -> None:
+    def add(self, found: Standing) -> None:
         """Adds a key, or notes when to look at it again."""
         self.last_key = found.fair_key
         room = self.limits.limit(self.value(found.fair_key)).room(found.in_flight, found.due_seconds)
@@ -86,10 +60,10 @@ class Line:
         return min(sum(self.rooms.values()), wanted)
 
     def choice(self, wanted: int) -> dict[str, object]:
-        """The parameters of HAND_OUT_WITHIN_LIMITS that say which entries."""
+        """The parameters of HAND_OUT_BY_TURNS that say which entries."""
         limits = [self.limits.limit(self.value(key)) for key in self.rooms]
         return {
-            "wanted": self.room(wanted),
+            "wanted": [self.room(wanted)],
             "fair_key": list(self.rooms),
             "value": [self.value(key) for key in self.rooms],
             "room": list(self.rooms.values()),
@@ -112,23 +86,16 @@ async def by_value(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Q
     key = turn.key
     for share in shares.of(present):
         line = await _line(batch, receiver, limits, key, share.wanted)
-        found = await _hand_out(batch, share, line)
-        key, more = found.last_key or line.last_key, more - found.taken
-        share.note_more(found.taken, reached, is_cut=found.cut)
+        key, taken, is_cut = line.last_key, 0, False
+        if line.room(share.wanted):
+            found = await turns.hand_out(batch, share, key, line.choice(share.wanted))
+            key, taken, is_cut = found.last_key, found.taken, found.cut
+        more -= taken
+        share.note_more(taken, reached, is_cut=is_cut)
         for handout in share.handouts:
             handout.again_seconds = line.again_seconds
     batch.after_commit(partial(turn.move_on, key, more))
     await shares.read_bodies(batch, present)
-
-
-async def _hand_out(batch: Batch, share: Share, line: Line) -> HandedWithinLimits:
-    if not line.room(share.wanted):
-        return HandedWithinLimits(0, False, None, None)
-    receiver = share.receiver
-    place = {"group_id": receiver.group.id, "topic_id": receiver.topic.id}
-    [found] = await batch.read(HAND_OUT_WITHIN_LIMITS, {**place, **share.parameters, **line.choice(share.wanted)})
-    share.give(found.handed)
-    return found
 
 
 async def _line(batch: Batch, receiver: Receiver, limits: Limits, after: str, wanted: int) -> Line:
@@ -136,17 +103,8 @@ async def _line(batch: Batch, receiver: Receiver, limits: Limits, after: str, wa
     line = Line(limits, last_key=after)
     looked, is_round, most = 0, False, wanted
     while looked < MAX_LOOKED:
-        parameters = {
-            "group_id": receiver.group.id,
-            "topic_id": receiver.topic.id,
-            "begin": line.last_key,
-            "is_round": is_round,
-            "after": after,
-            "most": most,
-            "of_group": limits.by == keys.GROUP,
-            "max_in_flight": limits.most_in_flight,
-        }
-        found = await batch.read(FIND_WAITING_KEYS, parameters)
+        walk = Walk(line.last_key, is_round, after, most)
+        found = await standings(batch, receiver.group.id, receiver.topic.id, limits, walk)
         for each in found:
             line.add(each)
         if len(found) < most or line.room(wanted) >= wanted or limits.by == keys.GROUP:

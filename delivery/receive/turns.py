@@ -63,6 +63,8 @@ class HandedByTurns(NamedTuple):
 READ_AHEAD = Statement(__file__, "read_ahead")
 HAND_OUT_BY_TURNS = Statement(__file__, "hand_out_by_turns", HandedByTurns)
 COUNT_WAITING = Statement(__file__, "count_waiting", Waiting)
+# The parameters of HAND_OUT_BY_TURNS for keys that the caller has chosen: for a group without limits, it chooses them.
+NOT_CHOSEN = dict.fromkeys(("fair_key", "value", "room", "is_counted", "token_seconds"))
 
 
 class Turn:
@@ -138,7 +140,7 @@ async def by_key(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Que
     more = 0 if turn.is_full else await read_ahead(batch, receiver, reached)
     key = turn.key
     for share in shares.of(present):
-        found = await _hand_out(batch, share, key)
+        found = await hand_out(batch, share, key, {"wanted": [share.wanted], **NOT_CHOSEN})
         key, more = found.last_key, more - found.taken
         share.note_more(found.taken, reached, is_cut=found.cut)
     batch.after_commit(partial(turn.move_on, key, more))
@@ -198,16 +200,19 @@ def _ranges(entries: Sequence[tuple[Queue, int]]) -> Iterator[tuple[Queue, int, 
             start = number
 
 
-async def _hand_out(batch: Batch, share: Share, after: str) -> HandedByTurns:
+async def hand_out(batch: Batch, share: Share, after: str, choice: Mapping[str, object]) -> HandedByTurns:
+    """Hands waiting entries to the receives of a share: by turns from the key after `after` on, or of the keys of
+    `choice`, which also says how many entries.
+    """
     parameters = {
         **share.parameters,
+        **choice,
         "readings": [1],
         "group_id": [share.receiver.group.id],
         "topic_id": [share.receiver.topic.id],
         "after": [after],
         "follows": [0],
         "wanted_before": [0],
-        "wanted": [share.wanted],
         "max_read_bytes": 0,
         "queue_reading": [1] * len(share.receiver.queues),
     }

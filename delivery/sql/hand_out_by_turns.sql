@@ -9,10 +9,13 @@
 -- always its first entry, unless `only_whole`. An entry whose message was dropped with its segment is removed, and not
 -- handed out. The last served key is `after`; but if the hand-out `follows`, whose answer the caller does not have yet,
 -- was the last one on this connection, a register `mq.turn_…` has its key. The register `mq.handed` is as in hand_out.
+-- For a group with limits the caller has chosen the keys, in the order of their turns, and of each at most `room` entries
+-- are handed out. The receipt of a delivery that counts has the value by which the limits count it; such a delivery lies
+-- in no bundle. Deliveries use the rate of their value from the time of this statement on, which is later than the lock.
 WITH RECURSIVE reading AS MATERIALIZED (
     SELECT
         k.*, width_bucket(k.wanted_before, %(wanted_end)s::bigint []) AS receives_before,
-        width_bucket(k.wanted_before + k.wanted, %(wanted_end)s::bigint []) AS last_receive,
+        width_bucket(k.wanted_before + k.wanted - 1, %(wanted_end)s::bigint []) + 1 AS last_receive,
         CASE
             WHEN split_part(current_setting(k.register, true), ' ', 1) = k.follows::text
                 THEN regexp_replace(current_setting(k.register, true), '^\d+ ', '')
@@ -41,7 +44,9 @@ walk AS (
         (
             SELECT w.fair_key, k.is_round
             FROM waiting AS w
-            WHERE w.group_id = k.group_id AND w.topic_id = k.topic_id AND w.fair_key > k.fair_key
+            WHERE
+                w.group_id = k.group_id AND w.topic_id = k.topic_id AND w.fair_key > k.fair_key
+                AND %(fair_key)s::text [] IS NULL
             ORDER BY w.fair_key
             LIMIT 1
         )
@@ -49,10 +54,15 @@ walk AS (
         (
             SELECT w.fair_key, true AS is_round
             FROM waiting AS w
-            WHERE w.group_id = k.group_id AND w.topic_id = k.topic_id AND NOT k.is_round
+            WHERE
+                w.group_id = k.group_id AND w.topic_id = k.topic_id AND NOT k.is_round
+                AND %(fair_key)s::text [] IS NULL
             ORDER BY w.fair_key
             LIMIT 1
         )
+        UNION ALL
+        SELECT (%(fair_key)s::text [])[k.number + 1], false AS is_round
+        WHERE k.number < cardinality(%(fair_key)s::text [])
         LIMIT 1
     ) AS next
     WHERE k.number < k.wanted AND NOT (next.is_round AND next.fair_key > k.last_key)
@@ -61,14 +71,16 @@ walk AS (
 turn AS MATERIALIZED (
     SELECT
         k.reading, k.group_id, k.topic_id, k.wanted, k.fair_key, k.number,
-        least(k.wanted, 4 * (k.wanted / count(*) OVER (PARTITION BY k.reading) + 1)) AS share
+        least(
+            k.wanted, (%(room)s::bigint [])[k.number], 4 * (k.wanted / count(*) OVER (PARTITION BY k.reading) + 1)
+        ) AS share
     FROM walk AS k
     WHERE k.number > 0
 ),
 
 lined AS (
     SELECT
-        t.reading, t.wanted, r.tid, r.fair_key, r.queue_topic_id, r.queue_id, e.queue_offset,
+        t.reading, t.wanted, t.number, r.tid, r.fair_key, r.queue_topic_id, r.queue_id, e.queue_offset,
         row_number() OVER (PARTITION BY t.reading ORDER BY r.waits_before + e.place, t.number) AS place
     FROM turn AS t
     CROSS JOIN LATERAL (
@@ -110,7 +122,7 @@ line AS MATERIALIZED (
 
 found AS MATERIALIZED (
     SELECT
-        l.reading, l.tid, l.fair_key, l.queue_topic_id, l.queue_id, l.queue_offset, q.queue, e.tags_code,
+        l.reading, l.number, l.tid, l.fair_key, l.queue_topic_id, l.queue_id, l.queue_offset, q.queue, e.tags_code,
         e.reconsume_times, e.log_segment, e.log_offset, m.body_bytes, row_number() OVER turns AS place,
         coalesce(sum(m.body_bytes) OVER (turns ROWS UNBOUNDED PRECEDING), 0) AS bytes
     FROM line AS l
@@ -142,17 +154,19 @@ beside AS MATERIALIZED (
             ELSE width_bucket(r.wanted_before + f.place - 1, %(wanted_end)s::bigint []) + 1
         END::integer AS receive,
         bool_or(coalesce(f.reconsume_times, 0) > 0) OVER line
-        <> bool_and(coalesce(f.reconsume_times, 0) > 0) OVER line AS is_behind
+        <> bool_and(coalesce(f.reconsume_times, 0) > 0) OVER line AS is_behind,
+        coalesce((%(is_counted)s::boolean [])[f.number], false) AS is_counted
     FROM found AS f
     INNER JOIN reading AS r ON f.reading = r.reading
     WINDOW line AS (PARTITION BY f.reading ORDER BY f.place)
 ),
 
--- `is_marked`: as in hand_out.
+-- `is_marked`: as in hand_out, of the deliveries that do not count.
 chosen AS MATERIALIZED (
     SELECT
         b.*,
-        b.reconsume_times = 0 AND count(*) OVER (PARTITION BY b.receive) > 1 AND (
+        b.reconsume_times = 0 AND NOT b.is_counted
+        AND count(*) FILTER (WHERE NOT b.is_counted) OVER (PARTITION BY b.receive) > 1 AND (
             SELECT coalesce(bool_and(h.bundles_at IS NOT DISTINCT FROM h.beaten_at), false)
             FROM heartbeat AS h
             WHERE h.beaten_at > now() - interval '10 minutes'
@@ -197,13 +211,30 @@ bundled AS (
 hidden AS (
     INSERT INTO receipt (
         group_id, topic_id, queue_id, queue_offset, nonce, expires_at, received_at, log_segment, log_offset, tags_code,
-        reconsume_times, origin_topic_id, state
+        reconsume_times, origin_topic_id, state, limit_value
     )
     SELECT
         t.group_id, t.queue_topic_id, t.queue_id, t.queue_offset, t.nonce, t.expires_at, now(), t.log_segment,
-        t.log_offset, t.tags_code, t.reconsume_times, t.topic_id, 'flight'
+        t.log_offset, t.tags_code, t.reconsume_times, t.topic_id, 'flight',
+        CASE WHEN t.is_counted THEN (%(value)s::text [])[t.number] END
     FROM taken AS t
     WHERE t.body_bytes IS NOT NULL AND NOT t.is_bundled
+),
+
+paced AS (
+    INSERT INTO pace (group_id, topic_id, value, due_at)
+    SELECT u.group_id, u.topic_id, u.value, statement_timestamp() + make_interval(secs => sum(u.token_seconds))
+    FROM (
+        SELECT
+            t.group_id, t.topic_id, (%(value)s::text [])[t.number] AS value,
+            (%(token_seconds)s::double precision [])[t.number] AS token_seconds
+        FROM taken AS t
+        WHERE t.body_bytes IS NOT NULL
+    ) AS u
+    WHERE u.token_seconds > 0
+    GROUP BY u.group_id, u.topic_id, u.value
+    ON CONFLICT (group_id, topic_id, value) DO UPDATE
+    SET due_at = excluded.due_at + greatest(pace.due_at - statement_timestamp(), interval '0')
 ),
 
 shortened AS (

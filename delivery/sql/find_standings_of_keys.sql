@@ -1,8 +1,8 @@
--- Find the keys with waiting messages of a group with limits, in the order of turns: from the key after `begin` round to
--- `after`, at most `most`; with the deliveries in flight of each key's value, at most max_in_flight, and the time in
--- which its bucket is full. By group, all keys have one value. The index leads from key to key, however many entries
--- wait behind each. The caller holds the lock of the group's progress, so no other transaction hands out messages of
--- these values: a delivery that is settled meanwhile still counts, and none is missed.
+-- Find the keys of a group with limits, in the order of turns: keys with waiting messages from the key after `begin` round
+-- to `after`, at most `most`, and then the keys that are given; with the deliveries in flight of each key's value, at most
+-- max_in_flight, and the time in which its bucket is full. By group, all keys have one value. The index leads from key to
+-- key, however many entries wait behind each. The caller holds the lock of the group's progress, so no other transaction
+-- hands out messages of these values: a delivery that is settled meanwhile still counts, and none is missed.
 WITH RECURSIVE walk AS (
     SELECT 0 AS number, %(begin)s::text COLLATE "C" AS fair_key, %(is_round)s::boolean AS is_round
     UNION ALL
@@ -52,7 +52,13 @@ SELECT
     ) AS due_seconds
 FROM (
     SELECT k.*, CASE WHEN %(of_group)s::boolean THEN '' ELSE k.fair_key END AS value
-    FROM walk AS k
-    WHERE k.number > 0
+    FROM (
+        SELECT w.number, w.fair_key, w.is_round
+        FROM walk AS w
+        WHERE w.number > 0
+        UNION ALL
+        SELECT g.number, g.fair_key, true
+        FROM unnest(%(fair_key)s::text []) WITH ORDINALITY AS g (fair_key, number)
+    ) AS k
 ) AS v
 ORDER BY v.number
