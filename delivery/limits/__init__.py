@@ -1,1 +1,1 @@
-"""Limits of a group: how many messages of one value are in flight, and handed out per second. Begin with `bounds`."""
+"""Limits of a group: how many messages of a value are in flight, and are handed out per second: read `bounds` first."""

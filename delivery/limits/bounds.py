@@ -1,7 +1,7 @@
 """Bounds: how many messages of a value a group may have in flight, and how many it may be handed per second.
 
-The rate is a token bucket, kept as one time: `due_seconds`, in how many seconds the bucket of a value is full again
-(the generic cell rate algorithm). A bucket that is full has no row.
+The rate of a value is a token bucket. The state of the bucket is one time, at which the bucket is full again (the
+generic cell rate algorithm); `due_seconds` is the time from now until then. A full bucket has no row.
 """
 
 import math
@@ -18,27 +18,29 @@ MAX_IN_FLIGHT = 10_000
 MAX_PER_SECOND = 100_000.0
 MIN_PER_SECOND = 0.001
 MAX_BURST = 100_000
-# A bucket is full again after this time, so its row is not kept for longer.
+# The longest time in which an empty bucket may become full: a row is kept no longer.
 MAX_FILL_SECONDS = 86_400
 # Values with limits of their own: each receive reads all of them.
 MAX_VALUES = 500
-# A value with all its messages in flight is looked at again after this time, or when a consumer of this process acks.
+# A receive looks again after this time at a value without a free place, or when a consumer of this process acks.
 SLOT_SECONDS = 0.5
-# The number of messages that stands for no limit in flight, and for no rate.
+# The number of messages that a value without a limit, or without a rate, may be handed.
 NO_LIMIT = 1 << 31
 
 Value = Annotated[str, Meta(max_length=keys.MAX_KEY)]
 
 
 class Room(NamedTuple):
-    """How many messages of a value may be handed out now. `wait_seconds`: if none, when to look again."""
+    """The number of messages of a value that may be handed out now. If it is 0, look again in `wait_seconds`."""
 
     messages: int
     wait_seconds: float
 
 
 class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The limits of one value; None: no limit. `burst` messages are handed out at once; None: those of one second."""
+    """The limits of one value; None: no limit. A full bucket lets `burst` messages through at once; the default is the
+    messages of one second.
+    """
 
     in_flight: Annotated[int, Meta(ge=0, le=MAX_IN_FLIGHT)] | None = None
     per_second: Annotated[float, Meta(ge=MIN_PER_SECOND, le=MAX_PER_SECOND)] | None = None
@@ -46,12 +48,12 @@ class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
     @property
     def size(self) -> int:
-        """The messages of a full bucket."""
+        """The number of messages that a full bucket lets through."""
         return self.burst or math.ceil(self.per_second or 1)
 
     @property
     def seconds(self) -> float:
-        """The time for which a message uses the rate; 0 without a rate."""
+        """By how many seconds one message delays the time at which the bucket is full; 0 without a rate."""
         return 1 / self.per_second if self.per_second else 0.0
 
     def room(self, in_flight: int, due_seconds: float) -> Room:
@@ -65,9 +67,10 @@ class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 class Limits(Limit, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """The limits of a group: of each value of `by`, except the `values` that have limits of their own.
+    """The limits of a group. They apply to each value of `by`, but a value in `values` has limits of its own instead.
 
-    By `sharding_key` or `property:NAME`; messages without it have the value "". By `group` all messages have one value.
+    `by` is `sharding_key`, `property:NAME` or `group`. A message without the sharding key or the property has the value
+    "". With `group` all messages have one value.
     """
 
     by: str
@@ -79,12 +82,12 @@ class Limits(Limit, frozen=True, forbid_unknown_fields=True, omit_defaults=True,
         return msgspec.convert(kept, cls)
 
     def limit(self, key: str) -> Limit:
-        """The limits of the value of a key."""
+        """The limits that apply to the value of a key."""
         return self.values.get(keys.readable(key), self) if self.values else self
 
     @property
     def most_in_flight(self) -> int:
-        """The largest limit of deliveries in flight; 0 without one."""
+        """The largest limit of deliveries in flight; 0 if no value has such a limit."""
         return max(one.in_flight or 0 for one in (self, *self.values.values()))
 
 
@@ -118,7 +121,7 @@ def _require_rate(limit: Limit, where: str) -> None:
 
 
 def validate(*, ordered: object, fair_by: object, by: object) -> None:
-    """Raises MessageIllegal unless a group with this order and these turns may have limits by this value."""
+    """Raises MessageIllegal if a group with these settings `ordered` and `fair_by` cannot have limits by `by`."""
     if ordered and by not in (keys.SHARDING_KEY, keys.GROUP):
         raise MessageIllegal(
             f"An ordered group keeps the order of each sharding key: give {keys.SHARDING_KEY} or {keys.GROUP} as by of "

@@ -1,4 +1,4 @@
-"""Keys: the values by which a fair group's messages take turns, and by which the limits of a group count them."""
+"""Keys: a fair group takes turns between the keys of messages, and the limits of a group count messages by key."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ SHARDING_KEY = "sharding_key"
 PROPERTY = "property:"
 # All messages have the same key, for limits of the whole group.
 GROUP = "group"
-# The key of messages without one. Sorts before all keys.
+# The key of a message without a key. It sorts before all other keys.
 NO_KEY = ""
 # Characters of a key. Keys with the same first 128 characters count as one key. PostgreSQL's index entries have at most
 # 2,704 bytes.
@@ -26,7 +26,7 @@ def validate(fair_by: object) -> None:
 
 
 def source(fair_by: str | None, limits: Mapping[str, Any] | None) -> str | None:
-    """The source of the keys by which messages of a group wait; None: its messages do not wait by key."""
+    """Where a group's messages have the keys by which they wait; None: messages do not wait by key."""
     return fair_by or (None if limits is None else limits["by"])
 
 
@@ -47,12 +47,12 @@ def readable(key: str) -> str:
 
 
 def length(source: str) -> int:
-    """The most characters of a key: none of GROUP, for which all messages have the same key."""
+    """The largest number of characters of a key; 0 for GROUP, where all messages have the empty key."""
     return 0 if source == GROUP else MAX_KEY
 
 
 def pattern(source: str) -> str | None:
-    """The regular expression by which PostgreSQL finds a property's value in the stored JSON; None: no property.
+    """The regular expression by which PostgreSQL finds a property's value in the stored JSON; None for another source.
 
     The JSON escapes a quotation mark within a name or a value, so no other text matches the quoted name.
     """

@@ -7,7 +7,7 @@ from store.db.columns import CText
 
 
 class Waiting(models.Model):
-    """A run of entries that a fair group has read ahead: entries of one key in one queue, in the queue's order.
+    """A run of entries that a group with `fair_by` or limits has read ahead: of one key and queue, in their order.
 
     `offsets` are the queue offsets of the entries; the first `taken` entries are handed out. The row is deleted when
     its last entry is handed out. Runs of one key are handed out in the order of their first entries' log positions.
@@ -34,9 +34,9 @@ class Waiting(models.Model):
 
 
 class Pace(models.Model):
-    """The rate of a value in a group with limits and in a topic: at `due_at` the value's token bucket is full again.
+    """The token bucket of a value, for a group and a topic: the bucket is full again at `due_at`.
 
-    A value without a row has a full bucket. Rows whose time is over are deleted.
+    A value without a row has a full bucket. Rows of full buckets are deleted.
     """
 
     pk = models.CompositePrimaryKey("group_id", "topic_id", "value")

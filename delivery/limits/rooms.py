@@ -1,4 +1,4 @@
-"""Rooms: how many messages of each value an ordered group may be handed, while a batch chooses them."""
+"""Rooms: how many more messages of each value may be handed out, while a batch chooses messages of an ordered group."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -67,7 +67,7 @@ class Rooms:
     group_id: int = 0
     topic_id: int = 0
     limits: Limits | None = None
-    # When a value without room is to be looked at again; None: no value without room was asked for.
+    # In how many seconds to look again at a value without room; None: each value that was asked for has room.
     again_seconds: float | None = None
     _left: dict[str, int] = field(default_factory=dict)
     _waits: dict[str, float] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Rooms:
         return keys.NO_KEY if self.limits.by == keys.GROUP else key[: keys.MAX_KEY]
 
     async def read(self, batch: Batch, sharding_keys: Iterable[str]) -> None:
-        """Reads the rooms of these keys' values that are not read yet. Called before `has` and `take`."""
+        """Reads the rooms of the values of these keys, each value once. Call it before `has` and `take`."""
         if self.limits is None:
             return
         wanted = {self._value(key) for key in sharding_keys} - self._left.keys()
@@ -94,7 +94,7 @@ class Rooms:
             self._left[row.fair_key], self._waits[row.fair_key] = room.messages, room.wait_seconds
 
     def has(self, key: str) -> bool:
-        """Whether a message of this sharding key may be handed out. If not, its value is to be looked at again."""
+        """Whether a message of this sharding key may be handed out. If not, notes when its value may have room."""
         if self.limits is None or self._left[value := self._value(key)] > 0:
             return True
         wait = self._waits[value]
@@ -102,7 +102,7 @@ class Rooms:
         return False
 
     def take(self, key: str, queue: Queue, queue_offset: int) -> bool:
-        """Counts a message that is handed out; returns False if it may not be handed out."""
+        """Uses the room for one message, which is then handed out. Returns False if the value has no room."""
         if self.limits is None:
             return True
         if not self.has(key):

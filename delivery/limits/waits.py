@@ -12,8 +12,8 @@ from store.db.statements import Statement
 
 
 class ValueStanding(NamedTuple):
-    """A value in a topic: its messages that were read and wait, its deliveries in flight that count, and in how many
-    seconds its bucket is full.
+    """A value in a topic: the number of its waiting messages that were read, the number of its deliveries that count,
+    and the seconds until its bucket is full.
     """
 
     topic: str
@@ -25,15 +25,15 @@ class ValueStanding(NamedTuple):
 
 FIND_VALUES_OF_GROUP = Statement(__file__, "find_values_of_group", ValueStanding)
 
-# Values that are read of each cell, those with most waiting messages first; and values that are shown.
+# Values that each cell returns, and values that the page shows: the values with most waiting messages.
 MAX_VALUES = 1000
 MAX_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A value at its limit. `waiting`: the messages that were read and wait; an ordered group leaves most in their
-    queues.
+    """A value at its limit. `waiting` counts the messages that were read; an ordered group leaves most messages in
+    their queues.
     """
 
     topic: str
@@ -43,7 +43,7 @@ class Wait:
 
 
 def of_group(group_id: int, kept: object, *, is_ordered: bool) -> list[Wait]:
-    """The values of a group that are at their limits, those with most waiting messages first, at most MAX_SHOWN.
+    """The values of a group that are at their limits, at most MAX_SHOWN: the values with most waiting messages first.
 
     `kept`: the limits in the group's row; None: no limits.
     """

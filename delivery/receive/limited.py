@@ -1,7 +1,7 @@
 """Limited receives: messages of a value that is at its limit wait, and messages of other values are handed out.
 
 A group with limits reads ahead as a fair group does, and its keys take turns. Deliveries in flight are counted from the
-receipts of the value, so a crash loses no place; the lock of the group's progress in a topic makes the count exact.
+receipts of the value, so no crash loses a place. The lock of the group's progress in a topic makes the count exact.
 """
 
 from collections.abc import Mapping, Sequence
@@ -99,7 +99,9 @@ async def by_value(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Q
 
 
 async def _line(batch: Batch, receiver: Receiver, limits: Limits, after: str, wanted: int) -> Line:
-    """The keys from the key after `after` round to `after` with room for `wanted` messages, if so many have room."""
+    """The keys with room, from the key after `after` round to `after`. The search ends when they have room for `wanted`
+    messages together, or after MAX_LOOKED keys.
+    """
     line = Line(limits, last_key=after)
     looked, is_round, most = 0, False, wanted
     while looked < MAX_LOOKED:
