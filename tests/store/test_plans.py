@@ -19,7 +19,9 @@ from tests.house.sources import sources
 
 APPS = ("store", "scheduling", "transactions", "delivery")
 # Tables that grow with the load; those of topics, groups and segments are small.
-TABLES = re.compile(r"(commit_log|consume_queue|progress|operation|half_message|timer|receipt|bundle)(_\d+)?")
+TABLES = re.compile(
+    r"(commit_log|consume_queue|progress|operation|half_message|timer|receipt|bundle|waiting|pace)(_\d+)?"
+)
 PARAMETER = re.compile(r"%\(([a-z_]+)\)[sb]")
 
 WALKS = {
@@ -32,6 +34,8 @@ WALKS = {
     "count_half_messages.sql": "counts all half messages of undecided transactions, for a scrape",
     "count_waiting.sql": "counts all undecided halves, for the figures of each minute",
     "delete_progress.sql": "deletes what is left of a deleted group, a batch at a time, and no request waits for it",
+    "delete_left_waiting.sql": "deletes what is left of deleted groups and topics, and no request waits for it",
+    "delete_spent_pace.sql": "deletes rates of values whose buckets are full, and no request waits for it",
     "sum_undecided.sql": "reads discarded halves up to a limit; of a namespace that may be all of them",
     "find_leftovers.sql": "scans the undecided halves once when a segment goes",
     "lock_old_bundles.sql": "scans the bundles once when a segment goes",
