@@ -34,7 +34,8 @@ MEND_SERVER = "mend the server at its URL, then enable it in the console"
 
 @dataclass(frozen=True)
 class Attention:
-    """One finding. `urgent`: it does not mend itself. `since` is None when no row has the time.
+    """One finding. `urgent`: it does not mend itself. `since` is when the present trouble began, of failures the first
+    since the last success; None when no row has the time.
 
     `about` is the name of the console's page that shows the finding, `name` the group or subscription, if any.
     `mend` is a command, or an instruction.
@@ -118,8 +119,8 @@ def dead_letters(namespace: str | None) -> Iterator[Attention]:
     for group in dead_letter_lists.groups(namespace)[:SHOWN]:
         name = group.group_name
         what = f"{counted(group.letters, 'dead letter')} of {name}"
-        why = "given up after all retries: redrive them"
-        yield Attention(True, what, why, "dead_letters_of", f"mqb redrive {name}", name, group.last_dead_at)
+        why = f"given up after all retries, the last at {group.last_dead_at:%Y-%m-%d %H:%M:%S} UTC: redrive them"
+        yield Attention(True, what, why, "dead_letters_of", f"mqb redrive {name}", name)
 
 
 def checks(groups: Sequence[Pending], now: datetime) -> Iterator[Attention]:
@@ -150,18 +151,16 @@ def ailing_endpoints(namespace: str | None) -> Iterator[Attention]:
         else:
             what, why = f"An endpoint of {name} is {condition(endpoint)}", failure(endpoint)
             is_disabled = endpoint.state == "disabled"
-            since = endpoint.failing_since or endpoint.last_failure_at
-            yield Attention(is_disabled, what, why, "producer_group", MEND_SERVER, name, since)
+            yield Attention(is_disabled, what, why, "producer_group", MEND_SERVER, name, endpoint.failing_since)
 
 
 def ailing_subscriptions(namespace: str | None) -> Iterator[Attention]:
     """Findings about subscriptions whose servers are not called."""
     for subscription in subscription_health.ailing(SHOWN, namespace):
         what = f"The subscription {subscription.name} is {condition(subscription)}"
-        since = subscription.failing_since or subscription.last_failure_at
         is_disabled = subscription.state == "disabled"
-        why = failure(subscription)
-        yield Attention(is_disabled, what, why, "subscription", MEND_SERVER, subscription.name, since)
+        name, why, since = subscription.name, failure(subscription), subscription.failing_since
+        yield Attention(is_disabled, what, why, "subscription", MEND_SERVER, name, since)
 
 
 def condition(called: Endpoint | Subscription) -> str:

@@ -35,6 +35,7 @@ class Schedule(models.Model):
     last_at = models.DateTimeField(null=True)
     fired = models.BigIntegerField(default=0, db_default=0)
     failure = models.TextField(null=True)
+    # The first failure since the last success or change.
     failed_at = models.DateTimeField(null=True)
 
     class Meta:

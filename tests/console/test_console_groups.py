@@ -32,6 +32,7 @@ def test_an_endpoint_shows_its_health_and_never_its_secret(broker: Broker, ada: 
         failures=7,
         last_failure="The connection was refused.",
         last_failure_at=broker.now - timedelta(minutes=2),
+        failing_since=broker.now - timedelta(minutes=9),
         open_until=broker.now + timedelta(minutes=30),
     )
 
@@ -40,7 +41,7 @@ def test_an_endpoint_shows_its_health_and_never_its_secret(broker: Broker, ada: 
     row, buttons = page.table("endpoints")
     assert row[0] == "https://two.example/checks"
     assert row[1].startswith("paused after 7 failures, next try in ")
-    assert row[2] == "7"
+    assert row[2] == "7 for 9 min"
     assert row[3].startswith("The connection was refused. 2 min")
     assert row[4] == "never"
     assert buttons == ["Try New secret Change Change the URL Call again Delete"]

@@ -94,10 +94,10 @@ def test_what_needs_attention_comes_first_and_leads_to_its_page(broker: Broker, 
 
     page = ada.sees("")
 
-    lines = attention(page)
+    lines, died = attention(page), broker.now - timedelta(minutes=3)
     for start in (
         "1 discarded transaction the checks brought no decision",
-        "1 dead letter of mail given up after all retries",
+        f"1 dead letter of mail given up after all retries, the last at {died:%Y-%m-%d %H:%M:%S} UTC: redrive them",
         "1 pending of bank cannot be asked about no endpoint is registered",
         "An endpoint of shop answers, and decides nothing 40 void answers in a row; the last: The endpoint",
         "The subscription mail is disabled https://mail.example/in: 410 Gone",
@@ -116,7 +116,7 @@ def test_outboxes_that_fail_are_stuck_or_set_rows_apart_need_attention(broker: B
     now, old = broker.now, broker.now - timedelta(minutes=10)
     well = {"looked_at": now, "created_at": old}
     broker.outbox("well", **well)
-    broker.outbox("fails", failure="no right: GRANT DELETE", failed_at=now, **well)
+    broker.outbox("fails", failure="no right: GRANT DELETE", failed_at=old, **well)
     broker.outbox("unseen", looked_at=old, created_at=old)
     broker.outbox("never-seen", created_at=old)
     broker.outbox("behind", waiting=7, oldest_at=old, **well)
@@ -130,7 +130,11 @@ def test_outboxes_that_fail_are_stuck_or_set_rows_apart_need_attention(broker: B
         *("behind", "fails", "never-seen", "refuses", "unseen")
     ]
     assert any("127.0.0.1:9/shop: no right: GRANT DELETE" in line for line in lines)
-    assert lines[-1].startswith("The outbox refuses sets rows apart 3 rows so far")
+    assert lines[-1].startswith(
+        f"The outbox refuses sets rows apart 3 rows so far, the last at {now:%Y-%m-%d %H:%M:%S}"
+    )
+    states = {row[0]: row[8] for row in ada.sees("outboxes/").table("outboxes")}
+    assert states["fails"].startswith("fails: no right: GRANT DELETE (for 10 min")
 
 
 def test_consumer_groups_that_are_paused_or_behind_need_attention_and_lead_to_their_page(

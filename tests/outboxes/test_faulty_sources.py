@@ -22,6 +22,11 @@ CREATE TRIGGER fault AFTER DELETE ON mqbroker_outbox REFERENCING OLD TABLE AS ta
 FOR EACH STATEMENT EXECUTE FUNCTION fault();
 """
 
+FAILS = """
+CREATE OR REPLACE FUNCTION fault() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'the %s fault'; END $$;
+CREATE OR REPLACE TRIGGER fault AFTER DELETE ON mqbroker_outbox FOR EACH ROW EXECUTE FUNCTION fault()
+"""
+
 
 def test_rows_go_on_where_turns_of_many_rows_fail(shop: Shop) -> None:
     with psycopg.connect(shop.url, autocommit=True) as session:
@@ -33,6 +38,30 @@ def test_rows_go_on_where_turns_of_many_rows_fail(shop: Shop) -> None:
 
     assert len(shop.receives_all(ROWS)) == ROWS
     assert eventually(lambda: shop.outbox["drained"] == ROWS)
+
+
+def test_an_outbox_fails_since_its_first_failure_until_its_rows_are_drained(shop: Shop) -> None:
+    def fails(fault: str) -> str:
+        """When the outbox first failed, once it fails with this fault."""
+        with shop.session() as session:
+            session.execute((FAILS % fault).encode())
+            session.execute("SELECT mq_send(%s, %s)", [shop.topic, fault])
+        eventually(lambda: f"the {fault} fault" in (shop.outbox["failure"] or ""))
+        return str(shop.outbox["failed_at"])
+
+    shop.register()
+    since = fails("first")
+
+    assert fails("second") == since
+    with shop.session() as holder:
+        holder.execute("SELECT FROM mqbroker_outbox_state FOR UPDATE")
+        looked_at = shop.outbox["looked_at"]
+        # Processes that wait for their turn look, and know nothing of the failure.
+        eventually(lambda: shop.outbox["looked_at"] != looked_at)
+        assert (shop.outbox["failure"] is None, shop.outbox["failed_at"]) == (False, since)
+        holder.execute("DROP TRIGGER fault ON mqbroker_outbox")
+    assert len(shop.receives_all(2)) == 2
+    eventually(lambda: (shop.outbox["failure"], shop.outbox["failed_at"]) == (None, None))
 
 
 @pytest.mark.long

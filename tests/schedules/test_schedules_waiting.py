@@ -24,8 +24,10 @@ def test_while_its_topic_takes_no_messages_its_firings_wait_and_none_is_dropped(
     plan.operator.put(topic, **closed)
     plan.puts(cron=EACH_SECOND)
     assert eventually(lambda: plan.shown["failure"]).endswith("The message waits.")
+    since = plan.shown["failed_at"]
     # Behind its second try.
     eventually(lambda: plan.shown["fired"] >= 12)
+    assert plan.shown["failed_at"] == since
 
     plan.operator.put(topic, **opened)
     fired = plan.puts(paused=True)["fired"]
@@ -33,7 +35,7 @@ def test_while_its_topic_takes_no_messages_its_firings_wait_and_none_is_dropped(
     times = seconds_of(plan.receives_all(fired))
     assert times == [times[0] + timedelta(seconds=number) for number in range(fired)]
     assert plan.shown["fired"] == fired
-    eventually(lambda: plan.shown["failure"] is None)
+    eventually(lambda: (plan.shown["failure"], plan.shown["failed_at"]) == (None, None))
 
 
 def test_what_schedules_send_counts_for_the_limit_of_a_namespace_and_waits_for_it(plan: Plan) -> None:

@@ -185,7 +185,7 @@ class Drain:
             async with source.transaction():
                 raise turn_taken(await source.read(FIND_HOLDER), seconds)
         if self._queueing.counts:
-            await self._progress.note()
+            await self._progress.note(stands_by=True)
 
 
 class Slots:

@@ -39,6 +39,7 @@ class Outbox(models.Model):
     outdated = models.BooleanField(default=False, db_default=False)
     looked_at = models.DateTimeField(null=True)
     failure = models.TextField(null=True)
+    # The first failure since the last success or change.
     failed_at = models.DateTimeField(null=True)
 
     class Meta:

@@ -103,11 +103,11 @@ class Progress:
         self._looked_at = time.monotonic()
         self._waits = waits
 
-    async def note(self) -> None:
-        """Writes the numbers into the outbox's row, at most every NOTE_SECONDS."""
+    async def note(self, *, stands_by: bool = False) -> None:
+        """Writes the numbers into the outbox's row, at most every NOTE_SECONDS. `stands_by`: without the turn."""
         is_news = self._drained or self._refused or self._waits
         if is_news and time.monotonic() - self._noted_at >= NOTE_SECONDS:
-            await self._write(self._closed.reason)
+            await self._write(self._closed.reason, stands_by=stands_by)
 
     async def failed(self, reason: str) -> None:
         """Writes why the outbox cannot be drained; while the broker's database is away, only into the log."""
@@ -116,11 +116,11 @@ class Progress:
         except Refusal as refusal:
             logger.warning("an outbox's failure could not be noted", reason=refusal.detail)
 
-    async def _write(self, failure: str | None) -> None:
+    async def _write(self, failure: str | None, *, stands_by: bool = False) -> None:
         self._noted_at = time.monotonic()
         waiting, oldest_at, outdated = self._waits or (None, None, None)
         noted = {"drained": self._drained, "refused": self._refused, "waiting": waiting, "oldest_at": oldest_at}
-        noted["outdated"] = outdated
-        await connections.read_control(NOTE_OUTBOX, {**self._of, "failure": failure, **noted})
+        noted |= {"outdated": outdated, "failure": failure, "stands_by": stands_by}
+        await connections.read_control(NOTE_OUTBOX, {**self._of, **noted})
         self._drained = self._refused = 0
         self._waits = None

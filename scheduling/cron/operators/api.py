@@ -43,7 +43,7 @@ class ScheduleSummary(Shape):
         allow_null=True,
         help_text="Why the latest message was refused or waits; null as soon as a message is stored again.",
     )
-    failed_at = Time(allow_null=True)
+    failed_at = Time(allow_null=True, help_text="The first failure since the last success or change.")
     created_at = Time()
 
 

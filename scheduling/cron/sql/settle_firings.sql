@@ -1,6 +1,6 @@
--- Delete firings whose messages are stored or refused, and set or clear the failure of their schedules. A refused
--- firing is subtracted from `fired`; a firing that a limit delays may be taken again by the next tick. Rows are locked
--- in id order, so that two processes do not deadlock.
+-- Delete firings whose messages are stored or refused, and set or clear the failure of their schedules. `failed_at` is
+-- the first failure since the last success or change. A refused firing is subtracted from `fired`; a firing that a limit
+-- delays may be taken again by the next tick. Rows are locked in id order, so that two processes do not deadlock.
 WITH settled AS (
     DELETE FROM schedule_firing AS f
     WHERE f.id = ANY(%(id)s::uuid [])
@@ -24,7 +24,7 @@ noted AS (
 UPDATE schedule AS s
 SET
     failure = noted.failure,
-    failed_at = CASE WHEN noted.failure IS NOT NULL THEN now() END,
+    failed_at = CASE WHEN noted.failure IS NOT NULL THEN coalesce(s.failed_at, now()) END,
     fired = s.fired - noted.refused
 FROM noted
 WHERE s.id = noted.id

@@ -44,7 +44,7 @@ class Outbox(Shape):
     failure = serializers.CharField(
         allow_null=True, help_text="Why the outbox cannot be drained now, and what to do; null if it can."
     )
-    failed_at = Time(allow_null=True)
+    failed_at = Time(allow_null=True, help_text="The first failure since the last success or change.")
     created_at = Time()
 
 

@@ -46,9 +46,10 @@ def ailing(now: datetime) -> Iterator[Attention]:
         mend = "if the number falls, let it; else see the log of the web processes"
         yield Attention(True, f"The outbox {row.name} is behind", why, "outboxes", mend, since=row.oldest_at)
     for row in running.filter(refused_at__gt=now - REFUSED).order_by("-refused_at")[:SHOWN]:
-        why = f"{counted(row.refused, 'row')} so far, that no message could be made of: each has its reason beside it"
+        last = "" if row.refused_at is None else f", the last at {row.refused_at:%Y-%m-%d %H:%M:%S} UTC"
+        why = f"{counted(row.refused, 'row')} so far{last}, that no message could be made of: each has its reason"
         mend = f"look into {row.schema}.mqbroker_outbox_refused of {row.place}; insert again what is mended"
-        yield Attention(False, f"The outbox {row.name} sets rows apart", why, "outboxes", mend, since=row.refused_at)
+        yield Attention(False, f"The outbox {row.name} sets rows apart", why, "outboxes", mend)
     for row in running.filter(outdated=True).order_by("name")[:SHOWN]:
         why = f"a row costs {row.place} more than with the table that docs/sql.md makes now"
         mend = "renew it by the statements of docs/sql.md, A table that an earlier version of this page made"

@@ -1,5 +1,6 @@
--- Note the progress of an outbox: rows drained and refused since the last note, waiting rows, and a failure. A process
--- that does not know the outbox's new URL yet changes nothing.
+-- Note the progress of an outbox: rows drained and refused since the last note, waiting rows, and a failure, whose
+-- `failed_at` is the first failure since the last success or change. A process that stands by, without the turn, knows
+-- nothing of a failure and keeps it. A process that does not know the outbox's new URL yet changes nothing.
 UPDATE outbox AS o
 SET
     drained = o.drained + %(drained)s,
@@ -10,6 +11,9 @@ SET
     oldest_at = CASE WHEN %(waiting)s::bigint IS NULL THEN o.oldest_at ELSE %(oldest_at)s::timestamptz END,
     outdated = coalesce(%(outdated)s::boolean, o.outdated),
     looked_at = CASE WHEN %(failure)s::text IS NULL THEN now() ELSE o.looked_at END,
-    failure = %(failure)s::text,
-    failed_at = CASE WHEN %(failure)s::text IS NULL THEN NULL ELSE now() END
+    failure = CASE WHEN %(stands_by)s::boolean THEN o.failure ELSE %(failure)s::text END,
+    failed_at = CASE
+        WHEN %(stands_by)s::boolean THEN o.failed_at
+        WHEN %(failure)s::text IS NOT NULL THEN coalesce(o.failed_at, now())
+    END
 WHERE o.id = %(id)s AND o.source_url = %(url)s
