@@ -16,16 +16,22 @@ from django.db import DatabaseError, transaction
 
 from store.cells import cells
 from store.db import connections, patience, sync
+from store.db.statements import Statement
 from store.errors import Refusal
 from store.notices.peers import NOT_LISTENING, NOTIFY, Peers
 from store.process import runtime
+
+CONFIRM_CHANGES = Statement(__file__, "confirm_changes")
 
 CHANNEL = "mqbroker_changed"
 PAYLOAD = re.compile(
     r"(?P<word>changed|dropped):(?P<process>[0-9a-f]{1,32}):(?P<number>[0-9]{1,18})(:(?P<by>[0-9a-f]{1,32}))?"
 )
-# The most confirmations that one process sends at once; others are not sent, and the change waits the longest time.
-MAX_CONFIRMING = 100
+# Any role that may connect to the database may announce changes, as often as it likes, and with empty caches each
+# request has several look-ups. So a process drops its caches for others once in this time, for all changes of the time.
+ROUND_SECONDS = 0.05
+# The most changes that one round confirms; others are not confirmed, and wait the longest time.
+MAX_CONFIRMED = 100
 # No process caches configuration for longer, so after this time the caches of a process that does not confirm are
 # empty.
 LONGEST_CACHED_SECONDS = 3.0
@@ -51,12 +57,13 @@ class Unconfirmed:
 
 
 class Changes:
-    """The changes of this process that others have not confirmed, and its confirmations of changes by others."""
+    """The changes of this process that others have not confirmed, and the changes by others that it has to confirm."""
 
     def __init__(self) -> None:
         self._numbers = count()
         self._unconfirmed: dict[str, Unconfirmed] = {}
-        self._confirming: set[asyncio.Task[None] | None] = set()
+        self._unsent: list[str] = []
+        self._rounds: asyncio.Task[None] | None = None
 
     def announce(self) -> None:
         """Drops the caches of this process, and waits until the others have dropped theirs; see `drop_everywhere`."""
@@ -86,18 +93,21 @@ class Changes:
         if word == "dropped" and process == peers.name and number in self._unconfirmed:
             self._unconfirmed[number].confirmed(by or "")
         elif word == "changed" and process != peers.name:
-            runtime.current().forget()
-            if len(self._confirming) >= MAX_CONFIRMING:
-                return  # Not confirmed: the other process then waits for the longest time.
-            confirming = self._confirm(f"dropped:{process}:{number}:{peers.name}")
-            self._confirming.add(asyncio.create_task(confirming, name="confirm"))
+            if len(self._unsent) < MAX_CONFIRMED:
+                self._unsent.append(f"dropped:{process}:{number}:{peers.name}")
+            if self._rounds is None or self._rounds.done():
+                self._rounds = asyncio.create_task(self._drop_in_rounds(), name="confirm")
 
-    async def _confirm(self, payload: str) -> None:
-        with contextlib.suppress(Refusal):
-            # The change may be a new cell, which every process must serve before the change is answered.
-            await cells.learn()
-            await connections.read_control(NOTIFY, {"channel": CHANNEL, "payload": payload})
-        self._confirming.discard(asyncio.current_task())
+    async def _drop_in_rounds(self) -> None:
+        """Drops the caches and confirms it, in rounds, while others announce changes."""
+        while self._unsent:
+            payloads, self._unsent = self._unsent, []
+            runtime.current().forget()
+            with contextlib.suppress(Refusal):
+                # The change may be a new cell, which every process must serve before the change is answered.
+                await cells.learn()
+                await connections.read_control(CONFIRM_CHANGES, {"channel": CHANNEL, "payloads": payloads})
+            await asyncio.sleep(ROUND_SECONDS)
 
 
 def drop_everywhere() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import selectors
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +10,10 @@ import psycopg
 import pytest
 
 from store.db.patience import PatientAsyncConnection
+from store.notices import notifier
+from store.notices.caches import ROUND_SECONDS
 from store.notices.hearing import BURST_BYTES, Flooded, Hearing
+from store.process import runtime
 from tests.broker import characters
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker
@@ -110,3 +114,49 @@ def test_a_notice_that_says_nothing_known_ends_no_listening(broker: RunningBroke
         assert operator.put(f"/v1/topics/{topic}", queues=1).status == 201
 
         assert len(listening() & before) >= len(broker.webs)
+
+
+CHANGE = "SELECT pg_notify('mqbroker_changed', 'changed:ab:' || %s)"
+CHANGES = 400
+
+
+class Cache:
+    """Counts how often the process drops its caches."""
+
+    def __init__(self) -> None:
+        self.drops = 0
+        self._dropped = asyncio.Event()
+
+    def forget_all(self) -> None:
+        self.drops += 1
+        self._dropped.set()
+
+    async def is_dropped_more_than(self, drops: int) -> None:
+        """Waits until the caches have been dropped more often than that."""
+        while self.drops <= drops:
+            self._dropped.clear()
+            await self._dropped.wait()
+
+
+def test_many_announced_changes_drop_the_caches_once_in_a_while_and_a_later_one_drops_them_again(
+    keeper: Keeper, notifying: psycopg.Connection
+) -> None:
+    async def drops_of_a_flood() -> tuple[int, float]:
+        cache = runtime.control(Cache)
+        notifier.start()
+        # A process that begins to listen drops its caches.
+        await cache.is_dropped_more_than(0)
+        before, began = cache.drops, time.monotonic()
+        for number in range(CHANGES):
+            await asyncio.to_thread(notifying.execute, CHANGE, [number])
+        await cache.is_dropped_more_than(before)
+        await asyncio.sleep(2 * ROUND_SECONDS)
+        flooded, seconds = cache.drops - before, time.monotonic() - began
+        await asyncio.to_thread(notifying.execute, CHANGE, [CHANGES])
+        await cache.is_dropped_more_than(before + flooded)
+        return flooded, seconds
+
+    drops, seconds = keeper.do(drops_of_a_flood())
+
+    assert 0 < drops <= seconds / ROUND_SECONDS + 1
+    assert drops < CHANGES / 2
