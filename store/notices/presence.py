@@ -16,6 +16,7 @@ from django.db.models.functions import Now
 
 from store.db import connections
 from store.db.statements import Statement
+from store.errors import GroupNotExist
 from store.naming.names import is_name
 from store.notices.heartbeats import NOTED_SECONDS, own_name
 from store.process.models import Presence
@@ -49,7 +50,10 @@ class Present:
 
     @contextlib.contextmanager
     def asks(self, role: Role, group: str, connection: Connection) -> Iterator[None]:
-        """A block that counts a call. A text that is no group name is not kept: it may be long or contain a NUL."""
+        """A block that counts a call. A text that is no group name is not kept: it may be long or contain a NUL.
+
+        The name of a group that does not exist is forgotten: a key may invent as many of them as it makes calls.
+        """
         is_kept = (role, group) in self._asked or is_name(group)
         if self._connections >= MAX_CONNECTIONS or not is_kept:
             yield
@@ -60,11 +64,18 @@ class Present:
         waiting[connection] = waiting.get(connection, 0) + 1
         try:
             yield
+        except GroupNotExist:
+            self._forget((role, group))
+            raise
         finally:
             waiting[connection] -= 1
             if not waiting[connection]:
                 del waiting[connection]
                 asked[connection] = time.monotonic()
+
+    def _forget(self, key: tuple[Role, str]) -> None:
+        self._connections -= len(self._asked.pop(key, ()))
+        self._waiting.pop(key, None)
 
     async def note(self) -> None:
         """Writes the presence of this process, at most every NOTED_SECONDS."""

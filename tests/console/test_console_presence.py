@@ -84,3 +84,19 @@ def test_the_page_of_a_consumer_group_says_when_its_consumers_last_asked(
         eventually(lambda: " over 2 connections" in ada.sees("consumer-groups/mail/").text)
 
         assert re.search(r"Consumers asked \d+ s ago over 2 connections", ada.sees("consumer-groups/mail/").text)
+
+
+@pytest.mark.usefixtures("key")
+def test_groups_that_a_caller_invents_are_not_kept(broker: Broker, console: str, ada: Operator) -> None:
+    broker.producer_group("shop")
+    for number in range(50):
+        invented = f"{console}/v1/producer-groups/invented-{number}/checks/receive"
+        answer = urllib3.request("POST", invented, json={}, headers={"Authorization": f"Bearer {KEY}"})
+        assert (answer.status, answer.json()["code"]) == (404, "group_not_exist")
+
+    with waiting(console, "producer-groups/shop/checks/receive", {"wait_seconds": 2}):
+        eventually(lambda: " over 2 connections" in ada.sees("producer-groups/shop/").text)
+
+    noted = {name for (name,) in broker.connection.execute("SELECT group_name FROM presence").fetchall()}
+    assert "shop" in noted
+    assert not any(name.startswith("invented") for name in noted)
