@@ -17,8 +17,10 @@ CONFIRM_SECONDS = 10.0
 CONNECT_SECONDS = 5.0
 #: The maximum length of a routing key and of a header's name in AMQP.
 MAX_NAME_BYTES = 255
-#: Prefixes of queues that RabbitMQ creates itself, such as queues for replies.
+#: Prefixes of RabbitMQ's own queues, such as queues for replies. In Redis a queue is a key beside kombu's own keys and
+#: Celery's results: a list under the name of such a key stops all consumers.
 KEPT = ("amq.",)
+KEPT_IN_REDIS = (*KEPT, "_kombu.", "unacked", "celery-task")
 
 
 class Producers:
@@ -89,16 +91,19 @@ class Amqp:
         self, url: str, routing_key: str, exchange: str = "", *, cloudevents: CloudEvents | None = None
     ) -> None:
         self._exchange = exchange
-        self._routing_key = Pattern(routing_key, kept=KEPT)
         self._event = cloudevents
         options = {"confirm_publish": True}
         connection = Connection(url, transport_options=options, connect_timeout=CONNECT_SECONDS)
+        kind = connection.transport.driver_type
+        self._routing_key = Pattern(routing_key, kept=KEPT_IN_REDIS if kind == "redis" else KEPT)
         # Other transports of kombu return nothing.
-        self._mandatory = connection.transport.driver_type == "amqp"
+        self._mandatory = kind == "amqp"
         self._producers = Producers(connection, returning=self._mandatory)
 
     def publish(self, message: StoredMessage) -> None:
         routing_key = _fitting("routing key", self._routing_key.of(message))
+        if not (routing_key or self._exchange or self._mandatory):
+            raise TargetRefused("the routing key is empty: no queue has this name")
         found = headers(message, TABLES["amqp"], self._event, "cloudEvents:")
         for name in found:
             _fitting("header", name)
