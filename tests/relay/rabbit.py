@@ -65,6 +65,13 @@ class Server:
             _, waiting, _ = found
             return waiting
 
+    def has(self, queue: str, count: int) -> bool:
+        """Whether a queue is there with so many messages that no worker holds."""
+        try:
+            return self.waiting(queue) >= count
+        except amqp.NotFound:
+            return False
+
     def _answers(self) -> bool:
         assert self._child.is_running(), self._child.last_lines()
         try:

@@ -1,6 +1,7 @@
 """A call of a task belongs to its transaction, and is published as Celery itself would publish it."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,10 +9,13 @@ from celery import chain
 from mqbroker_client import Consumer, Message
 from mqbroker_client.barrier.errors import OutsideTransaction
 from mqbroker_client.contrib.celery import TransactionalTask
+from mqbroker_client.contrib.relay import relays
 
 from tests.broker.polling import eventually
 from tests.broker.ports import free_port
 from tests.broker.tellings import received_until_empty
+from tests.broker.wire import Document
+from tests.relay import rabbit
 from tests.tasks.conftest import Shop, comparable, nothing
 
 LATER = datetime(2037, 1, 31, 12, tzinfo=UTC)
@@ -115,3 +119,29 @@ def test_what_is_no_call_becomes_a_dead_letter_with_the_reason_and_holds_nothing
         found = eventually(lambda: wire.get(f"/v1/dead-letters/{shop.group}").document.get("results"))
 
     assert "the message is no call of a task" in found[0]["reason"]
+
+
+@pytest.mark.heavy
+def test_calls_that_name_an_exchange_that_does_not_exist_are_dead_letters_and_hold_nothing_up(
+    shop: Shop, tmp_path: Path
+) -> None:
+    wire = shop.broker.wire()
+    put = wire.call("PUT", f"/v1/consumer-groups/{shop.group}", b'{"max_reconsume_times": 0, "start_at": "earliest"}')
+    assert put.status == 201
+    with rabbit.running(tmp_path / "rabbitmq") as server:
+        # As many as there are threads would stop the relay for ever.
+        for _ in range(relays.CONCURRENCY):
+            shop.calls(lambda: shop.task.apply_async(exchange="nowhere", routing_key="mail"))
+        with shop.relaying(shop.app_at(server.url)):
+            shop.calls(lambda: shop.task.delay())
+            path = f"/v1/dead-letters/{shop.group}"
+            found = eventually(lambda: all_of(wire.get(path).document, relays.CONCURRENCY))
+            eventually(lambda: server.has(shop.queue, 1))
+
+    assert all("no exchange 'nowhere'" in letter["reason"] for letter in found)
+
+
+def all_of(document: Document, count: int) -> list[Document] | None:
+    """The results, once there are so many."""
+    found: list[Document] = document.get("results") or []
+    return found if len(found) >= count else None

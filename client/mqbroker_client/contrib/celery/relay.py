@@ -20,7 +20,7 @@ class CeleryBroker:
     def __init__(self, app: Celery) -> None:
         self._app = app
         options = {**app.conf.broker_transport_options, "confirm_publish": True}
-        self._producers = Producers(app.connection_for_write(transport_options=options))
+        self._producers = Producers(app.connection_for_write(transport_options=options), by_message=True)
 
     def publish(self, message: StoredMessage) -> None:
         try:

@@ -1,6 +1,6 @@
 """Errors of kombu, amqp and redis that mean that the target is away. Other errors are not tried again."""
 
-from amqp.exceptions import AMQPError, MessageNacked
+from amqp.exceptions import AMQPError, MessageNacked, NotFound
 from kombu import Connection
 from kombu.exceptions import LimitExceeded, OperationalError
 
@@ -20,8 +20,13 @@ REDIS = frozenset(
 )
 
 
-def is_absence(problem: BaseException, connection: Connection) -> bool:
-    """Whether an error of a publish is not caused by the message, so that a later attempt may succeed."""
+def is_absence(problem: BaseException, connection: Connection, *, by_message: bool = False) -> bool:
+    """Whether an error of a publish is not caused by the message, so that a later attempt may succeed.
+
+    `by_message`: the message names its exchange, so that a missing one is caused by the message.
+    """
+    if isinstance(problem, NotFound) and by_message:
+        return False
     if isinstance(problem, AMQPError):
         return (problem.reply_code or 0) in CODES and OF_A_KEY not in str(problem)
     if isinstance(problem, connection.channel_errors):

@@ -26,11 +26,14 @@ KEPT_IN_REDIS = (*KEPT, "_kombu.", "unacked", "celery-task")
 class Producers:
     """A producer for each thread, with its own connection; with `returning` they note messages that
     the broker returns.
+
+    `by_message`: a message names its exchange itself, so an exchange that does not exist is a fault of the message.
     """
 
-    def __init__(self, connection: Connection, *, returning: bool = False) -> None:
+    def __init__(self, connection: Connection, *, returning: bool = False, by_message: bool = False) -> None:
         self._connection = connection
         self._returning = returning
+        self._by_message = by_message
         transport = connection.transport
         self._name = "RabbitMQ" if transport.driver_type == "amqp" else transport.driver_name
         self._own = threading.local()
@@ -43,7 +46,7 @@ class Producers:
         except Exception as problem:
             self._drop()
             words = f"{type(problem).__name__}: {problem}"
-            if is_absence(problem, self._connection):
+            if is_absence(problem, self._connection, by_message=self._by_message):
                 raise TargetAway(words) from problem
             raise TargetRefused(f"{self._name} refused it: {words}") from problem
 
