@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -165,6 +166,18 @@ def run(
         return subprocess.CompletedProcess(command, status, stdout.read_text(), stderr.read_text())
 
 
+# Started, with no signal sent by a test and no end that a test has seen.
+_unwatched: "weakref.WeakSet[ForkedChild]" = weakref.WeakSet()
+
+
+def failed() -> str | None:
+    """The status and last lines of a process that has failed by itself; None while no process has.
+
+    A process to which a test has sent a signal does not count, nor does an end that a test has seen by `is_running`.
+    """
+    return next((failure for child in list(_unwatched) if (failure := child.failure())), None)
+
+
 class ForkedChild(Child):
     """A child that is forked where a fork runs its command as a new process would."""
 
@@ -175,13 +188,36 @@ class ForkedChild(Child):
         return self._fork.pid if self._fork else super().pid
 
     def start(self) -> None:
-        if not server().forks(self.command, self.environment):
+        if server().forks(self.command, self.environment):
+            self.bound_log()
+            self._fork = server().fork(
+                self.command, self.environment, self.folder, self.log, self.log, self.stop_signal
+            )
+            self.started_at = time.monotonic()
+        else:
             self._fork = None
             super().start()
-            return
-        self.bound_log()
-        self._fork = server().fork(self.command, self.environment, self.folder, self.log, self.log, self.stop_signal)
-        self.started_at = time.monotonic()
+        _unwatched.add(self)
 
     def is_running(self) -> bool:
+        if not (runs := self._runs()):
+            _unwatched.discard(self)
+        return runs
+
+    def send(self, number: signal.Signals) -> None:
+        _unwatched.discard(self)
+        super().send(number)
+
+    def send_to_group(self, number: signal.Signals) -> None:
+        _unwatched.discard(self)
+        super().send_to_group(number)
+
+    def failure(self) -> str | None:
+        """How the process ended, if by an error of its own."""
+        if self._runs():
+            return None
+        status = self._fork.returncode if self._fork else self._process and self._process.returncode
+        return f"{self.name} has ended by {status}:\n{self.last_lines()}" if status else None
+
+    def _runs(self) -> bool:
         return self._fork.poll() is None if self._fork else super().is_running()

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from tests.broker import forks
 from tools import machine
 
 Found = TypeVar("Found")
@@ -13,6 +14,8 @@ PAUSE_SECONDS = 0.02
 LONGEST_PAUSE_SECONDS = 0.2
 # A wait ends in failure when what is looked at has not changed for so long: no test measures time by a wait.
 STILL_SECONDS = 60.0
+# Only a longer wait asks whether a process has failed.
+FIRST_QUESTION_SECONDS = 1.0
 # What never comes to rest ends, too, before the time limit of a test does.
 LONGEST_SECONDS = 600.0
 
@@ -26,7 +29,8 @@ def at_this_load(seconds: float) -> float:
 
 
 def eventually(look: Callable[[], Found | None], within_seconds: float = STILL_SECONDS) -> Found:
-    """The first true value of `look`. Fails with its last value once that has not changed for STILL_SECONDS.
+    """The first true value of `look`. Fails with its last value once that has not changed for STILL_SECONDS. Fails with
+    the last lines of a process that a test has started, once such a process has failed by itself.
 
     What takes longer by itself, without a change that `look` shows, says `within_seconds`. On a busy machine both are
     longer. The pause between two looks is a tenth of the time waited so far, between PAUSE_SECONDS and
@@ -42,5 +46,10 @@ def eventually(look: Callable[[], Found | None], within_seconds: float = STILL_S
         is_still = now - changed >= patience and now - changed >= min(at_this_load(patience), LONGEST_SECONDS)
         assert not is_still, f"nothing has changed for {now - changed:.0f} s; at last: {found!r}"
         assert now - began < max(LONGEST_SECONDS, within_seconds), f"not within {now - began:.0f} s; at last: {found!r}"
+        if now - began > FIRST_QUESTION_SECONDS and forks.failed():
+            # The process may have ended after the last look, which may be a look at this process.
+            if found := look():
+                return found
+            assert not (failure := forks.failed()), f"{failure}\nat last: {found!r}"
         time.sleep(min(max((now - began) / 10, PAUSE_SECONDS), LONGEST_PAUSE_SECONDS))
     return found

@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -11,7 +13,7 @@ import pytest
 
 from mqbroker.embedded.commands import ROOT
 from tests.broker import forks
-from tests.broker.polling import eventually
+from tests.broker.polling import FIRST_QUESTION_SECONDS, eventually
 
 # Prints what a program may ask about its process.
 TELLS = """
@@ -92,6 +94,38 @@ def test_a_variable_that_a_test_has_set_is_that_of_later_forks(monkeypatch: pyte
     assert forks.server().forks([sys.executable, "manage.py"], os.environ)
     assert forks.run([sys.executable, str(tmp_path / "says.py")], os.environ).stdout == "yes\n"
     assert not before.forks([sys.executable, "manage.py"], os.environ)
+
+
+FAILS = "import sys, time\nprint('refused', flush=True)\ntime.sleep(float(sys.argv[1]))\nsys.exit(3)"
+
+
+def started(folder: Path, *words: str) -> forks.ForkedChild:
+    """A child that fails after so many seconds."""
+    (folder / "fails.py").write_text(FAILS)
+    child = forks.ForkedChild(
+        "beat-2", [sys.executable, str(folder / "fails.py"), *words], os.environ, folder / "log", folder
+    )
+    child.start()
+    return child
+
+
+def test_a_wait_ends_once_a_process_that_a_test_has_started_has_failed(tmp_path: Path) -> None:
+    child = started(tmp_path, "0")
+
+    with pytest.raises(AssertionError, match=r"beat-2 has ended by 3:\nrefused\nat last: ''"):
+        eventually(lambda: "")
+
+    child.stop()
+
+
+def test_a_wait_goes_on_after_an_end_that_a_test_has_caused_or_seen(tmp_path: Path) -> None:
+    killed, seen = started(tmp_path, "1000"), started(tmp_path, "0")
+    began = time.monotonic()
+    killed.send(signal.SIGKILL)
+
+    eventually(lambda: not seen.is_running())
+
+    assert eventually(lambda: time.monotonic() > began + 2 * FIRST_QUESTION_SECONDS)
 
 
 def test_forks_end_with_the_process_that_had_them_forked(environment: dict[str, str], tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def sends(broker: RunningBroker, topic: str) -> bool:
 def test_all_processes_of_a_port_end_together(twofold: RunningBroker, number: signal.Signals) -> None:
     ours = members(twofold)
 
-    os.kill(twofold.webs[0].pid, number)
+    twofold.webs[0].send(number)
 
     eventually(lambda: not any(is_alive(pid) for pid in ours), at_this_load(10))
 
