@@ -15,6 +15,7 @@ from psycopg.rows import namedtuple_row
 
 from mqbroker.embedded import commands
 from mqbroker.environment.framework import DOORS
+from store.naming import names
 from tests.broker import databases, forks
 from tests.broker.ports import free_port
 from tests.console.operators import Operator
@@ -135,7 +136,7 @@ def broker(session: psycopg.Connection[Any]) -> Broker:
     # Where there are few rows TRUNCATE costs more: it makes new files, those of every partition.
     deletes = [sql.SQL("DELETE FROM {}").format(sql.Identifier(table)) for table in FORGOTTEN]
     restarts = [sql.SQL("ALTER SEQUENCE {} RESTART").format(sql.Identifier(sequence)) for sequence in NUMBERS]
-    topics = sql.SQL("DELETE FROM topic WHERE permission <> 'r'")
+    topics = sql.SQL("DELETE FROM topic WHERE name <> ALL ({})").format(list(names.SYSTEM))
     session.execute(sql.SQL("; ").join([*deletes, topics, *restarts]))
     # What a test with very many rows leaves behind is not the next one's to explain.
     session.execute("SELECT pg_stat_force_next_flush()")

@@ -45,8 +45,10 @@ def cpu_seconds(whose: int) -> float:
 
 
 def test_a_hash_has_a_low_priority() -> None:
+    lower = min(os.nice(0) + 10, 19)
+
     def is_low() -> bool:
-        return any(niceness == 10 for niceness in children())
+        return any(niceness == lower for niceness in children())
 
     with ThreadPoolExecutor(1) as beside:
         hashed = beside.submit(SeparateHasher().encode, "let me see", "salt", 2_000_000)
