@@ -1,1 +1,1 @@
-"""Access: what each caller may do, and what each has done: API keys, the roles of console users, and the audit."""
+"""Access: the rights of each caller and a record of each change: API keys, roles of console users, and the audit."""

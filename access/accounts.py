@@ -19,7 +19,7 @@ from access import roles
 from store.db import fields
 from store.errors import MessageIllegal, Refusal
 
-# As Django's rule, without the colon of the users of an identity provider.
+# Django's rule without the colon: only names of an identity provider's users contain a colon.
 NAME = re.compile(r"[\w.@+-]{1,150}")
 # A password of this many random bytes cannot be guessed; its user may choose another.
 PASSWORD_BYTES = 15
@@ -71,7 +71,7 @@ def of(user: User) -> Account:
 
 
 def picture(account: Account | None) -> dict[str, object] | None:
-    """What the audit shows of an account; None for none."""
+    """The fields of an account that the audit shows; None without an account."""
     if account is None:
         return None
     return {"role": account.role, "bodies": account.bodies, "active": account.active}
@@ -85,7 +85,7 @@ def page(after: str, count: int, matching: str = "") -> Sequence[Account]:
 
 
 def _with_groups(user: User) -> User:
-    """The user with the names of its groups kept, which the list has read for all its users at once."""
+    """The user with the names of its groups in its cache. The list has read the groups of all its users at once."""
     setattr(user, roles.KEPT, frozenset(group.name for group in user.groups.all()))
     return user
 
@@ -111,12 +111,12 @@ def made_password() -> tuple[str, str]:
 def make(name: str, hashed: str, given: Mapping[str, Any]) -> Account:
     """Creates a user with this hash of a password. Raises MessageIllegal for an invalid name, or one that is in use."""
     if not NAME.fullmatch(name):
-        raise MessageIllegal(f"{name[:150]!r} is no user name: give 1 to 150 letters, digits and _ . @ + -.")
+        raise MessageIllegal(f"{name[:150]!r} is not a valid user name: give 1 to 150 letters, digits and _ . @ + -.")
     try:
         with transaction.atomic():
             user = User.objects.create(username=name, password=hashed)
     except IntegrityError as problem:
-        raise MessageIllegal(f"There is a user {name} already: change this user, or choose another name.") from problem
+        raise MessageIllegal(f"There is already a user {name}: change this user, or choose another name.") from problem
     roles.assign(user, given.get("role") or roles.VIEWER, bodies=bool(given.get("bodies")))
     return of(user)
 
@@ -155,7 +155,7 @@ def remove(account: Account) -> None:
 
 
 def _locked(name: str) -> User:
-    """The user, in a transaction that no other change of users runs beside: two admins cannot remove each other."""
+    """The user, in a transaction. Changes of users run one after another, so two admins cannot remove each other."""
     list(Group.objects.select_for_update().filter(name=roles.ADMIN))
     return _find(User.objects.select_for_update(), name)
 

@@ -78,8 +78,8 @@ class Allowance:
                     bucket.take(cost)
 
     def require(self, at: float) -> None:
-        """Raises RateLimited when a limit of this allowance is used up; the shared one of the
-        namespace is not checked.
+        """Raises RateLimited when a limit of this allowance is used up; the shared allowance of the namespace is not
+        checked.
         """
         for bucket, unit in ((self.messages, "messages"), (self.bytes, "bytes")):
             wait_seconds = bucket.wait_seconds(at) if bucket is not None else 0.0
@@ -150,7 +150,7 @@ class Allowances:
         return found
 
     async def keep(self) -> None:
-        """Adds the counted refusals to their rows, unless the last time was less than KEEP_SECONDS ago.
+        """Adds the counted refusals to their rows, unless it last did so less than KEEP_SECONDS ago.
 
         A crash may lose the refusals of the last seconds.
         """

@@ -21,7 +21,7 @@ from store.naming.names import CHARACTERS, MAX_CHARACTERS
 from store.naming.namespaces import MAX_CHARACTERS as MAX_NAMESPACE
 from store.notices import caches
 
-# A name is part of a path, and must not look like an id, so it begins with no digit.
+# A name is part of a path, and must not look like an id, so it does not begin with a digit.
 NAME = r"^[A-Za-z_][A-Za-z0-9_ .:@+-]{0,99}$"
 NAME_RULE = "a name begins with a letter or _, and has 1 to 100 letters, digits, blanks and _ . : @ + -"
 SCOPE = f"^(manage|metrics|(produce|consume|read):[*{CHARACTERS}]{{1,{MAX_CHARACTERS}}})$"
@@ -58,7 +58,7 @@ FIELDS = fields.of(
         "namespace",
         "Namespace",
         help="A key with a namespace uses bare names and sees only this namespace",
-        unset="none: the key sees all namespaces, by whole names",
+        unset="the key sees all namespaces, by whole names",
         most=MAX_NAMESPACE,
     ),
     fields.Time("expires_at", "Expires at", unset="never"),
@@ -144,7 +144,7 @@ def make(name: str, given: Mapping[str, Any]) -> tuple[ApiKey, str]:
             require_unexpired(row)
             _require_namespace(row)
     except IntegrityError as problem:
-        raise MessageIllegal(f"name: there is an API key {name!r} already; revoke that one first.") from problem
+        raise MessageIllegal(f"name: there is already an API key {name!r}: revoke this key first.") from problem
     return row, key
 
 

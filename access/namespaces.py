@@ -50,7 +50,7 @@ class NamespaceNotExist(Refusal):
 
 
 def page(after: str, count: int, matching: str = "") -> Sequence[Namespace]:
-    """Namespaces by name: the first `count` behind `after` whose names contain `matching`, in any case."""
+    """Namespaces by name: the first `count` after `after` whose names contain `matching`, in any case."""
     return list(Namespace.objects.filter(name__gt=after, name__icontains=matching).order_by("name")[:count])
 
 

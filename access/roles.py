@@ -99,7 +99,7 @@ def least(action: str) -> str:
 
 
 def lost(name: str, action: str) -> str | None:
-    """The reason why the console user with this name may not do this action now; None when the user may."""
+    """The reason why the console user with this name may not do this action now; None for a user who may."""
     user = User.objects.filter(username=name).first()
     if user is None:
         return f"the console user {name!r} does not exist any more"

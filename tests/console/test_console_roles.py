@@ -56,7 +56,7 @@ def test_a_new_password_is_shown_once_and_ends_the_sessions_of_its_user(
     assert Operator.signed_in(console, "mia", again).sees("topics/").status == 200
     pages = (ada.sees("users/"), ada.sees("audit/?target=mia"), ada.posts("actions/once/", made))
     assert not [page.address for page in pages if first in page.html or again in page.html]
-    assert "There is a user mia already: change this user, or choose another name." in pages[2].text
+    assert "There is already a user mia: change this user, or choose another name." in pages[2].text
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_a_name_that_may_be_a_subject_of_an_identity_provider_is_no_name_of_a_lo
     page = ada.posts("actions/once/", {"action": "user.make", "target": "oidc:1", "role": "viewer", "reason": "why"})
 
     assert page.status == 422
-    assert "'oidc:1' is no user name: give 1 to 150 letters, digits and _ . @ + -." in page.text
+    assert "'oidc:1' is not a valid user name: give 1 to 150 letters, digits and _ . @ + -." in page.text
 
 
 def roles_of(broker: Broker, name: str) -> list[str]:

@@ -146,7 +146,7 @@ def test_two_keys_never_share_a_name(operator: Operator, holder: str) -> None:
 
     again = operator.make("/v1/api-keys", name=holder, scopes=["manage"])
 
-    assert illegal(again) == f"name: there is an API key '{holder}' already; revoke that one first."
+    assert illegal(again) == f"name: there is already an API key '{holder}': revoke this key first."
 
 
 @pytest.mark.parametrize("by", ["name", "id"])
