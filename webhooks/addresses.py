@@ -19,7 +19,7 @@ Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 Networks = tuple[Network, ...]
 
-# As a URL is ASCII, it has at most this number of bytes too: an index row of a group's URLs takes up to 2,700 bytes.
+# A URL is ASCII, so this is also the most bytes: an index row of a group's URLs takes up to 2,700 bytes.
 MAX_URL_CHARACTERS = 2_048
 MAX_LABEL_CHARACTERS = 63
 LOOKUP_PATIENCE_SECONDS = 2.0

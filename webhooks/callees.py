@@ -69,9 +69,8 @@ class Callee:
 
     @classmethod
     def of(cls, row: CalleeRow, **more: object) -> Self:
-        """A callee made of a row, with the fields that a subclass adds.
-
-        Raises SecretUnreadable, because the broker makes no call without a signature.
+        """A callee made of a row, with the fields that a subclass adds. Raises SecretUnreadable, because the broker
+        makes no call without a signature.
         """
         return cls(
             id=row.id,

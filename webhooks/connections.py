@@ -20,7 +20,7 @@ from webhooks.addresses import Networks, forbidden_kind, look_up
 
 # Bounds the file descriptors. The slots of calls stay far below; a wait for a connection counts in the call's deadline.
 MAX_CONNECTIONS = 1_000
-# Shorter than the 5 s of uvicorn and Node, so that the server seldom closes a kept connection first.
+# The time is shorter than the 5 s of uvicorn and Node, so that the server seldom closes a kept connection first.
 KEEP_SECONDS = 4.0
 # A slow name server occupies a thread for its time-out, 10 s and more; aiohttp looks up a name only once at a time.
 LOOKUP_THREADS = 16
@@ -49,7 +49,7 @@ class Exchange:
     retry_after_seconds: float | None = None
     #: The target of a redirect.
     location: str | None = None
-    #: The time of the signature, and how far the server's clock is ahead of it.
+    #: The time of the signature, and the seconds by which the server's clock is ahead of this time.
     signed_at: datetime | None = None
     ahead_seconds: float | None = None
     #: Bytes that the answer may have.
@@ -136,7 +136,7 @@ class Line(ResponseHandler):
 
 
 class ThreadResolver(AbstractResolver):
-    """Resolves names by the operating system, in threads of its own: a slow name server delays no other work."""
+    """Resolves names by the operating system, in separate threads: a slow name server delays no other work."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(LOOKUP_THREADS, thread_name_prefix="webhook-lookup")

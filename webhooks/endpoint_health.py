@@ -1,6 +1,6 @@
-"""The health of an endpoint: how each answer changes it, and when the endpoint may be called again. 410 disables it.
-
-Pure functions: the time, by the database's clock, is an argument. All workers share the state: columns of a row.
+"""The health of an endpoint: how each answer changes it, and when the endpoint may be called again. An answer 410
+disables the endpoint. The functions are pure: the time, by the database's clock, is an argument. All workers share the
+state, which is in columns of a row.
 """
 
 from dataclasses import dataclass, replace

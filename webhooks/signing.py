@@ -36,7 +36,7 @@ def check_secret(secret: str) -> None:
     """Raises SecretIllegal for a secret that can't sign."""
     if not secret.startswith(PREFIX):
         raise SecretIllegal
-    text = secret[len(PREFIX) :].rstrip("=")  # With or without padding, as the library reads it.
+    text = secret[len(PREFIX) :].rstrip("=")  # The library reads base64 with or without padding.
     try:
         key = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError) as error:

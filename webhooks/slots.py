@@ -29,9 +29,8 @@ class _EndpointSlots:
 
 
 class Slots:
-    """The slots of each endpoint, first come first served. One object per process, used from one event loop.
-
-    Not `asyncio.Semaphore`, because an operator may change the limit while calls are under way: with a lower limit
+    """The slots of each endpoint, first come first served. One object per process, used from one event loop. This is
+    not an `asyncio.Semaphore`, because an operator may change the limit while calls are under way: with a lower limit
     these calls finish, and fewer calls begin. The callers' claims bound the number of waiting calls.
     """
 

@@ -1,4 +1,4 @@
-"""`python -m examples.shop`: so many orders and a reconciliation, or a gentle trade until it is stopped."""
+"""`python -m examples.shop`: sends orders and reconciles the books, or sends orders now and then until stopped."""
 
 import argparse
 import itertools
@@ -94,7 +94,7 @@ def _run(shop: Shop, options: argparse.Namespace, stop: threading.Event) -> int:
 
 
 def _settle(shop: Shop, order_ids: Sequence[UUID], give_up_at: float, stop: threading.Event) -> dict[UUID, str]:
-    """What ended each order, once all are decided and every paid one has its coupon, or at `give_up_at`."""
+    """The outcome of each order, when all are decided and paid orders have coupons, or at `give_up_at`."""
     decided: dict[UUID, str] = {}
     while True:
         found = {one: decider(shop.producer, one) for one in order_ids if one not in decided}
@@ -103,7 +103,7 @@ def _settle(shop: Shop, order_ids: Sequence[UUID], give_up_at: float, stop: thre
         if has_all or time.monotonic() > give_up_at or stop.wait(POLL_SECONDS):
             break
         shop.coupons.require()
-    stop.wait(2 * POLL_SECONDS)  # what is twice, or should not be there, has come by then
+    stop.wait(2 * POLL_SECONDS)  # duplicates and wrong messages have arrived by then
     return decided
 
 

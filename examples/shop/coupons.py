@@ -34,7 +34,7 @@ class CouponBook:
             )
 
     def deliveries(self) -> dict[str, int]:
-        """How often the message of each order with a coupon was delivered."""
+        """For each order with a coupon, the number of deliveries of its message."""
         with self._connect() as connection:
             return dict(connection.execute("SELECT order_id, deliveries FROM coupons").fetchall())
 

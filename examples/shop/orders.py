@@ -46,7 +46,7 @@ class OrderBook:
 
 @dataclass(frozen=True)
 class AccidentProducer(Producer):
-    """A producer to whose ends the accidents of orders happen."""
+    """A producer whose ends get lost as the accidents of the orders say."""
 
     happens: dict[UUID, accidents.Accident | None] = field(default_factory=dict)
 
@@ -61,7 +61,7 @@ class AccidentProducer(Producer):
 
 @dataclass(frozen=True)
 class OrderService:
-    """Also the listener of a TransactionProducer. It has no check: the barrier's row is inserted with the payment."""
+    """Also the listener of a TransactionProducer, without a check: payment and barrier's row are inserted together."""
 
     producer: AccidentProducer
     book: OrderBook
@@ -69,7 +69,7 @@ class OrderService:
     topic: str
 
     def take(self, order_id: UUID, number: int) -> str:
-        """What the customer is answered. The order's id is the transaction's: an order sent twice is one order."""
+        """The answer to the customer. The order's id is the transaction's id, so an order sent twice is one order."""
         accident = self.producer.happens[order_id] = accidents.of_order(number)
         body = json.dumps({"order_id": str(order_id), "amount_cents": AMOUNT_CENTS}).encode()
         message = Message(self.topic, body, keys=[str(order_id)], message_id=order_id)
@@ -77,7 +77,8 @@ class OrderService:
         try:
             sent = transactions.send_message_in_transaction(message, accident, transaction_id=order_id)
         except BrokerError:
-            # No half, so nothing was paid. If it was stored after all, its check finds no row and rolls it back.
+            # No half message was confirmed, so nothing was paid. If the half message was stored after all, its check
+            # finds no row and rolls it back.
             return NOT_TAKEN
         return ANSWERS.get(sent.state, NOT_TAKEN)
 

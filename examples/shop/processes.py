@@ -1,4 +1,4 @@
-"""Runs the two services in processes of their own, which end with this one, and the customers of the order service."""
+"""Runs the two services in separate processes, which end with this process, and the customers of the order service."""
 
 import os
 import queue

@@ -20,12 +20,12 @@ def reconcile(paid: Set[str], deliveries: Mapping[str, int], decided_by_check_ba
 
 
 def holds(figures: Mapping[str, int]) -> bool:
-    """Nothing lost, nothing invented, nothing twice; a day without a paid order proves none of it."""
+    """Whether no coupon is missing, extra or twice. False for a day without a paid order, which proves nothing."""
     return figures["lost"] == figures["phantom"] == figures["twice"] == 0 < figures["orders paid"]
 
 
 def decider(producer: Producer, order_id: UUID) -> str | None:
-    """What ended an order's transaction, by the broker's history of it; None while it is undecided."""
+    """The decision about an order's transaction, from the broker's history; None while the transaction is undecided."""
     try:
         transaction = producer.transaction(order_id)
     except TransactionNotFound:
