@@ -89,7 +89,7 @@ def quiet(conninfo: str) -> Iterator[tuple[Connection, str]]:
         # The message below contains its own BEGIN.
         reader.autocommit = True
         _take_quiet_snapshot(reader)
-        # Only after the lock is released: a session that holds the lock may use any processor.
+        # The session is bound only after the lock is released: a session that holds the lock may use any processor.
         bind(reader)
         yield reader, _sharing(reader)
 

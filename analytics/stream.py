@@ -5,7 +5,7 @@
     spark.readStream.format("mqbroker").load()
     frame.write.format("mqbroker").option("topic", "prices").mode("append").save()
 
-The database is the one of DATABASE_URL in the environment of Spark's driver, or of the option `url`. Spark hides the
+The database is named by the option `url`, or by DATABASE_URL in the environment of Spark's driver. Spark hides the
 value of an option named `url` in plans.
 """
 
@@ -52,7 +52,7 @@ def _provide(context: SparkContext) -> None:
         # Spark starts new workers when their environment changes, so a second call changes nothing.
         code = [path for path in (str(ROOT), str(CLIENT)) if path not in given]
         context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, [*code, *given]))
-    # For the sink: its workers get the environment as it is at this moment.
+    # The sink's workers get the environment as it is at this moment.
     context.environment |= {name: os.environ[name] for name in BROKER if name in os.environ}
 
 
@@ -99,7 +99,7 @@ class BrokerSource(DataSource):
         return _sink(self.options).writer(schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        """Sends the rows of each batch of a stream as messages. Raises as `writer`."""
+        """Sends the rows of each batch of a stream as messages. Raises the errors of `writer`."""
         return _sink(self.options).streamWriter(schema, overwrite)
 
 

@@ -3,9 +3,9 @@
     spark-submit --master spark://HOST:7077 analytics/submit.py --to s3a://bucket/export
     spark-submit --master spark://HOST:7077 analytics/submit.py report s3a://bucket/export
 
-The database is the one of DATABASE_URL. This program sends the workers the module that reads the database, as
-`--py-files` does; besides Spark the workers need pyarrow, adbc-driver-postgresql and msgspec. The machine of this
-program needs the broker's own requirements.
+DATABASE_URL names the database. This program sends the workers the module that reads the database, as `--py-files`
+does; besides Spark the workers need pyarrow, adbc-driver-postgresql and msgspec. The machine of this program needs the
+broker's own requirements.
 """
 
 import os

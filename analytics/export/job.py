@@ -102,7 +102,7 @@ def _against(
     conninfo: str | None, place: Place, made: Manifest, target: Path | str | None, say: Callable[[str], None]
 ) -> list[str]:
     if conninfo is None:
-        say("Not compared with the broker: its database is none of the installation's.")
+        say("Not compared with the broker: its database does not belong to the installation.")
         return []
     with connections.connect(conninfo) as broker:
         connections.bind(broker)
@@ -113,7 +113,7 @@ def _against(
             if compared == noted.UNNOTED:
                 say(compared)
             return [*changed, *check.against(broker, place, made)]
-    say("Not compared with the broker: its database is another than that of the export.")
+    say("Not compared with the broker: the export is of another database.")
     return changed
 
 

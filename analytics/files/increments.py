@@ -58,7 +58,7 @@ def _hole_of(table: str, end: int, kept: Sequence[tuple[int, Span]], ends: Reach
 
 
 def _entries(ranges: ClosedRange, ends: Reached) -> Iterator[Hole]:
-    """Offsets of a queue have no gaps of their own, so every gap was made by retention."""
+    """Writes leave no gaps in the offsets of a queue, so every gap was made by retention."""
     following = {key: last + 1 for key, last in _by_queue(ends).items()}
     for segment in ranges.segments:
         for queue in segment.entries:

@@ -21,7 +21,8 @@ from analytics.files.manifest import Manifest
 from analytics.files.place import Local
 from store.db.locks import TRY_LOCK_NAME
 
-# There while the first export to a folder is under way, and after it was killed: the files beside it are of no other.
+# The file that exists while the first export to a folder is under way, or after it was killed: then no other export has
+# files in the folder.
 BEGUN = "_begun.json"
 
 

@@ -1,4 +1,4 @@
-"""Writes an archive of the Java classes that Spark loads, behind the first command: later starts of Spark are shorter.
+"""Writes an archive of the Java classes that Spark loads, after the first command: later starts of Spark are shorter.
 
 Without the archive Java reads and links 20,000 classes at each start of Spark: 6 s of an export of 10 s.
 """
@@ -17,18 +17,19 @@ from analytics import java
 from analytics.java import BUNDLED_JAVA, Java
 from analytics.submit import is_submitted
 
-# Spark's scripts start Java with these options, beside options of their own.
+# Spark's scripts start Java with these options, in addition to the scripts' own options.
 OPTIONS = "SPARK_SUBMIT_OPTS"
-# How long a finished command may wait for the archive, and from when on it says so.
+# The seconds that a finished command may wait for the archive, and the seconds after which it prints that it waits.
 END_SECONDS = 60.0
 SAID_SECONDS = 10.0
 
 
 @contextmanager
 def kept(runtime: Java, end_seconds: float = END_SECONDS) -> Iterator[None]:
-    """Has the Java of the block, if it has no archive, write one when the block has ended without a failure.
+    """If the Java of the block has no archive, it writes one after the block has ended without a failure.
 
-    Without an archive, or without a right to write one, the command does its work as well, and the next one tries it.
+    Without an archive, or without a right to write one, the command does the same work, and the next command tries to
+    write the archive.
     """
     if is_submitted(os.environ) or OPTIONS in os.environ or java.archive(runtime).exists() or not _is_writable():
         yield
@@ -39,7 +40,7 @@ def kept(runtime: Java, end_seconds: float = END_SECONDS) -> Iterator[None]:
         try:
             yield
             sys.stdout.flush()
-            # The command has done its work: Ctrl-C only leaves the archive out.
+            # The command has done its work: after Ctrl-C only the archive is missing.
             with suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
                 _end(end_seconds)
                 if not has_base:
@@ -58,9 +59,8 @@ def _is_writable() -> bool:
 
 
 def _has_base(runtime: Java) -> bool:
-    """Whether Java has the archive of its own classes, on which the archive of Spark's classes is based.
-
-    The wheel of Java lacks it, and gets it behind the first command; Spark's archive then comes behind the second.
+    """Whether Java has the archive of its own classes, on which the archive of Spark's classes is based. The wheel of
+    Java lacks this archive: it is written after the first command, and Spark's archive after the second.
     """
     return runtime.executable != BUNDLED_JAVA or (BUNDLED_JAVA.parents[1] / "lib/server/classes.jsa").exists()
 

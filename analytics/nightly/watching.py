@@ -1,4 +1,4 @@
-"""The nights' runs as operators see them: problems, a line on the page System, and a metric."""
+"""The nightly runs as operators see them: problems, a line on the page System, and a metric."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ LATE_SECONDS = 600.0
 
 
 def problems(nights: Nights) -> Iterator[str]:
-    """The problems of the nightly run, one sentence for each."""
+    """The problems of the nightly runs, one sentence for each."""
     if nights.failure is not None:
         yield f"The nightly export of {nights.day} failed {nights.tries} times, at last: {nights.failure}."
     if nights.day != nights.due_day and LATE_SECONDS < nights.since < runs.HOURS * 3600:
@@ -23,13 +23,13 @@ def problems(nights: Nights) -> Iterator[str]:
 
 
 def beside() -> Beside:
-    """The problems and the line of the nights; nothing where no nightly export is set."""
+    """The problems and the line of the nightly runs; nothing if no nightly export is configured."""
     nights = runs.latest()
     return Beside() if nights is None else of(nights)
 
 
 def of(nights: Nights) -> Beside:
-    """The problems and the line of these nights."""
+    """The problems and the line of these nightly runs."""
     return Beside(list(problems(nights)), "console/nights.html", nights)
 
 

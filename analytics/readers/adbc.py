@@ -62,7 +62,7 @@ class AdbcSource:
         return self._numbers(queries).mapInArrow(read, table.columns)
 
     def _numbers(self, queries: Sequence[str]) -> DataFrame:
-        """A frame with the numbers of the queries, with one task per number."""
+        """A frame with one row for each query, its number; each row is read by a separate task."""
         return self.spark.range(0, len(queries), 1, len(queries))
 
 

@@ -1,4 +1,4 @@
-"""The databases of an installation: the control's, and those of its other cells."""
+"""The databases of an installation: the databases of the control and of the other cells."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -94,7 +94,7 @@ def _workspace(target: Target) -> Iterator[Path]:
 
 
 def _finish(finished: Path, exports: Sequence[Export], html: Path | None) -> str:
-    """Writes the page into the folder of the reports, unless it has a file of its own. Returns the page."""
+    """Writes the page into the folder of the reports, unless `html` names another file. Returns the page."""
     # With several cells, the control's database and the earliest moment: up to this moment the reports are complete.
     document = {"kind": REPORT.kind, "database": exports[0].made.database, "taken_at": tables.taken_at(exports)}
     (finished / MARKER).write_text(json.dumps(document) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The committed messages of a lake as the reports read the tables of an export; its other tables have no rows."""
+"""Makes the tables of an export from the committed messages of a lake. The other tables have no rows."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ from analytics.files.parts import COLUMNS
 if TYPE_CHECKING:
     from analytics.export.lake.table import LakeTable
 
-# The tables of an export that a committed message has a row in.
+# The tables of an export in which a committed message has a row.
 OF_COMMITTED = ("messages", "entries")
 
 
@@ -25,7 +25,7 @@ def is_there(folder: Path) -> bool:
 
 
 def cells(folder: Path) -> Sequence[tuple[str, Manifest]]:
-    """The cells of a lake, and what the page says of their data. Raises FolderRefused for a lake without a commit."""
+    """The cells of a lake, and the page's sentence about their data. Raises FolderRefused without a commit."""
     of = _opened(folder)
     commits = [commit for commit in of.commits() if commit.batch]
     if of.last is None or not commits:

@@ -127,7 +127,7 @@ def once(messages: DataFrame, *columns: str) -> DataFrame:
 def with_message(entries: DataFrame, messages: DataFrame) -> DataFrame:
     """The entries with `message`, equal for all entries of one message, and `stored_topic`, its first topic.
 
-    An entry whose message is not in the export counts as a message of its own.
+    An entry whose message is not in the export counts as a separate message.
     """
     stored = messages.select("log_offset", "message_id", F.col("topic").alias("stored_topic"))
     message = F.coalesce("message_id", F.col("log_offset").cast("string")).alias("message")

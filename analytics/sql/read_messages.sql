@@ -5,7 +5,7 @@
 -- for the log. Only such rows are looked up by id in earlier segments. `state` is the state of the transaction at the
 -- time of reading, null without a transaction and if its end was dropped; files of an export leave it out. The
 -- namespace stands before the first % of the topic's name. `copied`: the row is from before the split that made this
--- cell, and its parent has it, too.
+-- cell, and the parent also has it.
 SELECT
     l.*, l.segment_id AS segment,
     CASE

@@ -168,7 +168,7 @@ def test_a_forged_list_is_compared_with_the_note_of_its_folder_whatever_it_says_
 
     assert forged == [NOTED, of_body(whole)]
     assert elsewhere == [noted.UNNOTED, of_body(whole)]
-    assert of_another == ["Not compared with the broker: its database is another than that of the export.", NOTED]
+    assert of_another == ["Not compared with the broker: the export is of another database.", NOTED]
     assert problems(database, Local(whole)) == []
 
 

@@ -1,4 +1,4 @@
-"""What the lake reads of one cell: the messages that became visible after the offsets of the last batch."""
+"""Reads one cell for the lake: the messages that became visible after the offsets of the last batch."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -16,7 +16,8 @@ from analytics.readers.datasource.streams import BrokerStream
 from store.db.statements import Statement
 
 OWN_SINCE = Statement(__file__, "own_since", maybe=datetime)
-# Of one batch and one cell. A row group of the table has fewer rows, so memory does not depend on it.
+# The most offsets of one cell in a batch. A row group of the table has fewer rows, so this number does not affect
+# memory.
 MAX_OFFSETS = 200_000
 
 
@@ -32,12 +33,14 @@ class Feed:
         )
 
     def reach(self, last: Reach | None, *, anew: bool = True) -> Reach:
-        """What the next batch reads: from the end of the last one, or from the first own entry, at most MAX_OFFSETS.
+        """The offsets that the next batch reads: from the end of the last batch, or from the cell's first entry, at
+        most MAX_OFFSETS.
 
-        It ends at the last row that is final now, or, without `anew`, that was final at the call before.
+        The batch ends at the last row that is final now; without `anew`, at the last row that was final at the previous
+        call.
 
-        Raises FolderRefused if the log ends before the end of the last one, CellDiffers if that was of another cell of
-        this name, LogBusy, and psycopg's errors.
+        Raises FolderRefused if the log ends before the end of the last batch, CellDiffers if the last batch read
+        another cell of this name, LogBusy, and psycopg's errors.
         """
         if last and last.cell_id != self._cell_id:
             raise CellDiffers(f"the lake has read the cell {last.cell_id}, and this one is {self._cell_id}")
@@ -81,7 +84,7 @@ class Feed:
 
 
 def marked(rows: Iterator[pyarrow.RecordBatch], cell: str, number: int) -> Iterator[pyarrow.RecordBatch]:
-    """The rows as the table has them, with the names of their cell and their batch."""
+    """The rows in the form of the table, with the name of the cell and the number of the batch."""
     for read in rows:
         own = [pyarrow.repeat(pyarrow.scalar(value), read.num_rows) for value in (cell, number)]
         yield pyarrow.RecordBatch.from_arrays([*own, *read.columns], schema=SCHEMA)

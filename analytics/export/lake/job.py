@@ -1,4 +1,4 @@
-"""Keeps the lake: adds what became visible in each cell since the last batch, in one commit for all cells."""
+"""Keeps the lake: adds the messages that became visible in each cell since the last batch, by one commit for all."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +15,7 @@ from analytics.readers.cells import Database, databases, require_own
 from analytics.readers.failures import failures_as_ours
 
 Say = Callable[[str], None]
-# At one commit a minute: at most 60 small files a day's folder.
+# With one commit a minute, a day's folder has at most 60 small files.
 BATCHES_PER_COMPACTION = 60
 
 
@@ -28,14 +28,15 @@ class Lake:
         self._say = say
         self._feeds: dict[str, Feed] = {}
         self._installation: str | None = None
-        # What was read before the batch with this number and had no message to add, such as retries.
+        # Offsets that were read before the batch with this number without a message to add, for example offsets of
+        # retries.
         self._empty: dict[str, Reach] = {}
         self._empty_since = 0
 
     def keep(self, every_seconds: float) -> None:
-        """Adds what there is, at most once in this time unless it is behind, until the process ends.
+        """Adds new messages until the process ends: once in this time, or without a pause while more messages wait.
 
-        A failure after the first round, such as a database that is away, is said, and the next round tries again.
+        `say` gets a failure after the first round, such as a database that is away, and the next round tries again.
         Raises FolderRefused and ExportDamaged at any time, and ExportFailed in the first round.
         """
         for number in count():
@@ -51,9 +52,10 @@ class Lake:
             time.sleep(max(0.0, began + every_seconds - time.monotonic()))
 
     def catch_up(self) -> None:
-        """Adds all that was final when this began.
+        """Adds all messages that were final at the start of the call.
 
-        Raises ExportIncomplete with the cells that were left out, when all others were read, and what `add` raises.
+        After all other cells were read, raises ExportIncomplete with the cells that were left out. Also raises the
+        errors of `add`.
         """
         is_behind, left_out = self.add()
         while is_behind:
@@ -62,10 +64,11 @@ class Lake:
             raise ExportIncomplete(f"The lake lacks new messages of {'; '.join(left_out)}.")
 
     def add(self, *, anew: bool = True) -> tuple[bool, Sequence[str]]:
-        """Adds one batch: of each cell at most MAX_OFFSETS, up to what is final now, or was when it was called `anew`.
+        """Adds one batch: at most MAX_OFFSETS of each cell, up to the rows that were final at the last call with
+        `anew`.
 
         Returns whether there may be more, and the cells that were left out, each with its reason. Raises FolderRefused,
-        ExportDamaged if the last batch is not what its cell has, and ExportUnderWay if another process has written.
+        ExportDamaged if the last batch differs from its cell, and ExportUnderWay if another process has written.
         """
         of = table.opened(self._folder, is_new=True)
         number = of.last.number + 1 if of.last else 1
@@ -112,7 +115,7 @@ class Lake:
         self._say(f"{before} files merged into {after}.")
 
     def verify(self) -> None:
-        """Says what of the table is not as the lake has written it, or not as the log has it. Raises ExportDamaged."""
+        """Verifies the table: `say` gets each difference from the lake's commits or the log. Raises ExportDamaged."""
         of = table.opened(self._folder)
         problems = 0
         with failures_as_ours():
@@ -125,7 +128,7 @@ class Lake:
             raise ExportDamaged(f"{self._folder} is not what the log has: {problems} problems, see above.")
 
     def _reaches(self, of: LakeTable, anew: bool) -> tuple[dict[str, Reach], Sequence[str]]:
-        """What the next batch reads of each cell, and the cells that cannot be read, each with the reason."""
+        """The offsets that the next batch reads of each cell; and the cells that cannot be read, with the reasons."""
         reaches: dict[str, Reach] = {}
         left_out = []
         for cell in databases(self._control):
@@ -146,7 +149,7 @@ class Lake:
         return Feed(cell.cell_id, cell.name, conninfo)
 
     def _proved(self, feed: Feed, of: LakeTable) -> Feed:
-        """The feed of a cell, which has the last batch as the table has it: not so after the restore of a back-up."""
+        """The feed of a cell. Checks that the cell still has the last batch: after a restore it may not."""
         if of.last and of.last.installation != self._installation:
             raise FolderRefused(f"{self._folder} holds the lake of another installation: give a new folder.")
         if of.last:
@@ -159,11 +162,11 @@ class Lake:
 
 
 def _in_silence(line: str) -> None:
-    """What cannot be compared is said by a verification alone."""
+    """Ignores the sentence: only a verification reports rows that cannot be compared."""
 
 
 def _joined(empty: Reach | None, reach: Reach) -> Reach:
-    """What two reaches have read together. The first one added no message."""
+    """The offsets of two reaches together. The first reach added no message."""
     if empty is None:
         return reach
     return Reach(reach.cell_id, {**reach.start, **empty.start}, reach.end, {**reach.holes, **empty.holes})

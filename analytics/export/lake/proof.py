@@ -12,10 +12,10 @@ from analytics.readers.datasource.orders import Position
 
 Key = tuple[str, int, int, int]
 Say = Callable[[str], None]
-# Of one kind: a file with a million wrong rows is one damage.
+# The most reported faults of one kind: a file with a million wrong rows is one damage.
 MOST_OF_A_KIND = 20
 KEY = (TOPIC_ID, "queue_id", "queue_offset")
-# The log has no value any more once a topic or a group is deleted, or retention has dropped the entry of a delay level.
+# Columns that the log loses when a topic or a group is deleted, or when retention drops the entry of a delay level.
 LOST = frozenset(("topic", "namespace", "producer_group", "due_at"))
 NAMES = READ.columns.names
 # Operations of other programs that leave all rows as they are.
@@ -25,7 +25,7 @@ HARMLESS = frozenset(
 
 
 def of(of_table: LakeTable, feeds: Mapping[str, Feed], say: Say) -> Iterator[str]:
-    """The faults of the table, one sentence each. `say` gets what is no fault: holes, and what cannot be compared."""
+    """The faults of the table, one sentence each. `say` gets notes: holes, and rows that cannot be compared."""
     commits = of_table.commits()
     yield from _of_commits(commits, of_table.counted)
     missing = list(_of_files(of_table))
@@ -75,7 +75,7 @@ def _of_rows(
             found = held.pop(_key(cell, row), None)
             if found is None:
                 # A dead letter that was redriven looks like a new message once retention has dropped its first entry.
-                # Each look reads the table, so only the first faults are looked at.
+                # Each look-up reads the table, so only the first faults are looked up.
                 if missing > MOST_OF_A_KIND or not of_table.has(cell, row["message_id"]):
                     missing += 1
                     yield f"{_named(cell, row)} is in the log, and not in the table."
@@ -151,7 +151,7 @@ def _groups(batches: Sequence[Batch]) -> Iterator[Sequence[Batch]]:
 
 
 class _Span:
-    """From where and to where batches have read a cell: `start` is without what retention has dropped since."""
+    """The offsets of a cell that batches have read; `start` is after the rows that retention has dropped since."""
 
     def __init__(self, batches: Sequence[Batch], cell: str, feed: Feed) -> None:
         self._begun: Position = {}
@@ -165,7 +165,7 @@ class _Span:
         self.start = {queue: first for queue, first in self._kept.items() if first < self.end[queue]}
 
     def is_dropped(self, row: Mapping[str, Any]) -> bool:
-        """Whether the batches have read a row that the log has no longer."""
+        """Whether the batches have read a row that the log no longer has."""
         queue = f"{row[TOPIC_ID]}/{row['queue_id']}"
         return queue in self._begun and bool(self._begun[queue] <= row["queue_offset"] < self._kept[queue])
 
@@ -189,7 +189,7 @@ def _of_key(key: Key) -> str:
 
 
 def _few(faults: Iterable[str]) -> Iterator[str]:
-    """The first faults of a kind; all are found, because that takes what was compared out of the rows that are left."""
+    """The first faults of a kind. All are read, because the search also removes compared rows from the others."""
     for number, fault in enumerate(faults):
         if number < MOST_OF_A_KIND:
             yield fault

@@ -37,14 +37,14 @@ SCHEMA = to_arrow_schema(
 # A commit's own information has the batch under the first name. Commits that only merge files repeat the last batch
 # under the second, because Delta Lake drops the information of old commits after 30 days.
 OF_BATCH, AFTER_BATCH = "mqbroker.batch", "mqbroker.after"
-# Delta Lake counts the batches under this name, also when the information of a commit is gone.
+# Delta Lake counts the batches under this name, even after the information of a commit is dropped.
 APPLICATION = "mqbroker"
 LOG = "_delta_log"
 # Readers skip row groups by the lowest and highest batch in them.
 PROPERTIES = WriterProperties(max_row_group_size=50_000)
-# Bodies may have some MB each.
+# A small number, because each body may have some MB.
 ROWS_AT_ONCE = 1_000
-# The last commits are looked at first: reading all takes a second for each 10,000.
+# The number of commits to read first: reading all commits takes a second for each 10,000.
 FEW = 20
 
 
@@ -62,12 +62,12 @@ class Reach(msgspec.Struct, frozen=True):
 
     @property
     def offsets(self) -> int:
-        """The number of offsets that were read; some have no message of a topic, such as those of retries."""
+        """The number of offsets that were read; some, such as offsets of retries, have no message of a topic."""
         return sum(int(self.end[queue]) - int(first) for queue, first in self.start.items())
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """What one commit has added, by cell. Batches are numbered from 1, and each begins where the one before ended."""
+    """The offsets that one commit has read, by cell. A batch, numbered from 1, begins where the last one ended."""
 
     number: int
     installation: str
@@ -105,7 +105,7 @@ class LakeTable:
         return self._table.transaction_version(APPLICATION) or 0
 
     def add(self, installation: str, reaches: dict[str, Reach], rows: Iterator[pyarrow.RecordBatch]) -> None:
-        """Commits the rows that were read, with what was read, in one step; nothing if there is no row.
+        """Commits the rows and the offsets that were read, in one step; nothing if there is no row.
 
         `rows` have the columns of SCHEMA. Raises ExportUnderWay if another process has committed since this table was
         read, ExportFailed if Delta Lake cannot write.
@@ -120,12 +120,12 @@ class LakeTable:
                 self._table,
                 pyarrow.RecordBatchReader.from_batches(SCHEMA, chain([first], rows)),
                 mode="append",
-                # A version with more columns adds them; in earlier rows they are null.
+                # A version of the broker with more columns adds them to the table; in earlier rows they are null.
                 schema_mode="merge",
                 writer_properties=PROPERTIES,
                 commit_properties=CommitProperties(
                     custom_metadata={OF_BATCH: msgspec.json.encode(batch).decode()},
-                    # Another commit since may have read the same offsets.
+                    # Another process may have read the same offsets and committed since.
                     max_commit_retries=0,
                     app_transactions=[Transaction(APPLICATION, batch.number)],
                 ),
@@ -161,8 +161,8 @@ class LakeTable:
         )
 
     def has(self, cell: str, message_id: str) -> bool:
-        """Whether any batch has a message of a cell."""
-        # Without a filter, which fails for texts in files of other programs.
+        """Whether the table has a message of a cell."""
+        # The read has no filter, because a filter fails for texts in files of other programs.
         found = self._table.to_pyarrow_dataset(schema=SCHEMA).to_batches([CELL, "message_id"])
         return any(row == {CELL: cell, "message_id": message_id} for batch in found for row in batch.to_pylist())
 
@@ -215,7 +215,7 @@ def _failures_as_ours(folder: Path) -> Iterator[None]:
 
 
 def _at_rest(cells: dict[str, Reach]) -> dict[str, Reach]:
-    """The cells as they were, with nothing read since."""
+    """The cells of the last batch with the offsets up to which each was read, and no new offsets."""
     return {cell: Reach(reach.cell_id, {}, reach.end, {}) for cell, reach in cells.items()}
 
 

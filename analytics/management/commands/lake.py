@@ -27,7 +27,7 @@ def seconds(text: str) -> float:
 
 
 class Command(BaseCommand):
-    """Adds committed messages to a table of Delta Lake while the broker runs, and says what it has added."""
+    """Adds committed messages to a table of Delta Lake while the broker runs, and prints a line for each commit."""
 
     help = "Keeps a table of Delta Lake with the committed messages, a minute old at most, until it is stopped."
     requires_system_checks = ()
@@ -58,7 +58,7 @@ class Command(BaseCommand):
 
         folder, say = to or verify, spark.say(self)
         assert folder is not None
-        # As an export, it gives way to senders.
+        # Like an export, the lake gives way to senders.
         os.nice(settings.EXPORT_NICE)
         lake = Lake(address.conninfo(settings.DIRECT_DATABASE), folder.resolve(), say)
         with spark.failures("The lake was stopped; the next start continues it."):

@@ -39,7 +39,7 @@ class Choice:
             return ranges, f"namespace = {Literal(self.namespace).as_string(None)}"
         topics = self._topics(reader)
         segments = [self._within(segment, topics) for segment in ranges.segments]
-        # By id: PostgreSQL need not join the name of a topic to reject a row.
+        # Topics are compared by id: PostgreSQL need not join the name of a topic to reject a row.
         return replace(ranges, segments=segments), f"topic_id = ANY({Literal(list(topics)).as_string(None)}::int[])"
 
     def _topics(self, reader: Connection) -> Mapping[int, str]:

@@ -37,7 +37,7 @@ OF_BOUNDS = NAMES[8:12]
 OF_READS = NAMES[10:12]
 OF_STREAMS = NAMES[12:]
 WITH_QUEUES = ("committed", "entries")
-# What Spark adds to the options in CREATE TABLE.
+# Options that Spark adds in CREATE TABLE.
 PROVIDER = "provider"
 ENDS = EARLIEST, LATEST = ("earliest", "latest")
 Position = Mapping[str, object]
@@ -136,12 +136,12 @@ class Options:
 
     @property
     def starting(self) -> Bound:
-        """Where a read begins, or a stream without a checkpoint."""
+        """The beginning of a read, or of a stream without a checkpoint."""
         return self._bound("starting", EARLIEST)
 
     @property
     def ending(self) -> Bound:
-        """Where a read ends, exclusive."""
+        """The end of a read, exclusive."""
         return self._bound("ending", LATEST)
 
     @property
