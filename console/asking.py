@@ -99,7 +99,7 @@ def read(kind: Stepwise, given: QueryDict, *, posted: bool) -> Asked:
 
 
 def target_of(kind: Stepwise, text: str) -> str:
-    """A target in the audit's form."""
+    """A target as audit entries name it: an id as a UUID in lower case, any other name without outer blanks."""
     if not kind.by_id:
         return text.strip()[:MAX_TEXT]
     try:

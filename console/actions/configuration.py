@@ -33,7 +33,7 @@ NOT_EXIST = (GroupNotExist, TopicNotExist, NamespaceNotExist)
 @dataclass(frozen=True)
 class Thing:
     """A kind of configured object: its noun, the functions that find and change a target, the audit's name for a
-    change, the columns that describe a target, and what the audit shows of a target.
+    change, the columns that describe a target, and the fields that the audit shows.
     """
 
     noun: str

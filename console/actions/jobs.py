@@ -149,7 +149,7 @@ def run(call: Call, late_seconds: float = 0) -> None:
 def step(action_id: uuid.UUID, call: Call) -> bool:
     """Does the next step of an action; returns whether there may be a further step for this process.
 
-    Raises a refusal that passes by itself, for instance while the database is away: the step is then repeated.
+    Raises a temporary refusal, for instance while the database is away: the step is then repeated.
     """
     try:
         try:
@@ -184,15 +184,14 @@ def _step(action_id: uuid.UUID, call: Call) -> bool:
 
 
 def _is_stopped(action: Action) -> bool:
-    """Pauses an action whose user has lost the role for it, with an audit entry. Returns whether it did."""
+    """Pauses an action whose user has lost the role for it, with an audit entry. Returns whether it was paused."""
     needed = kinds.find(action.kind).action
     lost = roles.lost(action.acting, needed)
     if lost is None:
         return False
     refusal = NoPermission(
-        f"The broker has paused this action: an action needs the role of its user, and {lost}, who may not do "
-        f"this ({needed}). A user with the role {roles.least(needed)} may continue the action under their own "
-        "name; an operator may cancel it."
+        f"The broker has paused this action, because its user has lost the right to do it ({needed}): {lost}. A user "
+        f"with the role {roles.least(needed)} may continue the action under their own name; an operator may cancel it."
     )
     if Action.objects.filter(id=action.id, state="running").update(state="paused", stopped=refusal.detail):
         audit.write(Signature("user", action.acting, action.request_id), "action.step", Outcome(action.id, refusal))

@@ -28,7 +28,8 @@ from store.reading.merging import Page
 
 # Pages of a filtered list that one step, preview or count reads.
 MAX_PAGES = 20
-# An action's filter fields for dead letters. `reason` is the operator's, so the reason of the letters has another name.
+# An action's filter fields for dead letters. `reason` is the operator's reason for the action, so the filter's field
+# for the letters' reason has another name.
 FILTER = (
     Text("group", "Consumer group", needed=True),
     Text("topic", "Topic"),

@@ -55,7 +55,7 @@ def open_source(move: Move, source: Side) -> None:
 
 
 def leave(source: Side) -> None:
-    """Makes the earlier database of a moved cell a cell no more. If it is away, it stays read-only."""
+    """Turns the earlier database of a moved cell into a database that is no cell. If it is away, it stays read-only."""
     with contextlib.suppress(CellAway):
         source.ask(BECOME_CELL, cell_id=NO_CELL)
         source.oust()

@@ -54,8 +54,8 @@ def require_own(alias: str, cell: Cell) -> None:
         if (theirs.cell_id, theirs.installation) == (cell.id, installation()):
             return
     raise CellIllegal(
-        f"The URL leads to another database than the one of the cell {cell.name}: give the present URL of the "
-        "cell's own database, or add the other database under a new cell name."
+        f"The URL does not lead to the database of the cell {cell.name}: give the present URL of this database, "
+        "or add the other database under a new cell name."
     )
 
 
@@ -63,7 +63,8 @@ def is_prepared(alias: str, name: str, cell: Cell | None) -> bool:
     """Whether the database has the tables of this version of the broker. False for an empty database, and for the
     database of a cell that was away during a migration.
 
-    Raises CellIllegal for tables of another version or application, and while the control's tables are of another one.
+    Raises CellIllegal for tables of another version or application, and while the control's tables are of another
+    version.
     """
     needed = set(MigrationLoader(None).disk_migrations)
     if needed - _applied(DEFAULT_DB_ALIAS):

@@ -95,7 +95,7 @@ class Run:
         """Does the steps up to and including the change of the map, after which the map names the new database."""
         if self.move.step == steps.UNDOING:
             # The source may have taken writes that the standby does not have.
-            raise CellIllegal(f"The move {self.move} is being undone: run `cells undo` to finish that.")
+            raise CellIllegal(f"The move {self.move} is being undone: run `cells undo` to finish the undo.")
         if self.move.step in (steps.PREPARED, steps.FENCED, steps.REPLAYED):
             self._fence()
             self._replay()

@@ -119,7 +119,7 @@ def _of_home(source: Cell, home: str) -> Sequence[Topic]:
 
 
 def _next_id() -> int:
-    # If the move fails, no other cell uses this id either.
+    # The id stays unused if the move fails.
     [id_] = sync.read(TAKE_CELL_ID)
     return id_
 

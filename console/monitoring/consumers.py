@@ -50,7 +50,7 @@ METRICS = (
     ),
 )
 
-# Fewer failed messages are no finding, unless one has waited for long.
+# Fewer failed messages are no finding, unless one of them has waited for long.
 FEW = 3
 LONG = timedelta(seconds=30)
 # A group fails when more than this share of the messages since the first failure waits for the next attempt.

@@ -188,7 +188,7 @@ METRICS = (
 
 
 def exposition(namespace: str | None = None) -> bytes:
-    """All metrics now, in Prometheus' text format; for a namespace only those of its topics and groups, with bare
+    """All metrics now, in Prometheus' text format; for a namespace only the metrics of its topics and groups, with bare
     names.
     """
     registry = CollectorRegistry()

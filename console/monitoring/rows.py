@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Latest(NamedTuple):
-    """The counters of the latest minute that was recorded, as JSON; `is_due` when a later one has begun."""
+    """The counters of the latest minute that was recorded, as JSON; `is_due`: a later minute has begun."""
 
     read_at: datetime
     recorded_at: datetime | None

@@ -170,5 +170,5 @@ class ReadOnce:
 
     @cached_property
     def awaited(self) -> ExportWait:
-        """The segments that wait for an export, and those that were dropped without one."""
+        """The segments that wait for an export, and the segments that were dropped without an export."""
         return exports.wait()

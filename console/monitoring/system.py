@@ -24,7 +24,7 @@ PINNED_SECONDS = 60.0
 # More dead rows than this, and more than live rows, make scans of a hot table slow.
 MANY_DEAD = 100_000
 CONNECTIONS_SHARE = 0.9
-# For this time a problem reports that retention dropped segments that no export had.
+# If retention drops segments that no export has, this is reported as a problem for this time.
 DROPPED_HOURS = 24
 
 

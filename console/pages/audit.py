@@ -47,7 +47,7 @@ def entries(request: HttpRequest) -> HttpResponse:
 
 
 def action_id(request: HttpRequest) -> uuid.UUID | None:
-    """The console action whose entries are listed; None if the text is not an id."""
+    """The id of the console action whose entries are listed; None if the text is not an id."""
     try:
         return uuid.UUID(request.GET.get("action_id", ""))
     except ValueError:

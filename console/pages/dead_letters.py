@@ -34,7 +34,7 @@ class Value:
 
 @require_GET
 def all_groups(request: HttpRequest) -> HttpResponse:
-    """The consumer groups that have dead letters, those with the most first."""
+    """The consumer groups that have dead letters, the group with the most first."""
     groups = dead_letter_lists.groups()
     shown = {"now": now(), "groups": groups, "limit": dead_letter_lists.MAX_GROUPS}
     return frame.show(request, "console/dead_letters.html", "Dead letters", **shown)

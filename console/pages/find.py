@@ -81,7 +81,7 @@ def by_key(request: HttpRequest, typed: Typed) -> HttpResponse:
     if typed.topic and topic is None:
         typed.problems.append(f"There is no topic “{typed.topic}”.")
         return answer(request, typed)
-    # The read includes messages of other namespaces, which are left out afterwards.
+    # The rows may be messages of other namespaces, which are left out afterwards.
     most = MAX_OF_KEY if typed.namespace else MESSAGES
     found = previews.of_key(typed.key or typed.bare, topic.id if topic else None, most)
     heads = [head for head in found.heads if typed.namespace in ("", namespaces.part_of(head.topic or ""))][:MESSAGES]
@@ -130,7 +130,7 @@ KINDS: dict[str, tuple[Any, str]] = {
 
 
 def named(text: str, kinds: tuple[str, ...] = tuple(KINDS), namespace: str | None = None) -> list[Named]:
-    """The things of each kind whose names contain a text, at most NAMES of each kind, an exact match first."""
+    """The objects whose names contain a text: at most NAMES of each kind, an exact match first."""
     found = []
     whole = namespaces.wrapped(namespace, text) if namespace else text
     for kind in kinds:

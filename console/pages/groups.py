@@ -56,7 +56,7 @@ def producers(groups: list[ProducerGroup]) -> list[Producers]:
     pending = transaction_stats.pending_of(ids, GROUP_LIMIT + 1)
     states = health.states(ids)
     checking = health.checking(group.name for group in groups)
-    # A group may be deleted meanwhile.
+    # A group may have been deleted since its name was read.
     gone = health.Checking(paused=False, obstacle=None)
     return [
         Producers(group, pending[group.id], states.get(group.id, {}), checking.get(group.name, gone))
@@ -95,7 +95,7 @@ def one_producer(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_GET
 def all_consumers(request: HttpRequest) -> HttpResponse:
-    """Consumer groups by name, or those whose messages wait longest first."""
+    """Consumer groups by name; or by the age of their oldest unacked message, the oldest first."""
     narrowing, by = frame.narrowing(request), request.GET.get("by", "")
     matching, namespace = narrowing["matching"], narrowing["namespace"]
     shown: dict[str, object]

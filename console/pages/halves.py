@@ -1,4 +1,4 @@
-"""Pages of transactions without an end: pending and discarded ones."""
+"""Pages of transactions without an end: pending transactions and discarded transactions."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -38,7 +38,7 @@ class Asked:
         return bool(self.producer_group or self.topic or self.older_than_seconds or self.namespace)
 
     def has(self, producer_group: str) -> bool:
-        """Whether a producer group is in the filter's namespace, for the sums."""
+        """Whether a producer group is in the filter's namespace. The sums of the page only count such groups."""
         return self.namespace in (None, part_of(producer_group))
 
     def wanted(self, state: str | None) -> Wanted:
@@ -54,7 +54,8 @@ def pending(request: HttpRequest) -> HttpResponse:
     wanted = asked.wanted("PREPARED")
     after = frame.after(request, DueCursor)
     groups = [one for one in readings.shared(counts.pending) if asked.has(one.producer_group)]
-    # Half messages of groups without an endpoint would fill thousands of pages, and hide the ones that are checked.
+    # Half messages of groups without an endpoint would fill thousands of pages, and hide the half messages that are
+    # checked.
     unasked = [group for group in groups if group.checking.unasked]
     passed_over = [] if asked or request.GET.get("all") or len(unasked) == len(groups) else unasked
     ids = [group.group_id for group in passed_over]

@@ -70,7 +70,7 @@ class OfNamespace:
 
 
 def of_names(namespace: str | None) -> Figures:
-    """The numbers about topics and groups, of all of them or of a namespace's."""
+    """The numbers about all topics and groups, or about a namespace's topics and groups."""
     facts = attention.Facts(
         now=store_stats.now(),
         undecided=transaction_stats.undecided(COUNT_LIMIT + 1, namespace),

@@ -22,7 +22,7 @@ KEPT_TIMES = 150
 # The largest age of a reading. A page that renews itself every 5 s then shows a finding within 15 s.
 MAX_AGE_SECONDS = 9.0
 LEAST_KEPT_SECONDS = 0.5
-# Kinds of readings; an address may name any namespace, and each has a reading of its own.
+# Kinds of readings; an address may name any namespace, and each namespace has a separate reading.
 MAX_KINDS = 100
 
 
@@ -34,7 +34,7 @@ class Latest:
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    # By time.monotonic(): when the oldest reading that it is made of began, and until when it is kept.
+    # Both by time.monotonic(): the start of the oldest reading that this reading is made of, and the end of its use.
     begun: float = 0.0
     until: float = 0.0
     found: Any = None

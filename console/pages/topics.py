@@ -19,7 +19,7 @@ PAGE = 25
 # A topic may have 1,024 queues; a page shows this many of them at once. 64 took 28 ms over 8 segments.
 QUEUES = 64
 ENTRIES = 50
-# Timers on the page of delayed messages: the ones that are due first.
+# The most timers on the page of delayed messages: the timers that are due first.
 TIMERS = 20
 
 

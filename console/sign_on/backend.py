@@ -1,4 +1,4 @@
-"""Checks what the identity provider answers about a user, and signs the user in."""
+"""Checks the identity provider's answer about a user, and signs the user in."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,10 +15,11 @@ from console.sign_on import provider, subjects
 from store.db import patience, sync
 from store.errors import NoPermission
 
-# Signatures by a key that only the provider has; so neither `none` nor an HMAC, whose key the client knows, too.
+# Algorithms that sign by a key that only the provider has. `none` has no key, and the client also knows the key of an
+# HMAC.
 ALGORITHMS = ("RS256", "PS256", "ES256")
 REQUIRED = ("iss", "sub", "aud", "exp", "iat", "nonce")
-# The difference of two clocks.
+# The most seconds by which the provider's clock may differ from this machine's.
 LEEWAY_SECONDS = 5
 
 
@@ -28,7 +29,8 @@ class SignOn(OIDCAuthenticationBackend):  # type: ignore[misc]  # the package sh
     get_settings = staticmethod(provider.setting)
 
     def __init__(self) -> None:
-        # Django makes a backend for each request of a session, which needs no provider.
+        # Django makes a backend for each request of a session, also while the provider is away: so nothing is read
+        # here.
         self.UserModel = User
 
     def authenticate(self, request: HttpRequest, nonce: str, code_verifier: str) -> User:

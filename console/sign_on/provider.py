@@ -51,10 +51,10 @@ def _discovered() -> Metadata:
     except (requests.RequestException, msgspec.MsgspecError) as problem:
         raise unreachable() from problem
     patience.current().renew()
-    # Section 4.3: another issuer would let one provider speak for another.
+    # Section 4.3: with another issuer, one provider could speak for another.
     if found.issuer != settings.SIGN_ON_ISSUER:
         raise SystemBusy(
-            f"The identity provider calls itself {found.issuer}, and MQBROKER_SIGN_ON_ISSUER is "
+            f"The identity provider has the issuer {found.issuer}, but MQBROKER_SIGN_ON_ISSUER is "
             f"{settings.SIGN_ON_ISSUER}: give the same text."
         )
     return found

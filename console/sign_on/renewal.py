@@ -30,7 +30,7 @@ class Renewal(MiddlewareMixin):
 
 
 def opens_page(request: HttpRequest) -> bool:
-    """Whether a browser loads a whole page of the console, neither a part of one nor a step of the sign-on."""
+    """Whether a browser loads a whole page of the console, not a part of a page, and not a step of the sign-on."""
     is_inside = request.path.startswith("/console/") and not request.path.startswith(reverse("admin:sign_on"))
     is_whole = request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate" and "HX-Request" not in request.headers
     return request.method == "GET" and is_inside and is_whole

@@ -53,7 +53,7 @@ def milliseconds(value: float) -> str:
 
 @register.filter
 def rate(value: float) -> str:
-    """A number per second: small ones with a decimal."""
+    """A number per second; a small number has a decimal."""
     return f"{value:,.0f}" if value >= 10 or value == 0 else f"{value:.1f}"
 
 
@@ -122,7 +122,7 @@ def age(moment: datetime | None, now: datetime) -> SafeString | str:
 
 @register.simple_tag
 def due(moment: datetime | None, now: datetime) -> SafeString | str:
-    """The time until a due time, or since it."""
+    """The time until a due time, or the time since then."""
     if moment is None:
         return "–"
     left = moment - now

@@ -1,7 +1,7 @@
 """Limits attempts at passwords, before hashing, for all web processes together, by PostgreSQL's clock.
 
 An attempt from an unknown browser counts for the user name and for the address. A browser that has signed in as this
-user before has attempts of its own, so that strangers who guess cannot lock the user out.
+user before has separate attempts, so that strangers who guess cannot lock the user out.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ class Allowance:
 
 # These rates allow at most 2,880 guesses a day at one user, from any number of addresses.
 OF_USER = OF_BROWSER = Allowance(attempts=10, seconds_each=30)
-# More attempts for an address, which a whole office may share.
+# An address has more attempts than a user, because a whole office may share it.
 OF_ADDRESS = Allowance(attempts=20, seconds_each=6)
 
 Uses = Mapping[int, Allowance]

@@ -86,7 +86,7 @@ def test_an_action_stops_when_its_author_loses_the_role_and_says_why(
     for name, reason in STATES.items():
         if name != "active":
             page = paused(oda, asked[name])
-            assert f"an action needs the role of its user, and {reason}" in page.text
+            assert f"its user has lost the right to do it (transaction.rollback): {reason}" in page.text
             assert "A user with the role operator may continue the action under their own name" in page.text
             assert pending(web, name) == 1
             [entry] = [one for one in entries.of(id_of(page)) if one["action"] == "action.step"]

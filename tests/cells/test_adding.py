@@ -104,8 +104,8 @@ def test_a_cell_keeps_its_database_and_may_have_another_url(installation: Instal
             tables = session.execute("SELECT 1 FROM pg_tables WHERE schemaname = 'public'").fetchall()
 
     assert refusal == (
-        "The URL leads to another database than the one of the cell c1: give the present URL of the cell's own "
-        "database, or add the other database under a new cell name."
+        "The URL does not lead to the database of the cell c1: give the present URL of this database, or "
+        "add the other database under a new cell name."
     )
     assert tables == []
     assert installation.state("c1") == "ready"

@@ -92,6 +92,6 @@ async def test_a_split_whose_undo_was_killed_is_not_finished_but_undone(ground: 
 
     refusal = await asyncio.to_thread(ground.refusal, "resume")
 
-    assert refusal == f"The move c1 into {words[3]} is being undone: run `cells undo` to finish that."
+    assert refusal == f"The move c1 into {words[3]} is being undone: run `cells undo` to finish the undo."
     await asyncio.to_thread(ground.cells, "undo")
     assert words[3] not in ground.stored(home)

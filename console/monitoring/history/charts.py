@@ -155,7 +155,7 @@ def _value(series: Series, step: Step | None, recorded: Step | None) -> float | 
 
 
 def _send_times(share: float, span: Span, found: Mapping[tuple[str, str], Mapping[int, Step]]) -> list[float | None]:
-    """The time in ms that this share of the sends of each step did not exceed; None without sends."""
+    """The quantile `share` of the send times of each step, in ms; None for a step without sends."""
     buckets = [found.get(("send_seconds", str(number)), {}) for number in range(len(BOUNDS) + 1)]
     counts = (
         [step.total if (step := of_bucket.get(ago)) else 0.0 for of_bucket in buckets]
@@ -165,7 +165,7 @@ def _send_times(share: float, span: Span, found: Mapping[tuple[str, str], Mappin
 
 
 def quantile_ms(share: float, counts: Sequence[float]) -> float | None:
-    """The time in ms that this share of the counted answers did not exceed, interpolated in its bucket of BOUNDS."""
+    """The quantile `share` of the times of the counted answers, in ms, interpolated within a bucket of BOUNDS."""
     wanted, below = share * sum(counts), 0.0
     if not wanted:
         return None

@@ -16,7 +16,7 @@ from transactions import stats as transaction_stats
 
 # Names kept of each figure in a minute: the names with the highest values. 5 figures of 50 names take 67 MB a day.
 MAX_NAMES = 50
-# Namespaces by name that are recorded, each of them. The console offers as many.
+# The most namespaces whose figures are recorded, the first ones by name. The console offers the same namespaces.
 MAX_REGISTERED = 200
 OF_NAMESPACES = ("namespace_in", "namespace_out")
 MINUTE = 60
@@ -78,7 +78,7 @@ def highest(figures: Iterator[Figure], most: int = MAX_NAMES) -> list[Figure]:
 
 
 def _entries_by_topic() -> dict[str, int]:
-    """The number of entries that each users' topic ever had. A moved topic has the larger number in its new cell."""
+    """The number of entries that each users' topic ever had; for a moved topic the larger number of its cells."""
     found: dict[str, int] = {}
     for of_cell in cells.ask(store_stats.entries_by_topic).values():
         for topic, entries in of_cell.items():

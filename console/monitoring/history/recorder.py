@@ -43,7 +43,7 @@ class Recorder:
     async def keep(self) -> None:
         """Looks for a new minute, unless the last look was within LOOK_SECONDS.
 
-        In a thread, because it uses Django's connection.
+        Runs in a thread, because it uses Django's connection.
         """
         if time.monotonic() < self._due_at or not settings.HISTORY_DAYS:
             return
