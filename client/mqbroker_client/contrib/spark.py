@@ -188,7 +188,7 @@ def _batches(messages: Iterable[Message]) -> Iterator[list[Message]]:
 
 
 def _send_alone(broker: Broker, message: Message, error: BrokerError) -> None:
-    """Sends a message again for which the broker was too busy. Raises RowRefused if it is refused."""
+    """Repeats a message that the broker was too busy to accept. Raises RowRefused if the broker refuses it."""
     if isinstance(error, Unavailable | RateLimited):
         broker.do(calls.send(message))
         return

@@ -60,8 +60,8 @@ class Call:
             found = from_json(encoded)
             text, fields = found.get("body"), dict(found["fields"])
             body = base64.b64decode(found["body_base64"]) if text is None else text.encode()
-            # Removed because another program may have written them: a publish with retries could continue after the
-            # relay's end.
+            # These options are removed, because another program may have written them: a publish with retries could
+            # continue after the relay's end.
             kept = {name: value for name, value in fields.items() if name not in _OF_CONNECTION}
             call = cls(body, kept, tuple(found["queues"]))
             # Raises KeyError if the call lacks what a publisher needs.
@@ -89,7 +89,7 @@ class Taker:
     serializer = None
 
     def __init__(self) -> None:
-        # Never opened: Celery only asks it for its error classes.
+        # This connection is never opened: Celery only reads its error classes.
         self.connection = Connection("memory://")
         self.call: Call | None = None
 

@@ -34,8 +34,8 @@ _originals: dict[tuple[Any, str], Any] = {}
 def _staged(task: str, topic: str, publish: Callable[[Taker], Any]) -> Any:
     """Sends the call that Celery would publish as a message of the transaction. Returns Celery's own result."""
     taker = Taker()
-    # Otherwise Celery would subscribe to the result at the result backend, which may be away; a caller that waits for
-    # the result subscribes later.
+    # Without this option Celery would subscribe to the result at the result backend, which may be away. A caller that
+    # waits for the result subscribes later.
     with denied_join_result():
         result = publish(taker)
     if taker.call is None:
@@ -71,7 +71,7 @@ def _replace(owner: Any, name: str, instead: Callable[..., Any]) -> None:
     def entrance(self: Any, *args: Any, **kwargs: Any) -> Any:
         return instead(original, self, *args, **kwargs)
 
-    # Otherwise task annotations would be applied to the wrapped function.
+    # Without this line Celery would apply task annotations to the wrapped function.
     del entrance.__wrapped__
     setattr(owner, name, entrance)
 
@@ -128,7 +128,7 @@ def _apply_canvas(kind: type[Any], original: Any, canvas: Signature, *args: Any,
     if app.conf.task_always_eager:
         return _behind_the_commit(held, run, fields.get("task_id"))
     if isinstance(canvas, chord) and not fields.get("root_id"):
-        # By the root id a worker knows, when the chord's header is done, that its body was called before.
+        # When the chord's header is done, a worker recognises by this root id that the chord's body was called before.
         run = partial(run, root_id=uuid())
     with _as_a_whole(held):
         return run()

@@ -16,8 +16,8 @@ TOPIC = "celery-tasks"
 class TransactionalTask(Task):  # type: ignore[type-arg]  # Celery's own class takes no parameters when it runs
     """A task that can be called within a transaction: `delay_in_transaction`, `apply_async_in_transaction`.
 
-    The transaction is the one of Django's `atomic()`, or of the session of `in_session`. For all tasks of an app:
-    `Celery(..., task_cls="mqbroker_client.contrib.celery:TransactionalTask")`.
+    The transaction is the open transaction of Django's `atomic()`, or of the session in `in_session`. For all tasks of
+    an app: `Celery(..., task_cls="mqbroker_client.contrib.celery:TransactionalTask")`.
     """
 
     abstract = True
@@ -52,7 +52,7 @@ entrances.hold(AlwaysTransactional)
 def transactional_task(*args: Any, **options: Any) -> Any:
     """Declares a task as Celery's `shared_task` does; each call of the task belongs to the open transaction.
 
-    Calls of a canvas with this task do so, too. Outside of a transaction they raise OutsideTransaction. `topic="…"`
-    sends the calls to another topic than `celery-tasks`.
+    Calls of a canvas with this task belong to it, too. Outside of a transaction they raise OutsideTransaction.
+    `topic="…"` sends the calls to another topic than `celery-tasks`.
     """
     return shared_task(*args, **{"base": AlwaysTransactional, **options})

@@ -87,7 +87,7 @@ def _require_atomic(task: str) -> None:
 
 
 def _django() -> Any:
-    """The Django connection to MQBROKER's DATABASE. Raises OutsideTransaction outside of a Django project with it."""
+    """The Django connection to MQBROKER's DATABASE. Raises OutsideTransaction if no project has this setting."""
     try:
         from django.core.exceptions import AppRegistryNotReady, ImproperlyConfigured
     except ImportError as problem:

@@ -44,7 +44,7 @@ class TaskRow(models.Model):
       └──the attempt failed─────────┘
     """
 
-    #: Also the id of the first message of the task.
+    #: The id of the result, and of the first message of the task.
     id = models.CharField(primary_key=True, max_length=36)
     #: The dotted name of the task.
     path = models.TextField()
@@ -59,9 +59,9 @@ class TaskRow(models.Model):
     started_at = models.DateTimeField(null=True)
     last_attempted_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
-    #: One for each attempt.
+    #: The id of the worker of each attempt.
     worker_ids = models.JSONField(default=list)
-    #: Of the last attempts: the dotted name of the exception's class, and the traceback.
+    #: The errors of the last attempts: the dotted name of the exception's class, and the traceback.
     errors = models.JSONField(default=list)
     return_value = models.JSONField(null=True)
 

@@ -11,7 +11,7 @@ from mqbroker_client.core import checks, requests
 from mqbroker_client.core.limits import NAME
 from mqbroker_client.core.rules import NAME_CHARACTERS
 
-#: As URL: the broker for tests, within the process.
+#: The URL of the broker for tests, which is within the process.
 MEMORY = "memory:"
 _OF_MEMORY = {"API_KEY": "memory", "PRODUCER_GROUP": "tests"}
 
@@ -25,8 +25,8 @@ class Options:
     producer_group: str
     #: The alias of the database with the barrier's table, in whose transactions `send` may be called.
     database: str = "default"
-    #: The aliases of further databases with the barrier's table. The transactions of each one have a producer group of
-    #: their own: PRODUCER_GROUP, a hyphen and the alias.
+    #: The aliases of further databases with the barrier's table. The transactions of each have a separate producer
+    #: group: PRODUCER_GROUP, a hyphen and the alias.
     more_databases: Sequence[str] = ()
     on_unavailable: OnUnavailable = "fail"
     #: The secrets of the view that answers checks; two while one is being rotated.

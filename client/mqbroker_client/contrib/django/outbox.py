@@ -26,7 +26,7 @@ class Staged:
         self.is_prepared = False
 
     def __call__(self) -> None:
-        # Without a COMMIT, only `TestCase.captureOnCommitCallbacks(execute=True)` calls this.
+        # Only `TestCase.captureOnCommitCallbacks(execute=True)` calls this, because there is no COMMIT in such a test.
         if not self.is_prepared:
             config().producer.send_message(self.message)
 
@@ -37,9 +37,9 @@ class Staged:
 def send(topic: str, body: object, *, using: str | None = None, **fields: Unpack[MessageFields]) -> Message:
     """Sends a message with the open transaction: both are committed, or neither is.
 
-    `body` is bytes, a text, or a value that DjangoJSONEncoder can encode. `using` is the alias of the database whose
-    transaction it is: MQBROKER's DATABASE, or one of MORE_DATABASES. Raises ValueError for another alias, and
-    OutsideTransaction outside of `transaction.atomic()`. A broker error at the COMMIT rolls back, and is raised there.
+    `body` is bytes, a text, or a value that DjangoJSONEncoder can encode. `using` is the alias of the transaction's
+    database: MQBROKER's DATABASE, or one of MORE_DATABASES. Raises ValueError for another alias, and OutsideTransaction
+    outside of `transaction.atomic()`. A broker error at the COMMIT rolls back, and is raised there.
     """
     alias = using or config().options.database
     if alias not in config().options.databases:
@@ -52,7 +52,7 @@ def send(topic: str, body: object, *, using: str | None = None, **fields: Unpack
         )
     message = Message(topic, encoded(body, DjangoJSONEncoder), **fields)
     transaction.on_commit(Staged(message), using=alias)
-    # Set on the connection itself: `Atomic` calls its method, not that of the proxy `django.db.connection`.
+    # The method is replaced on the connection itself, because `Atomic` does not call the proxy `django.db.connection`.
     connection.__dict__.setdefault("commit", partial(_commit, connection))
     return message
 

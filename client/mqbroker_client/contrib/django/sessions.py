@@ -18,10 +18,10 @@ class DjangoSessions:
     alias: str
 
     def open(self) -> Session:
-        # Not the thread's own connection: a view under ATOMIC_REQUESTS is in a transaction.
+        # The thread's own connection cannot be used: a view under ATOMIC_REQUESTS is in a transaction.
         connection = connections[self.alias].copy()
         connection.settings_dict["AUTOCOMMIT"] = True
-        # Without Django's pool, which the copy would share: requests of the program may use all its connections.
+        # The copy must not use Django's pool: requests of the program may occupy all connections of the pool.
         connection.settings_dict["OPTIONS"].pop("pool", None)
         return self.over(connection)
 
@@ -31,7 +31,7 @@ class DjangoSessions:
         return self.over(connection)
 
     def over(self, connection: Connection) -> Session:
-        """A session of the connection, in a transaction or not."""
+        """A session over the connection, whether a transaction is open or not."""
         return CursorSession(connection, dialect_of(connection.vendor), percent=True)
 
     def run(self, work: Callable[[], Found]) -> Found:

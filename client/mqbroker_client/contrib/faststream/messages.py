@@ -129,7 +129,7 @@ class MqPublishCommand(PublishCommand):
 
     @property
     def properties(self) -> dict[str, str]:
-        """The properties to store: those of `properties=`, the headers, the correlation id and the reply topic.
+        """The properties to store: the argument `properties`, the headers, the correlation id and the reply topic.
 
         Raises ValueError for a name that is reserved for FastStream's own properties.
         """

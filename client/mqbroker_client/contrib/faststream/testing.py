@@ -22,9 +22,9 @@ from mqbroker_client.core.producers import Producer
 class TestMqBroker(TestBroker[MqBroker, Any], broker=MqBroker):
     """`async with TestMqBroker(broker) as broker`: published messages are handled before `publish` returns.
 
-    The rules for topics, groups, retries and properties are those of `MemoryBroker`, which is the attribute `memory`. A
-    test may advance its clock; `deliver` then delivers messages that have become due. An error of a handler is raised
-    by `publish`.
+    A `MemoryBroker`, the attribute `memory`, applies its rules for topics, groups, retries and properties. A test may
+    advance its clock; `deliver` then delivers messages that have become due. An error of a handler is raised by
+    `publish`.
     """
 
     def __init__(self, *brokers: MqBroker, with_real: bool = False, connect_only: bool | None = None) -> None:

@@ -13,7 +13,7 @@ from mqbroker_client.contrib.relay.headers import CloudEvents
 from mqbroker_client.contrib.relay.relays import CONCURRENCY
 from mqbroker_client.contrib.relay.targets import Target
 
-#: By kind of target: its module, its class, its required fields, and its optional fields.
+#: The kinds of targets by name: module, class, required fields, and optional fields.
 KINDS: Mapping[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
     "amqp": ("amqp", "Amqp", ("url", "routing_key"), ("exchange",)),
     "kafka": ("kafka", "Kafka", ("servers", "topic"), ("options",)),

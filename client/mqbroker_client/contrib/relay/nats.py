@@ -26,7 +26,7 @@ CONNECT_SECONDS = 5.0
 #: The server closes the connection, for all threads, after a control line of more than 4,096 bytes, or 1,024 in older
 #: versions.
 MAX_SUBJECT_BYTES = 900
-#: What makes the stream that a subject lacks.
+#: The command that makes a stream for a subject.
 MAKES = "`nats stream add NAME --subjects '{}' --defaults` makes one"
 #: Prefixes of the server's own subjects, such as `$JS.API.STREAM.DELETE.orders`, and of reply subjects.
 KEPT = ("$", "_")

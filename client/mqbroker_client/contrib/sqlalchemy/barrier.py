@@ -11,7 +11,7 @@ from mqbroker_client.contrib.sqlalchemy.sessions import EngineSessions, in_a_thr
 
 
 class EngineBarrier(Barrier):
-    """As `Barrier`, for an engine: for `TransactionProducer`, or with an asynchronous engine for
+    """A `Barrier` in an engine's database, for `TransactionProducer`; with an asynchronous engine for
     `AsyncTransactionProducer`.
 
     `insert_commit` takes a `Session` or `Connection` of SQLAlchemy instead of a driver's connection.

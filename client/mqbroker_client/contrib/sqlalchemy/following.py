@@ -18,8 +18,8 @@ from mqbroker_client.barrier.steps import CommitSteps
 from mqbroker_client.core.ids import uuid7
 from mqbroker_client.core.messages import Message
 
-# The connection's execution option that holds what follows its transaction. Each outbox sees an option, and it ends
-# with the connection, while `Connection.info` stays with the pool.
+# The connection's execution option that holds the messages of its transaction. Each outbox sees the option. The option
+# ends with the connection, while `Connection.info` stays with the pool.
 OPTION = "mqbroker_followed"
 
 
@@ -180,5 +180,5 @@ def _commit_twophase(connection: Connection, xid: object, is_prepared: bool) -> 
 
 
 def _roll_back(connection: Connection) -> None:
-    with suppress(Exception):  # the session may be lost: the error that broke it is raised instead
+    with suppress(Exception):  # the connection may be lost: the caller raises the error that broke it
         connection.dialect.do_rollback(connection.connection)

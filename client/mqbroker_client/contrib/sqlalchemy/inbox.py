@@ -45,7 +45,7 @@ def exactly_once(
 def exactly_once_async(
     group: str, sessions: async_sessionmaker[AsyncSession]
 ) -> Callable[[AsyncSessionHandler], Callable[[Delivery], Awaitable[object]]]:
-    """Does what `exactly_once` does, for `AsyncConsumer.run`."""
+    """`exactly_once` for coroutine functions, which `AsyncConsumer.run` calls."""
 
     def decorate(handle: AsyncSessionHandler) -> Callable[[Delivery], Awaitable[object]]:
         @wraps(handle)

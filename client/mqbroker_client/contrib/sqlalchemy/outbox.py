@@ -162,7 +162,7 @@ class Outbox:
 
 
 def _is_undone_by_close(session: Session, connection: Connection) -> bool:
-    """Whether closing the session rolls back its work: it has a savepoint of its own, or itself ends the connection's
+    """Whether closing the session rolls back its work: the session has its own savepoint, or ends the connection's
     transaction.
     """
     if session.join_transaction_mode == "conditional_savepoint":
@@ -177,7 +177,7 @@ def own_session(session: AnySession) -> Session:
 
 
 def _own_sync_class(maker: "async_sessionmaker[Any]") -> type[Session]:
-    """The class of a maker's synchronous sessions, replaced by a subclass for this maker alone."""
+    """Gives a maker its own class of synchronous sessions, to which no other maker's events go. Returns this class."""
     given: Any = maker.kw.get("sync_session_class") or maker.class_.sync_session_class
     if isinstance(given, sessionmaker):
         return given.class_
@@ -195,7 +195,7 @@ def open_transaction(session: Session) -> SessionTransaction:
             "no transaction of the session is open, and it begins none by itself: call session.begin(), "
             "or use Producer.send for a message without one"
         )
-    # Without a connection yet, so there is nothing to await.
+    # The session has no connection yet, so there is nothing to await.
     return session.begin()
 
 

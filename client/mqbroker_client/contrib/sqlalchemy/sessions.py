@@ -59,7 +59,8 @@ class EngineSessions:
     engine: Engine
 
     def open(self) -> Session:
-        # Not from the engine's pool, because checks must be answered even while requests hold all its connections.
+        # The connection does not come from the engine's pool, because checks must be answered even while requests hold
+        # all its connections.
         pool = self.engine.pool.recreate()
         proxied = pool.connect()
         connection = Connection(self.engine, proxied).execution_options(isolation_level="AUTOCOMMIT")
@@ -80,7 +81,7 @@ class EngineSessions:
 
 
 def require_same_database(session: OrmSession, engine: Engine) -> None:
-    """Raises BarrierError if the session's row would be in another database than the one that checks read.
+    """Raises BarrierError if the session's row would not be in the database that checks read.
 
     Hosts and users may differ, because one of the two may use a pooler.
     """

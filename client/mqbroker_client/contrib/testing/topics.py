@@ -98,7 +98,7 @@ class Topics:
         return result
 
     def append(self, message: Document, queue_id: int, topic: str | None = None) -> int:
-        """Appends a message to a queue, by default of its own topic. Returns its offset."""
+        """Appends a message to a queue of a topic, by default the message's topic. Returns its offset."""
         read_from = topic or message["topic"]
         queue = self.of(read_from)[queue_id]
         queue.append({"message": message, "read_from": read_from, "queue_id": queue_id, "queue_offset": len(queue)})

@@ -30,7 +30,8 @@ class Backend(BaseTaskBackend):
     supports_defer = True
     supports_async_task = True
     supports_get_result = True
-    #: Of three levels: above 0, 0 and below 0. A worker takes the tasks of a level in the order of their commits.
+    #: Priorities have three levels: above 0, 0 and below 0. A worker takes the tasks of a level in the order of their
+    #: commits.
     supports_priority = True
 
     def __init__(self, alias: str, params: dict[str, Any]) -> None:

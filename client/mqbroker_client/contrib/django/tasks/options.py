@@ -16,13 +16,13 @@ LEVELS = ("_high", "", "_low")
 class BackendOptions:
     """Each field is a key of OPTIONS, in capitals."""
 
-    #: The database in whose transactions tasks are enqueued; by default the one of MQBROKER's databases that has an
-    #: open transaction.
+    #: The database in whose transactions tasks are enqueued; by default, the database of MQBROKER that has an open
+    #: transaction.
     database: str | None = None
-    #: Outside of a transaction, a task is sent at once, in a transaction of its own; or OutsideTransaction is raised.
+    #: Outside of a transaction, a task is sent at once, in a separate transaction; or OutsideTransaction is raised.
     outside: Literal["send", "refuse"] = "send"
-    #: Whether a task runs in a transaction of its database, together with the row of its result: it takes effect once.
-    #: Otherwise a task whose worker dies runs again, and what it has done by then remains.
+    #: Whether a task runs in a transaction of its database, together with the row of its result: the task takes effect
+    #: once. Otherwise a task whose worker dies runs again, and the effects of its first run remain.
     atomic: bool = True
     #: How often a task that fails is run again before its message is a dead letter.
     max_retries: int = 16

@@ -14,7 +14,7 @@ from mqbroker_client.barrier.dialects import KEPT_DAYS, PURGE_ROWS
 from mqbroker_client.contrib.django.apps import LABEL, config
 from mqbroker_client.contrib.django.tasks.framework import Task, TaskError, TaskResult, TaskResultStatus
 
-# Of a row: the most errors, and the most characters of a traceback. The last ones are kept.
+# The most errors in a row, and the most characters of a traceback. The last errors and characters are kept.
 ERRORS = 20
 TRACEBACK_CHARACTERS = 10_000
 
@@ -55,7 +55,8 @@ def begin(alias: str, call: Mapping[str, Any], worker_id: str) -> Any:
     now = timezone.now()
     own = rows(alias).filter(id=call["id"])
     with transaction.atomic(using=alias):
-        # A write first: it locks the row, and in SQLite a transaction that reads first may not write afterwards.
+        # The transaction begins with a write: it locks the row, and in SQLite a transaction that reads first may not
+        # write afterwards.
         begun = {"status": TaskResultStatus.RUNNING.value, "last_attempted_at": now, "finished_at": None}
         if not own.exclude(status=TaskResultStatus.SUCCESSFUL.value).update(**begun):
             if own.exists():

@@ -80,7 +80,7 @@ class TaskHandler:
 
 
 class _Ordered:
-    """Received deliveries: the first topic's first. A delivery to be handled alone is the last, None the very last."""
+    """Received deliveries in the order of their topics. A delivery to be handled alone is last; None ends them."""
 
     def __init__(self) -> None:
         self._items: queue.PriorityQueue[tuple[float, int, Delivery | None]] = queue.PriorityQueue()
@@ -95,7 +95,7 @@ class _Ordered:
 
 
 class _TaskLimits(Limits):
-    """Nothing is received that no thread is free for: tasks are long, and another worker may be idle."""
+    """A task is only received if a thread is free for it: tasks are long, and another worker may be idle."""
 
     def wanted(self, in_hand: int, *, is_alone: bool) -> int:
         return 0 if is_alone else max(self.concurrency - in_hand, 0)
@@ -143,7 +143,7 @@ class TaskRunner(Runner):
     def _take(self, number: int, found: Sequence[Delivery]) -> None:
         with self._hand.changed:
             self._dry[number] = not found
-            # A delivery that has to be handled alone waits for all that came before it, and for no other.
+            # A delivery that has to be handled alone waits for all deliveries that came before it.
             is_alone = any(delivery.alone for delivery in self._hand.all())
             for delivery in () if is_alone else found:
                 self._hand.take(delivery)

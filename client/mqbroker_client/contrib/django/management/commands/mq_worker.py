@@ -43,7 +43,7 @@ class Command(BaseCommand):
         """The reloader ends the process by `sys.exit` in another thread."""
         stop, ended = threading.Event(), threading.Event()
         atexit.register(ended.wait, options["stop_seconds"])
-        # Called first, because it is registered last.
+        # Python calls `stop.set` before `ended.wait`, because it was registered later.
         atexit.register(stop.set)
         try:
             self._work(options, stop)
@@ -81,7 +81,7 @@ def _queues(backend: Backend, given: str | None) -> Sequence[str]:
     queues = [name.strip() for name in given.split(",")] if given else backend.queue_names
     if not queues:
         raise CommandError(f"QUEUES of TASKS[{backend.alias!r}] is empty, so tasks may have any queue: give --queues.")
-    # As Django has it: with empty QUEUES, any name is one.
+    # Django's rule: with empty QUEUES, any name is a queue.
     if unknown := [name for name in queues if backend.queue_names and name not in backend.queue_names]:
         raise CommandError(
             f"TASKS[{backend.alias!r}] has no queue {', '.join(unknown)}: its QUEUES are "
