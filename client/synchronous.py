@@ -88,7 +88,7 @@ def without_async(text: str) -> str:
     for asynchronous, plain in PLACES.items():
         text = text.replace(asynchronous, plain)
     lines = text.splitlines(keepends=True)
-    # From the last to the first, so that earlier positions stay valid.
+    # Tokens are changed from the last to the first, so that earlier positions stay valid.
     for token, end, new in reversed(list(replacements(text))):
         (row, start), (last_row, _) = token.start, token.end
         before, after = lines[row - 1][:start], lines[last_row - 1][end:]

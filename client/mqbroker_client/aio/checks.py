@@ -10,7 +10,7 @@ from mqbroker_client.core.halves import HalfMessage
 from mqbroker_client.core.hooks import checked
 from mqbroker_client.core.states import LocalTransactionState, Outcome, in_thread, outcome_awaited
 
-#: A coroutine function, or a plain one, which runs in a thread because it may block.
+#: A coroutine function, or a plain function, which runs in a thread because it may block.
 AsyncCheck = Callable[[HalfMessage], Awaitable[LocalTransactionState | None] | LocalTransactionState | None]
 
 

@@ -87,7 +87,7 @@ class AsyncBroker:
         self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, Line] = WeakKeyDictionary()
         #: The number of background calls that were not sent, or were refused.
         self.lost = 0
-        #: The event loops in which it was closed.
+        #: The event loops in which this broker was closed.
         self._closed: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
         forks.remember(self)
 
@@ -174,7 +174,7 @@ class AsyncBroker:
             await asyncio.sleep(pause)
 
     def do_later(self, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
-        """Run `work` in the background, unless 10,000 wait already; returns whether there was room. `close` waits."""
+        """Run `work` in the background; False if 10,000 works wait already. `close` waits for these works."""
         later = self._line().later
         if len(later) >= MOST_WAITING:
             return False

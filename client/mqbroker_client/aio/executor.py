@@ -12,7 +12,7 @@ Work: TypeAlias = "asyncio.Task[int]"
 
 
 class AsyncCheckExecutor:
-    """As `CheckExecutor`, with tasks: a number of checks run at once, and up to `waiting` checks wait."""
+    """`CheckExecutor` for tasks: a number of checks run at once, and up to `waiting` checks wait."""
 
     def __init__(self, tasks: int = 5, waiting: int = 2_000) -> None:
         if tasks < 1 or waiting < 0:
@@ -49,6 +49,6 @@ class AsyncCheckExecutor:
 
 
 async def ended(works: Collection[Work], timeout_seconds: float | None = None) -> None:
-    """Returns when all works have ended, or after the timeout."""
+    """Returns when all checks have ended, or after the timeout."""
     if works:
         await asyncio.wait(works, timeout=timeout_seconds)

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, asyn
 from mqbroker_client.core import hooks
 from mqbroker_client.core.hooks import HookContext, log
 
-#: As `mqbroker_client.core.hooks.Hook`, but it may also return an asynchronous context manager.
+#: `mqbroker_client.core.hooks.Hook` for tasks: a hook that may also return an asynchronous context manager.
 AsyncHook = Callable[[HookContext], "AbstractContextManager[object] | AbstractAsyncContextManager[object] | None"]
 Around = AbstractContextManager[object] | AbstractAsyncContextManager[object]
 

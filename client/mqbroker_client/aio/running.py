@@ -51,7 +51,7 @@ class AsyncRunner:
             try:
                 await self._stop()
             finally:
-                # Also when this task is cancelled a second time, so that no part of the run stays.
+                # Waits even if this task is cancelled a second time, so that no part of the run stays.
                 for task in (extending, *self._hand):
                     task.cancel()
         if self._failed is not None:
@@ -112,8 +112,8 @@ class AsyncRunner:
         assert task is not None
         try:
             async with self._free:
-                # Waits for earlier deliveries; no later one is received meanwhile. If this one kills the process, no
-                # other has begun.
+                # Waits for earlier deliveries; no later delivery is received meanwhile. If this delivery kills the
+                # process, no other handler was running.
                 while delivery.alone and len(self._hand) > 1:
                     await self._one_settled()
                 self._begun.add(task)

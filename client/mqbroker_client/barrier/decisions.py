@@ -21,7 +21,8 @@ Found = TypeVar("Found")
 
 log = logging.getLogger(__name__)
 
-#: Seconds for the inserts of a batch of checks that do not wait for locks; afterwards, inserts wait that found a lock.
+#: Seconds for the inserts of a batch of checks that do not wait for locks; afterwards, the inserts that found a lock
+#: are repeated and wait.
 INSERTS_SECONDS = 1.5
 # The shortest wait for a lock. With less time left, no statement is sent.
 SHORTEST_WAIT_SECONDS = 0.02
@@ -40,7 +41,7 @@ class Aside(Protocol):
 
 
 def at_once(run: Callable[[], Found]) -> Found:
-    """Runs a blocking function directly, without an event loop."""
+    """Calls a blocking function directly: there is no event loop that it could block."""
     return run()
 
 
@@ -171,7 +172,8 @@ class Barrier:
         return Table(self.sessions.of(connection), self.producer_group)
 
     def _decision(self, transaction_id: UUID) -> LocalTransactionState | None:
-        # In a new session: the failed session accepts no more statements, or its snapshot does not have the row.
+        # The read needs a new session: the failed session accepts no more statements, or its snapshot does not have the
+        # row.
         try:
             return self.in_own_session(lambda table: table.find([transaction_id])).get(transaction_id)
         except Exception as error:  # noqa: BLE001  the errors of drivers have no common class
@@ -184,7 +186,7 @@ class Barrier:
         tried = _without_purged(batch)
         if not tried:
             return
-        # With a single half message no other has to wait, so the first insert may wait for the lock.
+        # With a single half message the first insert may wait for the lock, because no other half message is delayed.
         locked = tried if len(tried) == 1 else self._roll_back(session, tried, batch)
         self._roll_back_locked(session, locked, batch)
         # The rows are read after each insert, error or conflict, because only a committed row decides.

@@ -26,7 +26,7 @@ _PURGE_BY_ID = (
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The statements of one kind of database. `begin` and `commit` surround each statement of an own session.
+    """The statements of one kind of database. `begin` and `commit` surround each statement of a session of the barrier.
 
     `begin` and `insert_rollback` contain a placeholder for the wait for a lock, which `waiting` fills.
     """
@@ -148,7 +148,7 @@ DIALECTS = {"postgresql": POSTGRESQL, "mysql": MYSQL, "mariadb": MYSQL, "sqlite"
 
 
 def dialect_of(name: str) -> Dialect:
-    """The dialect for a name of Django's `vendor` or SQLAlchemy's `dialect.name`."""
+    """The dialect by its name in Django (`connection.vendor`) or SQLAlchemy (`dialect.name`)."""
     try:
         return DIALECTS[name]
     except KeyError:

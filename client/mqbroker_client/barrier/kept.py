@@ -80,9 +80,9 @@ class KeptMessages:
         return await asyncio.to_thread(self.drop, transaction_ids)
 
     def send_in_background(self) -> None:
-        """Begins `send` in a thread, unless a thread of this process already sends."""
-        # Without a lock, which a fork could leave locked. After a fork the parent's thread is not alive here; two
-        # threads that send at once do no harm.
+        """Starts `send` in a thread, unless a thread of this process already sends."""
+        # There is no lock here, because a fork could leave it locked. After a fork the parent's thread is not alive
+        # here; two threads that send at once do no harm.
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._run, name="kept messages", daemon=True)
             self._thread.start()

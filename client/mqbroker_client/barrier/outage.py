@@ -20,7 +20,7 @@ class Outage:
     """The outage as the threads of a process share it. While the broker is away, one transaction per pause tries it."""
 
     clock: Callable[[], float] = time.monotonic
-    #: None: the broker is there.
+    #: None: the broker can be reached.
     _pause_seconds: float | None = field(default=None, init=False)
     _ask_at: float = field(default=0.0, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)

@@ -100,7 +100,7 @@ class CursorSession:
 
 @dataclass(frozen=True, slots=True)
 class DriverSessions:
-    """Connections of psycopg, psycopg2, PyMySQL, mysqlclient, MySQL's and MariaDB's connectors, and sqlite3."""
+    """Sessions over connections of the drivers in DRIVERS."""
 
     connect: Callable[[], Connection]
 
@@ -115,7 +115,7 @@ class DriverSessions:
         return session
 
     def over(self, connection: Connection) -> Session:
-        """A session of the connection, in a transaction or not."""
+        """A session over the connection, whether a transaction is open or not."""
         driver = type(connection).__module__.partition(".")[0]
         if isinstance(connection, sqlite3.Connection):
             driver = "sqlite3"
@@ -162,7 +162,7 @@ class OwnSession:
             for last in self.dialect.commit:
                 self.session.write(last, {})
         except Exception:
-            with suppress(Exception):  # the session may be lost: the error that broke it is raised instead
+            with suppress(Exception):  # the connection may be lost: the caller raises the error that broke it
                 for last in self.dialect.rollback:
                     self.session.write(last, {})
             raise

@@ -113,7 +113,7 @@ class CommitSteps:
         return [message if message.traceparent else replace(message, traceparent=context) for message in messages]
 
     def _store(self, transaction_id: UUID, messages: Sequence[Message], asks: Retry) -> Begun | None:
-        """The stored transaction; None: its messages are to be kept. Raises errors for which messages are not kept."""
+        """The stored transaction; None: it keeps its messages. Raises errors after which messages are not kept."""
         try:
             begun = self.aside(
                 lambda: self.producer.begin_messages(messages, transaction_id=transaction_id, retry=asks)
@@ -135,8 +135,8 @@ class CommitSteps:
 
     def _end(self, prepared: Prepared, state: LocalTransactionState) -> None:
         if self.outage.lasts:
-            # Sent without waiting, because the half message was stored just before. If the end is lost, a check
-            # replaces it.
+            # The end is sent without a wait for the broker, because the half message was stored just before. A check
+            # replaces a lost end.
             self.producer.end(prepared.transaction_id, state, topic=prepared.topic, wait=False)
             return
         try:

@@ -141,7 +141,7 @@ class Table:
         )
 
     def set_apart(self, transaction_id: UUID, reason: str) -> bool:
-        """Notes why the broker refuses kept messages, which are not sent again; whether this is the first note."""
+        """Notes why the broker refuses kept messages, which are not sent again. Returns whether this is new."""
         # PostgreSQL's texts cannot contain NUL, and no driver accepts half of a surrogate pair.
         text = in_utf8(reason).replace("\x00", r"\x00")
         return self.session.write(_SET_APART, {"transaction_id": str(transaction_id), "reason": text}) > 0

@@ -126,7 +126,7 @@ class SignedListener:
         return [body]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Routers take a function or method for one of their own views, but an object like this one for an application.
+        # Routers treat a function or a method as a view, but an object of a class as an ASGI application.
         await self.asgi(scope, receive, send)
 
     async def asgi(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -168,7 +168,7 @@ class SignedListener:
             if not event.get("more_body", False):
                 break
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        # In a thread, because the producer's function reads its database and may block.
+        # The check runs in a thread, because the producer's function reads its database and may block.
         return await asyncio.to_thread(self.reply, headers, body)
 
 

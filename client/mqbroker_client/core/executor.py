@@ -16,7 +16,7 @@ Work: TypeAlias = Future[int]
 class CheckExecutor:
     """A pool of `threads` threads, with up to `waiting` checks that wait for a thread; `begin` blocks beyond that.
 
-    The default size is that of RocketMQ's example. One executor may serve several pollers and listeners; create it
+    The default size is taken from RocketMQ's example. One executor may serve several pollers and listeners; create it
     after a fork. With an executor, a check function runs in several threads at once.
     """
 
@@ -47,7 +47,7 @@ class CheckExecutor:
             raise
 
     def close(self) -> None:
-        """Waits for the running checks. The broker asks later about those that have not begun."""
+        """Waits for the running checks. The broker asks later about the checks that have not begun."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 

@@ -9,7 +9,7 @@ class Forked(Protocol):
     """An object with connections or locks that belong to one process."""
 
     def leave_to_parent(self) -> None:
-        """Starts afresh in a forked child, and leaves open connections to the parent."""
+        """Starts afresh in a forked child; the parent keeps its open connections."""
 
 
 _made: "WeakSet[Forked]" = WeakSet()

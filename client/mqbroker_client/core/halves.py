@@ -27,7 +27,7 @@ class HalfMessage(Message):
 
     @property
     def topic_of_end(self) -> str | None:
-        """The topic that the end of its transaction names; as `Begun.topic_of_end`."""
+        """The topic to name in the end of this transaction: see `Begun.topic_of_end`."""
         return None if self.cell is None else self.topic
 
     @property

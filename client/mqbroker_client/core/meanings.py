@@ -47,7 +47,7 @@ RULES: Sequence[Rule] = (
     Rule(Meaning.DENIED, range(401, 402)),
     # `not_found` means that the broker does not have this path: the address contains a path too many.
     Rule(Meaning.DENIED, range(403, 406), codes=frozenset({"no_permission", "not_found", "method_not_allowed"})),
-    # Also from a gateway with a limit for the size of a request, which depends on the message.
+    # This answer may also come from a gateway that limits the size of a request. The size depends on the message.
     Rule(Meaning.REFUSED, range(413, 414)),
     Rule(Meaning.REFUSED, range(400, 500), of_broker=True),
     # Another server at the address, a redirecting proxy, or a log-in page: all further requests would fail too, and

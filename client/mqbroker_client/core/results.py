@@ -105,9 +105,9 @@ class Begun:
 class TransactionSent:
     """A half message was stored and its local transaction ran.
 
-    If `ended` is False the end was lost, and a check will ask. As RocketMQ's TransactionSendResult. `commit_log_offset`
-    belongs to the half message; `queue_id` and `queue_offset` are the place of the committed message. Both are None if
-    the transaction was not committed, the message is delayed, or the end was lost.
+    If `ended` is False the end was lost, and a check will ask. Like RocketMQ's TransactionSendResult.
+    `commit_log_offset` belongs to the half message; `queue_id` and `queue_offset` are the place of the committed
+    message. Both are None if the transaction was not committed, the message is delayed, or the end was lost.
     """
 
     transaction_id: UUID

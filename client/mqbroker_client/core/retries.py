@@ -31,7 +31,7 @@ class Retry:
 
 
 DEFAULT_RETRY = Retry()
-#: For a half message: RocketMQ's retryTimesWhenSendFailed (2 more attempts) and sendMsgTimeout.
+#: The attempts of a half message: RocketMQ's retryTimesWhenSendFailed (2 more attempts) and sendMsgTimeout.
 HALF_RETRY = Retry(tries=3, seconds=3.0)
 
 

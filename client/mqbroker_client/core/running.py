@@ -184,7 +184,7 @@ class Runner:
             self._received.put(delivery)
 
     def _extend(self) -> None:
-        # Also during a stop, while handlers may still finish.
+        # Deliveries are extended during a stop, too, while handlers may still finish.
         while not self._ended():
             keep(self._consumer, self._topic, self._hand.all(), invisible_seconds=self._limits.invisible_seconds)
 
@@ -228,6 +228,6 @@ class Runner:
 @contextmanager
 def stopped_by_signals(stop: threading.Event) -> Iterator[None]:
     """Within the block SIGTERM and SIGINT set the event, if this is the main thread."""
-    # In a thread, because the interrupted thread may hold the event's lock.
+    # The event is set in a thread, because the interrupted thread may hold the event's lock.
     with signals.heard(lambda: threading.Thread(target=stop.set).start()):
         yield

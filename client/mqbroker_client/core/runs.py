@@ -38,7 +38,7 @@ class Limits:
         """How many messages to receive now; 0 while a delivery is in hand that must be handled alone.
 
         For an ordered group each receive asks for one message: if a message fails, later messages of the same receive
-        could not be handled before it. So each delivery in hand comes from a queue of its own.
+        could not be handled before it. So no two deliveries in hand come from the same queue.
         """
         if is_alone:
             return 0

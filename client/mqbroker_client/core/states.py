@@ -71,9 +71,7 @@ def in_thread(run: Callable[[], object]) -> object:
 
 
 async def outcome_awaited(run: Callable[[], object]) -> Outcome:
-    """As `outcome_of`, for a coroutine function, or for a plain function that may block and
-    therefore runs in a thread.
-    """
+    """`outcome_of` for a coroutine function, or for a plain function that may block and therefore runs in a thread."""
     try:
         found = run() if inspect.iscoroutinefunction(run) else await asyncio.to_thread(run)
         return _outcome(await found if inspect.isawaitable(found) else found)

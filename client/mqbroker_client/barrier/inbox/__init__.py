@@ -17,9 +17,9 @@ Decorated = Callable[[Delivery], object]
 class Inbox:
     """The inbox of a consumer group, in the database that `connect` opens connections to.
 
-    Connections are those of psycopg, psycopg2, PyMySQL, mysqlclient, MySQL's and MariaDB's connectors, and sqlite3,
-    none of them in autocommit mode. `mqbroker_client.contrib.django` and `mqbroker_client.contrib.sqlalchemy` have an
-    `exactly_once` of their own.
+    These drivers are supported: psycopg, psycopg2, PyMySQL, mysqlclient, MySQL's and MariaDB's connectors, and sqlite3.
+    No connection may be in autocommit mode. `mqbroker_client.contrib.django` and `mqbroker_client.contrib.sqlalchemy`
+    have their own `exactly_once`.
     """
 
     def __init__(self, group: str, connect: Callable[[], Connection]) -> None:
@@ -52,7 +52,8 @@ class Inbox:
                     require_run(result, "give a plain function")
                     connection.commit()
                 except BaseException:
-                    # The connection may be lost: the error that broke it is raised, not an error of this rollback.
+                    # The connection may be lost: the caller raises the error that broke the connection, not an error of
+                    # this rollback.
                     with suppress(Exception):
                         connection.rollback()
                     raise

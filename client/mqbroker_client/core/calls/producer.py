@@ -138,7 +138,7 @@ def _all_sent(answer: Document) -> list[Sent]:
 
 
 def _traceparent(messages: Sequence[Message]) -> str | None:
-    """The one trace context of all messages in a call: of the first message that has one, else the caller's."""
+    """The trace context for all messages of a call: of the first message with a trace context, else the caller's."""
     for message in messages:
         if message.traceparent:
             return message.traceparent
