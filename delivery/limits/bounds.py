@@ -20,7 +20,7 @@ MIN_PER_SECOND = 0.001
 MAX_BURST = 100_000
 # The longest time in which an empty bucket may become full: a row is kept no longer.
 MAX_FILL_SECONDS = 86_400
-# Values with limits of their own: each receive reads all of them.
+# The most values with separate limits: each receive reads all of these limits.
 MAX_VALUES = 500
 # A receive looks again after this time at a value without a free place, or when a consumer of this process acks.
 SLOT_SECONDS = 0.5
@@ -103,7 +103,7 @@ def parse(given: object) -> dict[str, object]:
             f"{keys.GROUP}."
         )
     if limits.by == keys.GROUP and limits.values:
-        raise MessageIllegal("limits is not valid: by group there is one limit, so leave values out.")
+        raise MessageIllegal("limits is not valid: with by = group there is only one value: leave values out.")
     for name, limit in (("", limits), *limits.values.items()):
         _require_rate(limit, f"values[{name!r}]: " if limit is not limits else "")
     kept: dict[str, object] = msgspec.to_builtins(limits)

@@ -124,6 +124,6 @@ class Rooms:
         return True
 
     def write(self, batch: Batch) -> None:
-        """Adds the counts of the messages that were handed out to the batch, behind the rows of their receipts."""
+        """Adds to the batch the statements that count the messages, after the statements that insert receipts."""
         for row in self._taken:
             batch.insert(COUNT_TOWARDS_LIMITS, row)

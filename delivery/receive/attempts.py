@@ -56,7 +56,7 @@ class Attempts:
             if not self._kept.get(crowded):
                 return
             self.forget(crowded, *next(iter(self._kept[crowded])))
-        # Neither the messages are kept, nor the hold that counts their bytes.
+        # The attempt keeps neither the messages nor the hold that counts their bytes.
         receiver = replace(handout.receiver, hold=Hold(key), gone=None)
         until = time.monotonic() + receiver.invisible_seconds
         self._kept[key][received.group, attempt_id] = Attempt(receiver, list(handout.entries), until)
@@ -72,9 +72,9 @@ class Attempts:
     async def again(
         self, group: str, attempt_id: str, hold: Hold, gone: asyncio.Future[object] | None
     ) -> Received | None:
-        """The deliveries of an attempt that are not settled, hidden again for the invisible time from now on.
+        """Hides the unsettled deliveries of an attempt for another invisible time, and returns them.
 
-        None when no delivery is left: the receive then begins anew. Raises the refusals of `receives.entries`.
+        None when no delivery is left: the receive then gets the next messages. Raises as `receives.entries`.
         """
         found = self._kept.get(hold.key, {}).get((group, attempt_id))
         if found is None:

@@ -132,7 +132,8 @@ class HandedOut:
     queue_offset: int
     nonce: int
     reconsume_times: int
-    # For a dead letter of another group, its retries there; for a discarded message, its checks.
+    # The retries before this delivery; of a dead letter of another group, its retries there; of a discarded message,
+    # its checks.
     died_after: int | None = None
 
     @property
@@ -153,9 +154,9 @@ class Handout:
     entries: list[HandedOut] = field(default_factory=list)
     # The messages that are read already, by log position.
     messages: Mapping[tuple[int, int], MessageRow] = field(default_factory=dict)
-    # Whether these are all entries that there were: the next read would find nothing.
+    # Whether no further entry exists: the next read would find nothing.
     is_all: bool = False
-    # No entry was handed out, but more entries follow filtered or oversized ones: read again at once, do not wait.
+    # No entry was handed out, but more follow the filtered or oversized entries: read again at once, do not wait.
     more: bool = False
     # After this time in seconds a value that is at its limit may have messages again; None: none waits for its limit.
     again_seconds: float | None = None

@@ -18,7 +18,7 @@ from store.segments import log
 
 
 class ChosenAhead(NamedTuple):
-    """How many entries of each reading are read ahead, packed. The rest says that the registers are set."""
+    """The number of entries to read ahead for each reading, packed. Other columns show that the registers are set."""
 
     entries: bytes | None
     named: bool
@@ -32,7 +32,7 @@ ENTRIES = struct.Struct("!ii")
 
 
 class FairReceiving(Receiving):
-    """Hands out entries to a receive of a fair group: as `Receiving`, but in place of `hand_out` there are four steps.
+    """Hands out entries to a receive of a fair group: like `Receiving`, but with four steps in place of `hand_out`.
 
     1. `choose_ahead` chooses the entries that are read ahead.
     2. `read_ahead` stores them by key.
@@ -102,7 +102,7 @@ def _first_ones(readings: Sequence[Reading]) -> list[FairReceiving]:
 
 def _columns_of_turns(receives: Sequence[FairReceiving]) -> dict[str, bytes | None]:
     columns = {
-        # The register `mq.readings` names the readings, `mq.ahead` what is read ahead.
+        # The register `mq.readings` names the readings, `mq.ahead` the entries to read ahead.
         "readings": None,
         "ahead": None,
         **NOT_CHOSEN,

@@ -28,8 +28,8 @@ class Filtering:
         self.is_over = False
 
     def resume(self) -> None:
-        """Restarts the time of a step; called when the event loop has just run, for example after a statement was
-        awaited.
+        """Restarts the time of a step. The caller has just let the event loop run, for example while it awaited a
+        statement.
         """
         self._step_began = time.perf_counter()
 

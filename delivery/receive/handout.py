@@ -1,4 +1,5 @@
-"""Handout: hands each receive its messages and hides them, in a pipelined batch or, when left out, stepwise.
+"""Handout: hands each receive its messages and hides them, in a pipelined batch; a receive that the batch leaves out is
+written stepwise.
 
 The receives of one group and one topic in a batch are one *reading*: they share the locks and the queues' entries.
 """
@@ -34,7 +35,7 @@ ONLY_FREE = b"\x01"
 async def hand_out(receiver: Receiver, kind: type["Receiving"]) -> Handout:
     """Hands a receive its entries, hides them from the group, and reads their messages; none while the group is paused.
 
-    `kind`: the operation, `Receiving` or the one for fair groups.
+    `kind`: the operation, `Receiving`, or its subclass for fair groups.
 
     Raises SystemBusy when too many operations or answers wait or the database is away. Raises OutcomeUnknown when the
     connection broke during the commit: messages may then be hidden until their invisible time is over.
@@ -180,7 +181,7 @@ class Receiving(Pipelined[Handout]):
 
     @property
     def is_all(self) -> bool:
-        """Whether the receive was handed all entries that there were."""
+        """Whether the receive was handed all entries, so that no further entry exists."""
         return self.result is not None and self.result.is_all
 
     def see(self, stored: Iterable[MessageRow]) -> None:

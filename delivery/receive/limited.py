@@ -19,8 +19,8 @@ from store.commit.batch import Batch
 from store.process import runtime
 from store.queues import Queue
 
-# Keys at which one receive looks for room: 1,024 keys that are at their limit take about 10 ms. The next receive goes
-# on behind them, after this time.
+# The most keys at which one receive looks for room: 1,024 keys that are at their limit take about 10 ms. The next
+# receive goes on behind them, after this time.
 MAX_LOOKED = 1024
 LOOK_ON_SECONDS = 0.1
 
@@ -73,8 +73,8 @@ class Line:
 
 
 async def by_value(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Queue, QueueProgress]) -> None:
-    """Hands waiting messages to the receives of one group with limits and one topic, as `turns.by_key`, but only
-    messages of values that are below their limits.
+    """Hands waiting messages to the receives of one group with limits and one topic, by turns as `turns.by_key`, but
+    only messages of values that are below their limits.
     """
     present = [handout for handout in handouts if not handout.receiver.is_gone]
     if not present:

@@ -163,7 +163,7 @@ async def _reset(batch: Batch, wanted: Reset) -> list[QueueMove]:
     for row, move in zip(rows, moves, strict=True):
         progress.move(batch, wanted.group.id, (row.topic_id, row.queue_id), (row.move or 0) + 1, move.to)
     dropped = {"group_id": wanted.group.id, "topic_id": wanted.topic.id, "queue_ids": wanted.queue_ids}
-    # In this order: a delivery that leaves its bundle meanwhile has a receipt by the second statement.
+    # Bundles go before receipts: a delivery that leaves its bundle meanwhile has a receipt by the second statement.
     await batch.read(DROP_BUNDLES, dropped)
     await batch.read(DROP_RECEIPTS, dropped)
     await batch.read(DROP_WAITING, dropped)

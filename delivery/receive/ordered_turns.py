@@ -33,7 +33,7 @@ async def from_queue_by_turns(
     from_queue: OrderedQueue,
     reached: QueueProgress,
 ) -> list[HandedOut]:
-    """As `selection.from_queue_in_order`, but keys take turns, and entries read ahead but not handed out are parked."""
+    """Like `selection.from_queue_in_order`, but keys take turns, and entries that wait for a turn are parked."""
     last_keys, group_id = runtime.part(LastKeys), receiver.group.id
     after = last_keys.of(group_id, queue)
     await ordered.choose_again(batch, group_id, queue, from_queue, receiver.max_messages, after)
@@ -73,7 +73,7 @@ def _key_of(head: Head) -> str:
 
 @dataclass(slots=True)
 class Room:
-    """The messages and bytes of bodies that a receive still takes. The last message may exceed the bytes."""
+    """The messages and bytes of bodies that a receive may still take. The last message may exceed the bytes."""
 
     messages: int
     size: int

@@ -12,7 +12,7 @@ from store.queues import Queue
 # Receive and queue (numbers from 1), queue offset, segment, log offset, retries, bytes of the body, and whether the
 # delivery may lie in a bundle.
 HANDED = struct.Struct("!iiqiqii?")
-# Bytes of bodies that are read with a batch. Each receive reads its other bodies by itself.
+# The most bytes of bodies that a batch reads for all its receives. Each receive reads its other bodies by itself.
 MAX_READ_BYTES = 1024 * 1024
 NUMBER = struct.Struct("!i")
 

@@ -141,8 +141,9 @@ async def from_queue_in_order(
     from_queue: OrderedQueue,
     reached: QueueProgress,
 ) -> list[HandedOut]:
-    """The entries of one queue: first held and parked ones that are due, then new ones. Entries of blocked keys are
-    parked. The queue waits while the value of its next entry is at its limit."""
+    """The entries of one queue: first held or parked entries that are due, then new entries. Entries of blocked keys
+    are parked. The queue waits while its next entry's value is at its limit.
+    """
     await ordered.choose_again(batch, receiver.group.id, queue, from_queue, receiver.max_messages)
     chosen = [chosen_again(batch, receiver, queue, receipt) for receipt in from_queue.again]
     wanted, room = from_queue.room_behind_again(receiver.max_messages), receiver.hold.page_bytes
@@ -175,7 +176,7 @@ def chosen_again(batch: Batch, receiver: Receiver, queue: Queue, receipt: Ordere
     return HandedOut(
         segment_id=receipt.segment_id,
         log_offset=receipt.log_offset,
-        # Unknown until the message is read.
+        # The size is unknown until the message is read.
         body_bytes=0,
         queue=queue,
         queue_offset=receipt.queue_offset,

@@ -12,7 +12,7 @@ from store.segments import log
 
 
 class Share:
-    """Receives that share a page, or one receive that has a page from the reserve for itself."""
+    """The receives that share one page of messages; or the only receive of a page from the reserve."""
 
     def __init__(self, handouts: Sequence[Handout]) -> None:
         self.handouts = handouts
@@ -49,7 +49,7 @@ class Share:
             handout.entries = its_entries
 
     def note_more(self, taken: int, reached: Mapping[Queue, QueueProgress], *, is_cut: bool) -> None:
-        """Notes of each receive without an entry whether it reads again at once.
+        """Notes for each receive without an entry whether it has to read again at once.
 
         `taken`: the number of entries that were handed out. `is_cut`: whether more had no room.
         """

@@ -23,12 +23,12 @@ from store.process import runtime
 from store.queues import Queue
 from store.reading import progress
 
-# Entries that one batch reads ahead in all queues of a topic: about 10 ms, during which the group's locks are held.
+# The most entries that a batch reads ahead in all queues of a topic, in about 10 ms, with the group's locks held.
 MAX_READ_AHEAD = 2048
-# Entries of a run, which take 1 kB.
+# The most entries of a run; they take 1 kB.
 MAX_OFFSETS = 128
-# Waiting messages of a group: 10 MB with few keys, 250 MB if each message has its own key. Beyond this no entry is read
-# ahead until others are handed out. A process may exceed it by the entries that it reads in COUNTED_SECONDS.
+# The most waiting messages of a group: 10 MB with few keys, 250 MB with a key for each message. Beyond this no entry is
+# read ahead until others are handed out. A process may exceed it by the entries of COUNTED_SECONDS.
 MAX_WAITING = 1_000_000
 COUNTED_SECONDS = 30.0
 # Pairs of group and topic whose turns a process keeps. Beyond this all turns are dropped.
@@ -106,7 +106,7 @@ class Turn:
         self.waiting += more
 
     def answered(self, nonce: int, key: str, more: int) -> None:
-        """Does what `move_on` does, for the hand-out of a pipelined batch."""
+        """Does for the hand-out of a pipelined batch what `move_on` does for a stepwise batch."""
         self.move_on(key, more)
         if nonce == self.under_way:
             self.under_way = 0

@@ -8,10 +8,10 @@ from delivery.groups import QueueProgress
 from store.commit.batch import Batch
 from store.queues import Queue
 
-# Floors that a process keeps, one per queue of a group.
+# The most floors that a process keeps, one per queue of a group.
 MAX_FLOORS = 20_000
-# Moves after which a floor is not used any more: the scan probes each move since the floor, in case one moved back, and
-# the ledger drops moves after days.
+# The number of moves after which a floor is not used any more: the scan probes each move since the floor, in case a
+# move went back, and the ledger drops moves after days.
 MAX_MOVES = 1000
 FLOOR_BELIEVED_SECONDS = 3600.0
 

@@ -31,8 +31,8 @@ READ_RECEIPTS_OF_KEYS = Statement(__file__, "read_receipts_of_keys", OrderedRece
 
 # The sharding key in the receipt of a message without a sharding key. A real key is never empty.
 NO_KEY = ""
-# Keys that may wait in a queue; beyond this the whole queue waits. A receive probes each waiting key, in about 10 µs.
-# Any number of messages may be parked behind a key: a parked receipt is not read before its turn.
+# The most keys that may wait in a queue; beyond this the whole queue waits. A receive probes each waiting key, in about
+# 10 µs. Any number of messages may be parked behind a key: a parked receipt is not read before its turn.
 MAX_WAITING_KEYS = 1000
 # Exceeds the waiting keys and deliveries in flight of a queue. A message whose receipt is not read would be overtaken.
 MAX_RECEIPTS = 10 * MAX_WAITING_KEYS
@@ -191,7 +191,7 @@ def hand_out_again(batch: Batch, group_id: int, receipt: OrderedReceipt, nonce: 
 async def hold(batch: Batch, receipt: FailedReceipt, delay_seconds: float | None = None) -> None:
     """Holds a failed message in its queue until its retry is due, or publishes it as a dead letter.
 
-    `delay_seconds` is what the consumer asked for; None: by the group's retry policy.
+    `delay_seconds`: the delay that the consumer asked for; None: by the group's retry policy.
     """
     failed = Failed(receipt)
     if failed.delay is None:

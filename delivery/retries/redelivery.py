@@ -33,7 +33,7 @@ class Failed:
 async def retry(receipt: FailedReceipt, delay_seconds: float | None = None) -> Publication:
     """The publication of a failed message to its group's retry topic, or to the dead letters after the last retry.
 
-    `delay_seconds` is what the consumer asked for; None: by the group's retry policy.
+    `delay_seconds`: the delay that the consumer asked for; None: by the group's retry policy.
     """
     failed = Failed(receipt)
     if failed.delay is None:

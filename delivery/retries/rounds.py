@@ -8,12 +8,12 @@ from store.queues import Queue
 
 Item = TypeVar("Item")
 
-# Last keys that a process keeps, one per queue of a group.
+# The most last keys that a process keeps, one per queue of a group.
 MAX_KEYS = 20_000
 
 
 def by_turns(items: Iterable[Item], key_of: Callable[[Item], str], after: str) -> list[Item]:
-    """Orders items by turns: the first item of each key, from the key after `after` round to it; then the second."""
+    """Orders items by turns: one item of each key, then a second, and so on. A turn begins after the key `after`."""
     seen: Counter[str] = Counter()
     found: list[tuple[int, bool, str, Item]] = []
     for item in items:
