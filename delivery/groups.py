@@ -162,10 +162,9 @@ class QueueProgress:
 
     @classmethod
     def of(cls, row: PositionRow, group: GroupFacts) -> Self:
-        """The progress from the ledger.
-
-        If the group begins to read the topic, `start_at` decides where; a start at the latest entry is recorded as a
-        move. A queue that is added to the topic later is read from its first entry.
+        """The group's progress, read from the ledger. If the group begins to read the topic, `start_at` decides where;
+        a start at the latest entry is recorded as a move. A queue that is added to the topic later is read from its
+        first entry.
         """
         if row.next_offset is None or row.move is None:
             latest = group.start_at == "latest" and not row.begun

@@ -146,7 +146,8 @@ class Bundle(models.Model):
 
     class Meta:
         db_table = "bundle"
-        # For `lock_expired_bundles`. An ack changes no indexed column, so the row is written anew within its page.
+        # An index for `lock_expired_bundles`. An ack changes no indexed column, so PostgreSQL writes the new row into
+        # the same page.
         indexes = (models.Index(fields=("expires_at",), name="bundle_expiry"),)
 
 

@@ -37,22 +37,24 @@ STARTS = ("earliest", "latest")
 QUEUE_ORDERS = ("turns", "priority")
 FIELDS = fields.of(
     ConsumerGroup,
-    fields.Choice("start_at", "Starts at", help="Where it begins in a topic", component="StartAt", choices=STARTS),
-    fields.Switch("ordered", "In order", help="One batch of a queue at a time"),
+    fields.Choice(
+        "start_at", "Starts at", help="The place where it begins to read a topic", component="StartAt", choices=STARTS
+    ),
+    fields.Switch("ordered", "In order", help="One batch of a queue is handed out at a time"),
     fields.Choice(
         "queue_order",
         "Order of queues",
-        help="turns: the queues of a topic take turns at being first; priority: queues of a higher number come first, "
-        "and lower ones wait as long as those have messages",
+        help="turns: the queues of a topic take turns at being first; priority: queues with a higher number come "
+        "first, and lower queues wait while a higher queue has messages",
         component="QueueOrder",
         choices=QUEUE_ORDERS,
     ),
     fields.Text(
         "fair_by",
         "Fair by",
-        help="sharding_key, or property: and a name: messages are handed out by turns over these keys, so that one "
-        "with many messages does not hold up the others; with ordered only sharding_key",
-        unset="messages come as their queues have them",
+        help="sharding_key, or property: and a name: these keys take turns, so that a key with many "
+        "messages does not delay the others; an ordered group allows only sharding_key",
+        unset="messages come in the order of their queues",
     ),
     fields.Json(
         "limits",
@@ -80,12 +82,12 @@ FIELDS = fields.of(
         parse=policies.parse,
         schema=policies.Policy,
     ),
-    fields.Switch("paused", "Paused", help="Nothing is handed out, from the answer on"),
+    fields.Switch("paused", "Paused", help="No message is handed out after the answer to this change"),
 )
 
 
 def page(after: str, count: int, matching: str = "", namespace: str | None = None) -> Sequence[ConsumerGroup]:
-    """Consumer groups by name: the first `count` behind `after` whose names contain `matching`, in any case."""
+    """Consumer groups by name: the first `count` after `after` whose names contain `matching`, in any case."""
     return list(
         ConsumerGroup.objects.filter(namespaces.within(namespace), name__gt=after, name__icontains=matching).order_by(
             "name"
@@ -136,8 +138,8 @@ def _with_default_policy(name: str, changes: Mapping[str, object]) -> Mapping[st
 
 def _require_settled(group: ConsumerGroup, changes: Mapping[str, object]) -> None:
     """Raises MessageIllegal when `ordered` is combined with a `fair_by` other than the sharding key; when `ordered`
-    changes while messages are held, parked or waiting for turns; when `fair_by` or `limits` ends while messages wait
-    by their keys, or `limits` begins to be by other keys than those.
+    changes while messages are held, parked or waiting for turns; when `fair_by` or `limits` ends while messages wait by
+    their keys, or when new `limits` need other keys than the keys of waiting messages.
     """
     after: dict[str, Any] = {name: changes.get(name, getattr(group, name)) for name in ("ordered", "fair_by", "limits")}
     ordered, fair_by, kept = after.values()
@@ -231,7 +233,7 @@ async def clean_up() -> set[int]:
 
 async def _delete(group_ids: list[int]) -> None:
     for _ in range(MAX_STEPS):
-        # In this order: a delivery that leaves its bundle meanwhile has a receipt by the second statement.
+        # Bundles go before receipts: a delivery that leaves its bundle meanwhile has a receipt by the second statement.
         left = [
             *await connections.read(DELETE_LEFT_BUNDLES, {"group_ids": group_ids, "max_bundles": MAX_RECEIPTS_AT_ONCE}),
             *await connections.read(

@@ -31,7 +31,7 @@ class InFlight(NamedTuple):
 
 
 class OldestReceipt(NamedTuple):
-    """When the lowest entry of a queue became visible for which a group has a receipt."""
+    """The time at which the lowest entry of a queue that a group has a receipt for became visible."""
 
     group_id: int
     topic_id: int
@@ -211,7 +211,7 @@ class GroupStats:
 
     @property
     def moved_at(self) -> datetime | None:
-        """When the group last moved in any queue."""
+        """The time of the group's last move in any queue."""
         return max((queue.moved_at for queue in self.queues if queue.moved_at is not None), default=None)
 
     @property
@@ -236,9 +236,8 @@ def of_groups(groups: Sequence[ConsumerGroup]) -> list[GroupStats]:
 
 
 def by_urgency(namespace: str | None = None) -> list[GroupStats]:
-    """The first MAX_GROUPS consumer groups by name, of all or of a namespace, the oldest unacked messages first.
-
-    Groups that have acked all visible messages follow, those with the largest lag first.
+    """The first MAX_GROUPS consumer groups by name, of all or of a namespace, the oldest unacked messages first. Groups
+    that have acked all visible messages follow, the group with the largest lag first.
     """
     groups = ConsumerGroup.objects.filter(namespaces.within(namespace)).order_by("name")
     return sorted(of_groups(list(groups[:MAX_GROUPS])), key=GroupStats.urgency)

@@ -56,7 +56,7 @@ FIND_STANDINGS = Statement(__file__, "find_standings", GroupAtEntry)
 
 # Groups in a trace, the first by name; each group costs about thirty probes by index.
 MAX_GROUPS = 500
-# The latest entries, without retries, whose groups a trace shows. Only a redrive adds an entry to the first one.
+# The latest entries, without retries, whose groups a trace shows. Only a redrive adds such an entry.
 MAX_SHARED_ENTRIES = 8
 
 State = Literal["WAITING", "IN_FLIGHT", "RETRYING", "PARKED", "DEAD_LETTER", "REDRIVEN", "PASSED"]

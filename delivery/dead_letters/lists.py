@@ -91,7 +91,8 @@ NARROW_DEAD_LETTERS = Statement(__file__, "narrow_dead_letters", NarrowedDeadLet
 SUM_DEAD_LETTERS = Statement(__file__, "sum_dead_letters", SharedByDeadLetters)
 
 MAX_GROUPS = 1000
-# Letters that one page reads to find matches, and that the summary counts: about 30 ms. Older letters are not read.
+# The most letters that a page reads to find matches, and that the summary counts, in about 30 ms. Older letters are not
+# read.
 MAX_LOOKED_AT = 5000
 # Values that the summary shows, over all fields together.
 MAX_SHARED = 400
@@ -100,7 +101,7 @@ BEYOND = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The filter of a list of dead letters. None: no condition; an empty text: letters without tags, or a reason."""
+    """The filter of a list of dead letters. None: no condition; an empty text: letters without this value."""
 
     topic: str | None = None
     tags: str | None = None
@@ -110,7 +111,7 @@ class Wanted:
 
 
 def groups(namespace: str | None = None) -> Sequence[GroupDeadLetters]:
-    """The first MAX_GROUPS consumer groups with dead letters, of all or of a namespace, those with the most first."""
+    """At most MAX_GROUPS consumer groups with dead letters, of all or of a namespace, the most letters first."""
     limits = {
         "prefix": topics.DEAD_LETTER_PREFIX,
         "starts": namespaces.starts(namespace),

@@ -1,4 +1,4 @@
-"""Redrive: an operation that publishes dead letters again, each once, within their cell."""
+"""The operation of a redrive: publishes dead letters again, each once, within their cell."""
 
 import uuid
 from collections.abc import Sequence

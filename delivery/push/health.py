@@ -14,7 +14,8 @@ from store.naming import namespaces
 from store.process import runtime
 from store.process.runtime import CONTROL
 
-# Subscriptions that are not healthy in some cell. `ailing` keeps the ones that are not healthy in their topic's cell.
+# Subscriptions that are not healthy in some cell. `ailing` keeps the subscriptions that are not healthy in their
+# topic's cell.
 ILL = ~Q(state="healthy") & Q(paused=False)
 MAX_ILL = 1000
 WORST_FIRST = ("failing_since", "name")
@@ -41,7 +42,7 @@ def show(rows: Sequence[Subscription]) -> Sequence[Subscription]:
 
 
 def of_one(subscription: Subscription) -> Subscription:
-    """The subscription with the health in its topic's cell, from which the server is called. Raises CellAway."""
+    """The subscription with its health in its topic's cell, whose processes call the server. Raises CellAway."""
     if cell := runtime.placement.of_topic(subscription.topic_name, topic_registry.named):
         _set_health(subscription, cells.at(cell, lambda: _of_cell([subscription.id])))
     return subscription

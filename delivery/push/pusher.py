@@ -181,7 +181,7 @@ class Push:
             now=subscriber.now(),
         )
         if guard.refused:
-            # The call did not begin, so it says nothing about the server's health.
+            # The call did not begin, so the server's health is not changed.
             self.end()
             await returns.give_back(subscriber.group, [pushed.receipt_handle for pushed in call], 0)
             return

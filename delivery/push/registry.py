@@ -30,7 +30,7 @@ FIELDS = fields.of(
     fields.Text(
         "group",
         "Consumer group",
-        help="The consumer group that the messages are received for: its retries and dead letters are theirs",
+        help="The consumer group of the pushes, with the retries and dead letters of the pushed messages",
         needed=True,
         source="group_name",
         most=names.MAX_CHARACTERS,
@@ -51,7 +51,9 @@ FIELDS = fields.of(
     ),
     registration.TIMEOUT,
     replace(registration.CONCURRENCY, help="Calls at a time, of each worker process"),
-    fields.Switch("paused", "Paused", help="No call begins, from the answer on; those under way are finished"),
+    fields.Switch(
+        "paused", "Paused", help="No call begins after the answer to this change; running calls are finished"
+    ),
 )
 # Fields that change how a server is called. A change of them is not a change of the server or of the messages.
 PACE = fields.named(FIELDS, "max_batch", "timeout_seconds", "concurrency")
@@ -60,7 +62,7 @@ AIM = fields.named(FIELDS, "group", "topic", "url", "filter")
 
 
 def page(after: str, count: int, matching: str = "", namespace: str | None = None) -> Sequence[Subscription]:
-    """Subscriptions by name: the first `count` behind `after` whose names contain `matching`, in any case."""
+    """Subscriptions by name: the first `count` after `after` whose names contain `matching`, in any case."""
     found = Subscription.objects.filter(
         namespaces.within(namespace), name__gt=after, name__icontains=matching
     ).order_by("name")
@@ -84,7 +86,7 @@ def absent(name: str) -> SubscriptionNotExist:
 
 
 def put(name: str, given: Mapping[str, object]) -> tuple[Subscription, bool]:
-    """Creates the subscription, or changes the columns given; others stay as they are.
+    """Creates the subscription, or changes the columns given; other columns keep their values.
 
     A change makes the subscription healthy again, also when it was disabled. A `secret` replaces the old secret as
     `rotate_secret` does. Returns the subscription, and whether it was created. Raises MessageIllegal for a missing
@@ -198,7 +200,7 @@ def _validate(changes: Mapping[str, object]) -> None:
 def _validate_filter(given: object) -> None:
     filters.parse(given)
     if b"\\u0000" in msgspec.json.encode(given):
-        raise FilterIllegal("The filter holds the character U+0000, which no property can hold: leave it out.")
+        raise FilterIllegal("The filter holds the character U+0000, which no property can hold: remove this character.")
 
 
 def _validate_topic(name: str) -> None:

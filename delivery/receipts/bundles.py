@@ -1,4 +1,5 @@
-"""Bundles: deliveries of one receive in one row. What does not concern a whole bundle gives a delivery a receipt first.
+"""Bundles: deliveries of one receive in one row. A change that does not concern a whole bundle first gives its delivery
+a receipt.
 
 A bundle covers 64 neighbouring places of a queue, from a multiple of 64 on, and has a bit for each place. The nonces of
 its deliveries are marked, so their handles lead to the bundle.
@@ -34,7 +35,7 @@ class BundleKey(NamedTuple):
 
 
 class AckedPlaces(NamedTuple):
-    """Places of a bundle that were acked, as bits; `number`, from 1: of the bundle in the parameters' arrays."""
+    """Places of a bundle that were acked, as bits. `number`: the bundle's number in the parameters' arrays, from 1."""
 
     number: int
     places: int
@@ -51,9 +52,8 @@ def bundled(handles: Iterable[Handle]) -> list[Handle]:
 
 
 class Handles(Set[Handle]):
-    """The handles of a request: by bundle the places of deliveries, as bits, and the handles that lead to receipts.
-
-    A set of handles that makes its handles only when they are asked for.
+    """The handles of a request: for each bundle the places of its deliveries, as bits, and the handles that lead to
+    receipts. This set makes a handle only when the handle is read.
     """
 
     __slots__ = ("_made", "apart", "places")
@@ -96,7 +96,7 @@ class Handles(Set[Handle]):
 
 
 def read(group_id: int, given: Iterable[str]) -> tuple[Handles, bool]:
-    """The handles of a request that are of a group, and whether all texts are."""
+    """The handles of a request that belong to a group, and whether all texts are such handles."""
     places: defaultdict[BundleKey, int] = defaultdict(int)
     apart: set[Handle] = set()
     is_whole = True
@@ -194,8 +194,8 @@ async def take_all_apart(batch: Batch, keys: Sequence[BundleKey]) -> None:
 async def ack(batch: Batch, handles: Collection[Handle]) -> set[Handle]:
     """Acks deliveries that were handed out in bundles; returns the handles that proved a delivery.
 
-    The bundles are locked first, so a delivery is not missed because another consumer has acked another one. One that
-    has left its bundle may still be missed.
+    The bundles are locked first, so a delivery is not missed because another consumer has acked another delivery of the
+    bundle. A delivery that has left its bundle may still be missed.
     """
     if not (places := places_of(handles)):
         return set()

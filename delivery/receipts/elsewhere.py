@@ -68,8 +68,8 @@ async def acked(batch: Batch, handles: Set[Handle]) -> set[Handle]:
 async def _by_receipt(
     batch: Batch, statement: Statement[SettledHandle], handles: Set[Handle], parameters: dict[str, object]
 ) -> set[Handle]:
-    """As `settled`, of deliveries with receipts. Locks the receipts first: the statement's snapshot would miss a
-    delivery that another process extends at this moment.
+    """Does what `settled` does, for deliveries with receipts. Locks the receipts first: the statement's snapshot would
+    miss a delivery that another process extends at this moment.
     """
     if not handles:
         return set()

@@ -46,7 +46,7 @@ class Horizon:
         self._scanned_at: datetime | None = None
 
     def note(self, now: datetime, found: bool, late_seconds: float) -> None:
-        """Notes a scan at `now`. A scan that found nothing moves the bound to a time before the scan before it.
+        """Notes a scan at `now`. A scan that found nothing moves the bound to a time before the previous scan.
 
         The bound lags one scan behind in case the database stood still during a scan. A clock that was set back removes
         the bound.
@@ -59,9 +59,8 @@ class Horizon:
 
 
 async def run(late_seconds: float = 0) -> bool:
-    """Retries or gives up the messages whose invisible time is over; returns whether there were any.
-
-    With `late_seconds` only when a delivery has been over for this time: the fallback leaves later ones to beat.
+    """Retries or gives up the messages whose invisible time is over; returns whether there were any. With
+    `late_seconds` only if an invisible time has been over for this time: the fallback leaves other messages to beat.
     """
     horizon = runtime.part(Horizon)
     [probe] = await connections.read(FIND_EXPIRED, {"late_seconds": late_seconds, "since": horizon.since})
@@ -92,7 +91,7 @@ class Expiry(Operation[int]):
             await publish(batch, await redelivery.retry(receipt, nonces.delay_of(receipt.nonce)))
         locked = await batch.read(LOCK_EXPIRED, parameters)
         for receipt in locked:
-            # Held without a delay: the queue has already waited for the invisible time.
+            # The message is held without a delay, because the queue has already waited for the invisible time.
             await ordered.hold(batch, receipt, 0)
         for one in operations:
             one.result = MAX_PER_BATCH if len(keys) == MAX_BUNDLES else max(len(taken), len(locked))

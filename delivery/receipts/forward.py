@@ -49,9 +49,9 @@ class Forward(Pipelined[list[Sent]]):
     answered like the first request, with `duplicate`.
 
     In a pipelined batch `ack_forwards` decides which forwards are written, and acks their deliveries. Then the messages
-    are stored with those of the batch's sends. A forward with a sharding key is not plain, because a later message of
-    the key would overtake a forward that is left out. Nor is one with a time of delivery, which is validated only as
-    the message is stored.
+    are stored together with the messages of the batch's sends. A forward with a sharding key is not plain, because a
+    later message of the key would overtake a forward that is left out. A forward with a time of delivery is not plain
+    either: this time is validated only when the message is stored.
     """
 
     __slots__ = ("caller", "given", "group", "group_name", "handles", "parts", "request_bytes")
@@ -106,15 +106,16 @@ class Forward(Pipelined[list[Sent]]):
     async def complete(self) -> None:
         self._prove(await groups.existing(self.group_name))
         if self.caller is not None:
-            # One call spends for all messages: with a call for each, more than a second's limit would never pass.
+            # The limit is charged once, for all messages together: with a charge for each message, more messages than a
+            # second's limit would never pass.
             self.caller.spend(len(self.parts), self.request_bytes)
         for send in self.parts:
             await send.complete()
         self._place()
 
     def _place(self) -> None:
-        """Sets the cell, the ids, and how it is written. Raises TransactionSpansCells, or MessageIdReused when two
-        messages have the same id.
+        """Sets the cell and the ids, and whether a pipelined batch may take the forward. Raises TransactionSpansCells,
+        or MessageIdReused when two messages have the same id.
         """
         cells = {*by_cell(self.given)} | {send.cell for send in self.parts if send.cell is not None}
         if len(cells) > 1:
@@ -159,7 +160,7 @@ class Forward(Pipelined[list[Sent]]):
     def further_locks(cls, operations: Sequence[Self], segment_id: bytes, only_free: bytes) -> Iterable[Call]:
         places: list[tuple[int, ...]] = []
         for number, one in enumerate(operations, start=1):
-            # A receipt is asked for as if it were in a bundle.
+            # The statement gets the key of a receipt in the same form as the key of a bundle.
             of_one = {**one.handles.places, **bundles.places_of(one.handles.apart)}
             places += [(number, *key, bundles.signed(bits)) for key, bits in of_one.items()]
             for send in one.parts:
@@ -213,9 +214,8 @@ class Forward(Pipelined[list[Sent]]):
             batch.after_commit(partial(wake, one.group, one.handles))
 
     async def _is_over(self, batch: Batch, locked: Mapping[Handle, FailedReceipt]) -> bool:
-        """Whether a receipt is missing, so that nothing is written.
-
-        Then sets the result of a repetition, or the refusal.
+        """Returns True if a receipt is missing: then nothing is written, and the result of a repetition or the refusal
+        is set.
         """
         missing = [text for text, handle in self._texts() if handle not in locked]
         try:

@@ -78,20 +78,20 @@ async def ack(
 
 
 def wake(group: GroupFacts, settled: Set[Handle]) -> None:
-    """Wakes the waiters of an ordered group, because queues may have no delivery in flight any more; and the waiters of
-    a group with limits, because a value may be below its limit again.
+    """Wakes the waiting receives of an ordered group, because its queues may have no delivery in flight any more; and
+    the waiting receives of a group with limits, because a value may be below its limit again.
     """
     if group.ordered:
         notifier.notify(Counter(one.topic_id for one in settled))
     elif group.limits is not None and settled and (retries := topics.known(topics.RETRY_PREFIX + group.name)):
-        # The retry topic, because other groups do not wait for its entries.
+        # The notice names the group's retry topic, because other groups do not wait for its entries.
         notifier.notify(Counter({retries.id: len(settled)}))
 
 
 def outcomes(
     given: list[str], found: Sequence[Handle | None], settled: Set[Handle], away: Mapping[str, Refusal]
 ) -> list[Refusal | None]:
-    """For each handle, in the order given: None, the refusal of a cell that is away, or ReceiptExpired."""
+    """The outcome of each handle, in the order given: None, the refusal of a cell that is away, or ReceiptExpired."""
     return [None if one in settled else away.get(text) or expired(text) for text, one in zip(given, found, strict=True)]
 
 

@@ -55,7 +55,7 @@ def handle(group_id: int, topic_id: int, queue_id: int, queue_offset: int, nonce
 
 @lru_cache(MAX_COMMON)
 def _common(cell: int, group_id: int, topic_id: int, queue_id: int, offset_above: int, nonce: int) -> tuple[str, str]:
-    """The characters of neighbours' handles before each one's own, and behind."""
+    """The characters that neighbours' handles have in common: before each handle's own characters, and after them."""
     packed = PACKED.pack(group_id, topic_id, queue_id, offset_above << OWN_BITS, nonce)
     if cell:
         packed = CELL.pack(VERSION, cell) + packed
@@ -75,8 +75,8 @@ def unpack(given: str) -> Handle | None:
 
 
 def unpack_all(given: Iterable[str]) -> Iterator[tuple[Handle, Sequence[int]] | None]:
-    """The content of handles: for neighbours one handle, and the number that each adds to its queue offset. None for a
-    text that no broker made.
+    """The content of handles: for neighbours the content of one handle, and the number that each handle adds to its
+    queue offset. None for a text that no broker made.
     """
     alike: defaultdict[str, list[str]] = defaultdict(list)
     for text in given:

@@ -78,7 +78,7 @@ class Ack(Pipelined[Set[Handle]]):
         self.handles = bundles.Handles({}, set())
         # Whether each given text is a handle of the group.
         self.is_whole = False
-        # The handles that the pipelined batch has deleted, when others are left.
+        # The handles that the pipelined batch has deleted, if it has not found all handles.
         self.found: Set[Handle] = frozenset()
         # Whether deliveries whose topics have left the cell were already acked in the topics' new cells.
         self.is_late = False
@@ -120,7 +120,7 @@ class Ack(Pipelined[Set[Handle]]):
         return not others
 
     def outcomes(self) -> list[Refusal | None]:
-        """For each handle, in the order given: None, or the refusal."""
+        """The outcome of each handle, in the order given: None, or the refusal."""
         if self.is_whole and self.result is self.handles:
             return [None] * len(self.given)
         return outcomes(self.given, unpacked(self.group, self.given), self.result or frozenset(), self.away)
@@ -143,7 +143,7 @@ class Ack(Pipelined[Set[Handle]]):
             if one._is_done(acked_places, settled):
                 one.result = one.handles
             else:
-                # A batch is sent again for left-out operations; it does not find what its first time deleted.
+                # A batch that is sent again does not find the rows that it deleted the first time.
                 one.found = one.found | (bundles.Handles(acked_places, settled) & one.handles)
                 if len(one.found) == len(one.handles):
                     one.result = one.found

@@ -1,5 +1,5 @@
--- Give a topic the next free queue of a group's retry topic. When two processes race for a number, one inserts nothing:
--- this process reads again, and tries the next number if its topic still has no queue.
+-- Give a topic the next free queue of a group's retry topic. When two processes try the same number, one of them
+-- inserts nothing: it reads again, and tries the next number if its topic still has no queue.
 INSERT INTO retry_queue (group_id, topic_id, queue_id, topic_name)
 SELECT
     %(group_id)s, %(topic_id)s,

@@ -1,5 +1,5 @@
 -- Delete bundles of deleted groups, at most max_bundles. It waits for a transaction that gives deliveries of a bundle
--- receipts of their own, so that the delete of the receipts sees these.
+-- receipts, so that the delete of the receipts sees these receipts.
 DELETE FROM bundle AS b
 WHERE b.ctid = any(array(
     SELECT g.ctid

@@ -1,5 +1,5 @@
--- Find subscriptions with their circuits, except paused and disabled ones, and ones whose topic or group does not
--- exist.
+-- Find subscriptions with their circuits, except subscriptions that are paused or disabled, or whose topic or group
+-- does not exist.
 SELECT
     s.id, s.name, s.group_name, g.ordered, s.topic_name, s.filter, s.url, s.max_batch, s.timeout_seconds, s.concurrency,
     s.secret,

@@ -1,6 +1,6 @@
--- Find the values by which a group's limits count messages, those with most waiting messages first: messages that wait
--- by key or are parked, deliveries in flight that count, and the time in which the bucket is full. One pass over the
--- group's waiting rows and over its receipts, for a page of the console.
+-- Find the values by which a group's limits count messages, the value with the most waiting messages first: messages
+-- that wait by key or are parked, deliveries in flight that count, and the time in which the bucket is full. One pass
+-- over the group's waiting rows and over its receipts, for a page of the console.
 SELECT t.name AS topic, v.value, v.waiting, v.in_flight, v.due_seconds
 FROM (
     SELECT

@@ -128,10 +128,10 @@ found AS MATERIALIZED (
 ),
 
 -- A first delivery lies in a bundle if its receive is handed more than one message (a receipt costs less than a bundle
--- of one) and
--- bundles may be made (decision 0063). A first heartbeat of an earlier version locks the table of bundles until it is
--- committed; this statement has its lock of the table before its snapshot, so one of both sees the other. A bundle is of
--- one segment of the log. 2305843009213693952 is the bit of the nonce that marks the delivery.
+-- of one) and bundles may be made (decision 0063). A first heartbeat of an earlier version locks the table of bundles
+-- until it is committed; this statement locks the table before it takes its snapshot, so one of the two transactions
+-- sees the other. A bundle is of one segment of the log. 2305843009213693952 is the bit of the nonce that marks the
+-- delivery.
 chosen AS MATERIALIZED (
     SELECT
         f.*,

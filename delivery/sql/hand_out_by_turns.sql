@@ -144,8 +144,8 @@ found AS MATERIALIZED (
     WINDOW turns AS (PARTITION BY l.reading ORDER BY l.place)
 ),
 
--- Each retry has one receive; other entries share the receives. The entries that are handed out are of the first one's
--- kind, and entries of a key and queue are taken in order: after an entry of the other kind none is taken.
+-- Each retry has one receive; other entries share the receives. The entries that are handed out are all retries or all
+-- new, like the first entry. Entries of a key and queue are taken in order, up to the first entry of the other kind.
 beside AS MATERIALIZED (
     SELECT
         f.*, r.group_id, r.topic_id, r.last_receive,
