@@ -83,7 +83,8 @@ app.conf.update(
         "visibility_timeout": 30,
         "unacked_restore_interval": 1,
         "unacked_restore_throttle": 1,
-        # Without Redis: fail quickly and try again. Meanwhile the fallback in web processes does the work.
+        # If Redis is away, a send fails quickly and is tried again. Meanwhile the fallback in web processes does the
+        # work.
         "socket_connect_timeout": 2,
         "socket_timeout": 10,
     },
@@ -128,7 +129,7 @@ def start(**_: Any) -> None:
         raise SystemExit(str(problem)) from None
     background.start()
     background.spare_collector()
-    # Registered only here: a worker that never reached Redis has no runtime to close.
+    # The handler is registered only here: a worker that never reached Redis has no runtime to close.
     signals.worker_shutting_down.connect(close)
 
 

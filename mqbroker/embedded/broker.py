@@ -47,7 +47,8 @@ class Broker:
         self.rocketmq_port = rocketmq_port
         self.supervisor = Supervisor(folder, interrupts, say)
         self._servers: Servers | None = None
-        # Open from start to stop, so that no other program takes the port while the web process restarts.
+        # The listening socket is open from start to stop, so that no other program takes the port while the web process
+        # restarts.
         self._listening: socket.socket | None = None
 
     def start(self, api_key: str | None = None, reload: bool = False) -> Access:

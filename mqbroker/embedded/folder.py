@@ -147,7 +147,7 @@ class DataFolder:
 def why_taken(port: int) -> str | None:
     """The reason why this process cannot listen on a port of 127.0.0.1; None if it can."""
     with socket.socket() as probe:
-        # As the servers do: connections that linger from an earlier run do not count.
+        # The servers set this option, too: connections that linger from an earlier run do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))

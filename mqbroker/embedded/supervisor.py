@@ -68,7 +68,7 @@ class Supervisor:
             next_restart = self._tend()
 
     def deaths(self, child: Child) -> int:
-        """The number of a child's deaths, one soon after the other."""
+        """The number of a child's consecutive deaths, each soon after the start."""
         return next(watched.deaths for watched in self._watched if watched.child is child)
 
     def stop(self) -> None:
@@ -106,7 +106,7 @@ class Supervisor:
         watched.restart_at = None
         try:
             watched.child.start()
-        except OSError as problem:  # no memory or no process slot left: others may free some
+        except OSError as problem:  # no memory or no process slot is left: other processes may free some
             delay = watched.died(now)
             self.say(f"{watched.child.name} cannot be started ({problem}); it is tried again in {delay:g} s.")
         self._record()

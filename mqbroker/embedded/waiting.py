@@ -44,7 +44,7 @@ class Announcer:
 
 
 def busy() -> str:
-    """A sentence that the machine is busy, if more processes want to run than it has processors; otherwise empty."""
+    """A sentence if more processes want to run than the machine has processors; otherwise empty."""
     load, processors = os.getloadavg()[0], os.cpu_count() or 1
     return f"; the machine is busy, its load is {load:.0f} on {processors} processors" if load > processors else ""
 

@@ -7,7 +7,7 @@ APART = ("analytics", "transactions.outboxes", "scheduling.cron")
 # holds compiled modules only has no origin.
 DOORS = [name for name in APART if (found := find_spec(name)) and found.origin]
 INSTALLED_APPS = [
-    # Before Unfold, so that the console's header template replaces Unfold's.
+    # The console is listed before Unfold, so that its header template replaces Unfold's.
     "console",
     # Unfold without its own admin site, which would replace the console.
     "unfold.apps.BasicAppConfig",
@@ -35,7 +35,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "mqbroker.web.content_policy.ContentPolicy",
     "django.middleware.security.SecurityMiddleware",
-    # After SecurityMiddleware, whose redirect to HTTPS must keep the host.
+    # This middleware comes after SecurityMiddleware, whose redirect to HTTPS must keep the host.
     "mqbroker.web.own_redirects.OwnRedirects",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

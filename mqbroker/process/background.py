@@ -121,11 +121,12 @@ class CellFallback:
                 await _try("segments", lambda: lifecycle.run(late_seconds=SEGMENTS_LATE_SECONDS))
 
     async def _work(self) -> None:
-        # Of ten cells most may idle: nine statements of each, every two seconds, took 1.2 % of a core.
+        # Most cells of an installation may be idle: nine statements per cell, every two seconds, took 1.2 % of a core
+        # for ten cells.
         if runtime.here().cell != CONTROL:
             [waits] = await connections.read(LOOK_FOR_WORK, release.QUEUES_OF_LEVELS)
             if not waits:
-                # This process may have released the last by alarms.
+                # This process may have released the last message by an alarm, so it stores the lateness here.
                 await lateness.keep()
                 return
         await _try("release", self._release)

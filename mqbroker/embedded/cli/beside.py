@@ -24,7 +24,7 @@ def broker(parser: argparse.ArgumentParser, given: argparse.Namespace) -> tuple[
 
 
 def on_folder(folder: DataFolder, api_key: str | None) -> tuple[str, str] | None:
-    """URL and key of the broker that runs on the data folder, or None."""
+    """URL and key of the broker that runs on the data folder; None if no broker runs there."""
     port = folder.kept_port("web")
     if port is None or not folder.is_claimed():
         return None

@@ -1,4 +1,4 @@
-"""The database of a one-off command: the given one, the running broker's, or one that is started for it."""
+"""The database of a command: the given database, the running broker's, or a server that is started for it."""
 
 import contextlib
 import os
@@ -33,7 +33,7 @@ def of(folder: DataFolder) -> Iterator[dict[str, str]]:
 
 @contextlib.contextmanager
 def started(server: Server, folder: DataFolder) -> Iterator[None]:
-    """Runs the folder's PostgreSQL within the block. It is recorded, so that the next start ends it after a kill."""
+    """Runs the folder's PostgreSQL within the block. If this process is killed, the next start ends the server."""
     with Interrupts():
         try:
             server.start(say)

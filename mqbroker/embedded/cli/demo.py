@@ -1,4 +1,4 @@
-"""Runs the order and coupon services over a number of orders, on a running broker or one of its own."""
+"""Runs the order and coupon services over a number of orders, on a running broker, or on a broker that it starts."""
 
 import argparse
 import subprocess

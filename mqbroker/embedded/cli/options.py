@@ -12,7 +12,7 @@ URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 def place_given(text: str) -> Path | str:
-    """A path from the folder in which ./mq was called, or a URL as it is, which as a path would name a folder."""
+    """A path from the folder in which ./mq was called, or a URL unchanged."""
     return text if URL.match(text) else path_given(text).resolve()
 
 

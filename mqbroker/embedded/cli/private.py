@@ -37,7 +37,7 @@ def folder(place: Path | None = None) -> Iterator[DataFolder]:
 
 @contextlib.contextmanager
 def servers() -> Iterator[dict[str, str]]:
-    """The environment of a benchmark: its servers are never the caller's own, and are those of `./mq up`."""
+    """The environment of a benchmark: private servers with the settings of `./mq up`, never the caller's."""
     with several(1, kind=sized.Sized) as environments:
         yield environments[0]
 
@@ -61,8 +61,9 @@ def memory(count: int) -> Path | None:
 def several(
     count: int, place: Path | None = None, kind: type[postgres.Server] = postgres.Server
 ) -> Iterator[list[dict[str, str]]]:
-    """As many environments, each with a data folder and servers of its own; with MQ_PLAIN_POSTGRES a PostgreSQL as
-    `initdb` makes it, in place of one of this kind."""
+    """A number of environments, each with a separate data folder and servers. With MQ_PLAIN_POSTGRES, PostgreSQL has
+    the configuration of `initdb`.
+    """
     with Interrupts() as interrupts, contextlib.ExitStack() as folders:
         made = [folders.enter_context(folder(place)) for _ in range(count)]
         started = [Servers(each, {}, plain.Plain if plain.is_wished() else kind) for each in made]
@@ -70,7 +71,7 @@ def several(
             started[0].prepare()
             for both in started[1:]:
                 both.prepare_as(started[0])
-            # In this thread, because a server ends with the thread that started it.
+            # Servers are started in this thread, because a server ends with the thread that started it.
             for both in started:
                 both.start()
             yield [environment.of_tests(each, both) for each, both in zip(made, started, strict=True)]

@@ -22,8 +22,9 @@ def of(pid: int) -> str | None:
 def _started(process: psutil.Process) -> str:
     if not BOOT_ID.exists():
         return str(process.create_time())
-    # On Linux psutil's start time moves with the system's clock, and this one is kept for the next run: ticks since
-    # the machine's start do not move. The command's name comes second, in parentheses, and may hold anything.
+    # The text is kept for the next run, and on Linux psutil's start time changes with the system's clock. So this text
+    # has the ticks since the machine's start, which do not change. The command's name is the second field, in
+    # parentheses, and may contain any character.
     ticks = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
     return f"{BOOT_ID.read_text().strip()} {ticks}"
 

@@ -77,7 +77,7 @@ def command(way: str, end_signal: int, *words: str) -> list[str]:
 
 def main(parent: str, end_signal: str, way: str, *words: str) -> None:
     WAYS[way]()
-    # After the change of user, which clears it.
+    # The signal is set after the change of user, which clears it.
     check(libc.prctl(PR_SET_PDEATHSIG, int(end_signal), 0, 0, 0))
     if os.getppid() != int(parent):
         sys.exit("the parent ended before its child began")

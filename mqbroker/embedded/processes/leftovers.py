@@ -41,7 +41,7 @@ def end(file: Path, data_folder: Path) -> None:
     try:
         recorded = [Recorded(**entry) for entry in json.loads(file.read_text())]
     except (FileNotFoundError, ValueError, TypeError):
-        return  # a record is written in one step, so an unreadable one is not a record of ./mq
+        return  # a record is written in one step, so an unreadable file is not a record of ./mq
     for each in recorded:
         for pid in alive(each, data_folder):
             send(pid, each.stop_signal)

@@ -1,4 +1,4 @@
-"""PostgreSQL's binaries: where they are, how new they are, and as which user they run."""
+"""PostgreSQL's binaries: their folder, their version, and the user that runs them."""
 
 import contextlib
 import importlib.util

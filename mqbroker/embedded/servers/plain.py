@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from mqbroker.embedded.servers import postgres
 
-# The folder of the binaries; `1` takes those of `./mq up`.
+# The folder of the binaries; `1` means the binaries of `./mq up`.
 VARIABLE = "MQ_PLAIN_POSTGRES"
 # Debian and the images use UTF-8; initdb itself would use the caller's language settings.
 LOCALE = "C.UTF-8"

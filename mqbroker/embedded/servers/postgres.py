@@ -30,7 +30,7 @@ SETTINGS = {
     # TCP only: a socket's path must fit into 107 bytes, and was only faster for single round trips, by 10 %.
     "unix_socket_directories": "",
     "max_connections": "200",  # a web or worker process may hold 18 (docs/deployment.md, Sessions)
-    "shared_buffers": "128MB",  # of tests; `sized` has more
+    "shared_buffers": "128MB",  # for tests; `sized` has more
     "wal_buffers": "16MB",  # a file of WAL, as PostgreSQL has it for 512 MB of buffers and more
     "huge_pages": "try",
     "fsync": "on",
@@ -45,7 +45,7 @@ SETTINGS = {
     **({"recovery_init_sync_method": "syncfs"} if sys.platform == "linux" else {}),
     "log_checkpoints": "off",
     "log_min_messages": "warning",
-    # Otherwise an idle broker would keep the machine busy.
+    # With longer pauses an idle server does not keep the machine busy.
     "autovacuum_naptime": "60s",
     "bgwriter_delay": "10s",
     "wal_writer_delay": "10s",
@@ -65,7 +65,7 @@ CREATE DATABASE mqbroker OWNER mqbroker;
 
 
 class Server:
-    """PostgreSQL in `<data folder>/postgres`, with a password and a port of its own.
+    """PostgreSQL in `<data folder>/postgres`, with its own password and port.
 
     The role `mqbroker` owns its database and may make others; `postgres`, with the same password, is the superuser.
     """
@@ -136,8 +136,8 @@ class Server:
             self._child = None
 
     def prepare_as(self, other: "Server") -> None:
-        """As `prepare`, by copying files and password of another server that has not started: creating them takes 0.4 s
-        of CPU.
+        """Prepares the server by copying the files and the password of another server that has not started: creating
+        files takes 0.4 s of CPU.
         """
         self.folder.keep_secret("postgres", other.folder.secret("postgres"))
         shutil.copytree(other.data, self.data)
@@ -232,7 +232,7 @@ class Server:
         if working_folder != self.data:
             file.unlink(missing_ok=True)
             return
-        # A server of this folder that was started just before its supervisor was killed, unrecorded.
+        # This is a server of the folder whose supervisor was killed before it had recorded the server.
         os.kill(pid, signal.SIGINT)
         if not wait_until(lambda: identity.of(pid) is None, STOP_SECONDS):
             os.kill(pid, signal.SIGKILL)

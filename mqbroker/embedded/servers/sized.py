@@ -11,7 +11,7 @@ from mqbroker.embedded.servers import postgres
 MEGABYTE = 1024 * 1024
 # The server shares the machine with the broker and with other programs.
 SHARE_OF_MEMORY = 8
-# The most that one server uses. Pages beyond the buffers are in the memory of the system.
+# The most buffers of one server, in bytes. Further pages are in the file cache of the system.
 LEAST_BYTES, MOST_BYTES = 128 * MEGABYTE, 1024 * MEGABYTE
 # The limit of a container, by version 2 and 1 of the kernel's groups.
 LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))

@@ -35,7 +35,7 @@ maxmemory-policy noeviction
 
 
 class Server:
-    """Valkey in `<data folder>/valkey`, with a password and a port of its own."""
+    """Valkey in `<data folder>/valkey`, with its own password and port."""
 
     def __init__(self, data_folder: Path) -> None:
         self.folder = DataFolder(data_folder)

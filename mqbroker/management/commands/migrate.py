@@ -13,9 +13,9 @@ from store.db import pooling
 
 # All statements that write to a table wait behind a migration that waits for the table's lock.
 LOCK_TIMEOUT = "500ms"
-# Between two attempts the waiting writers continue.
+# The pause between two attempts, in which the waiting writers continue.
 PAUSE_SECONDS = 1.0
-# As long as a dump of a large database may hold its locks.
+# The time for which a dump of a large database may hold its locks.
 TRIES_SECONDS = 3600.0
 
 
