@@ -21,7 +21,7 @@ from store.db.connections import away, is_read_only
 
 Met = TypeVar("Met", bound=Exception)
 
-# The errors that a database that is away causes: Django has errors of its own.
+# The errors of a database that is away: Django has its own error classes.
 AWAY = (OperationalError, InterfaceError, psycopg.OperationalError)
 STATUS_OF_CODE = {
     "bad_request": 400,
@@ -71,7 +71,7 @@ CODE_OF_STATUS = {
 }
 PROBLEM_TYPE = "application/problem+json"
 BUSY_SECONDS = 1
-# Of a Host header that is quoted in a refusal.
+# The most characters of a Host header that a refusal quotes.
 MOST_OF_A_HOST = 100
 UNKNOWN = (
     "The database stopped answering during or after the commit of this request: the change may be stored. "

@@ -95,14 +95,14 @@ def describe(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
 
 
 def without_traces_of_callers(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    """Leaves the trace out of what Django refuses unread: any stranger could fill the log with one per request."""
+    """Removes traces about requests that Django refuses unread: any stranger could fill the log with traces."""
     if event["logger"].startswith("django.security."):
         event.pop("exc_info", None)
     return event
 
 
 def without_rows(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    """Leaves stored rows out of the database's errors."""
+    """Removes stored rows from the database's errors."""
     for name in ("event", "exception"):
         if isinstance(event.get(name), str):
             event[name] = ROW.sub("(left out).", event[name])
@@ -122,7 +122,7 @@ def as_text(logger: WrappedLogger, method: str, event: EventDict) -> str:
 
 
 class NamesRequest(logging.Filter):
-    """Puts the request's id, which its answer bears as X-Request-Id, into Django's records of a request that failed."""
+    """Adds the request's id to Django's records of a failed request; the answer has the id as X-Request-Id."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         scope = getattr(getattr(record, "request", None), "scope", {})

@@ -14,9 +14,9 @@ from store.errors import MessageTooLarge, Refusal, SystemBusy
 from store.process import runtime
 from store.process.budget import Budget
 
-# The budget of forms: 64 of the largest size. Forms and the control plane have budgets of their own, so that they take
-# no room from messages. Forms of unknown callers have two further budgets, so that they take no room from signed-in
-# operators, and incomplete forms take none from an operator who signs in.
+# The budget of forms: 64 of the largest size. Forms and the control plane have separate budgets, so that they take no
+# room from messages. Forms of unknown callers have two further budgets, so that they take no room from signed-in
+# operators, and incomplete forms take no room from an operator who signs in.
 FORMS_BYTES = 4 * 1024 * 1024
 CONTROL_BYTES = 16 * 1024 * 1024
 # No route has a lower limit, so a body of this size that has arrived with its head needs no other check.
@@ -82,7 +82,7 @@ class Body:
         """
         if self._coding is not None or (content := self._exchange.whole(WHOLE_BYTES)) is None:
             return None
-        # Without `_hold`, whose calls cost each small request 0.3 µs.
+        # The bytes are counted here without `_hold`, whose calls cost each small request 0.3 µs.
         size = len(content)
         if not self._budget.take(size):
             raise in_flight(self._budget)

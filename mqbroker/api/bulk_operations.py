@@ -63,7 +63,7 @@ class Of(NamedTuple):
     """An operation of a bulk: its call, how the call makes an operation from it, and the ids that it names."""
 
     call: Call[Any, Any]
-    # As `Call.make`, but the parameters of the path are fields of the item.
+    # Like `Call.make`, but the parameters of the path are fields of the item.
     make: Callable[[Any, operations.Source], Operation[Any]]
     ids: Callable[[Any], Sequence[uuid.UUID | None]]
 
@@ -135,14 +135,13 @@ def _read(request: DataRequest, raw: bytes) -> Given | Refusal:
 
 
 def ids_of(given: Given | Refusal) -> Sequence[uuid.UUID | None]:
-    """The ids that an operation names, None where it names none."""
+    """The ids that an operation names; None in place of an id that it does not name."""
     return () if isinstance(given, Refusal) else CALLS[type(given)].ids(given)
 
 
 def operation_of(read: Read, shared: Source) -> tuple[Call[Any, Any], Any]:
-    """The call and the operation of what is given; raises the refusal that it is.
-
-    `shared` is the source for items that have neither a trace context nor a size of their own.
+    """The call and the operation of a decoded item; raises the refusal if decoding gave a refusal. `shared` is the
+    source of an item without its own trace context and size.
     """
     given = read.given
     if isinstance(given, Refusal):

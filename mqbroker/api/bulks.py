@@ -57,10 +57,9 @@ async def bulk(request: DataRequest) -> Answer:
 
 
 async def _results(request: DataRequest) -> list[bytes]:
-    """The result of each operation, in order.
-
-    Two operations with the same id keep their order: a half message is stored before its end is decided, and of two
-    messages with the same id the first is stored. Raises MessageIllegal if there are no operations or too many.
+    """The result of each operation, in order. Two operations with the same id keep their order: a half message is
+    stored before its end is decided, and of two messages with the same id the first is stored. Raises MessageIllegal if
+    there are no operations or too many.
     """
     read = await read_all(request)
     if not 1 <= len(read) <= MAX_OPERATIONS:

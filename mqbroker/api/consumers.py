@@ -45,7 +45,7 @@ async def receive(request: DataRequest, group: str) -> Answer:
 
 
 async def _acked_before(caller: Caller, group: str, handles: list[str] | None) -> dict[str, object] | None:
-    """Acks the deliveries in a receive before the receive begins; None if it has none."""
+    """Acks the deliveries that a receive names, before the receive begins. None if it names no deliveries."""
     if handles is None:
         return None
     ack = Ack(group, handles, caller)

@@ -91,7 +91,7 @@ class Handler(NewWork):
         return self._answer(exchange, found)
 
     def _begin(self, exchange: Exchange, found: Found, call: Call[Any, Any], caller: Caller) -> Awaitable[None] | None:
-        """Adds an operation to its batch, whose end answers it. If it has to wait, returns the rest for a task."""
+        """Adds an operation to its batch, whose end answers it. Returns the rest for a task if it has to wait."""
         body = Body(exchange, self._budgets.requests)
         try:
             content = body.whole()

@@ -98,7 +98,7 @@ def _members(kind: Any, name: str, together: bytes) -> list[Any]:
     try:
         found: list[Any] = decode(list[kind], together)
     except MessageIllegal as problem:
-        # The list was decoded alone, so the path in the error lacks its name.
+        # The list was decoded separately, so the path in the error lacks the list's name.
         raise MessageIllegal(str(problem).replace("`$[", f"`$.{name}[")) from problem
     return found
 

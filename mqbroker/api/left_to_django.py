@@ -48,7 +48,8 @@ class LeftToDjango:
                 patience.current().renew()
             found = await bridge.serve(exchange, self._application, content)
             if found is not None:
-                # Django's thread is free again. A caller that reads slowly keeps only bytes.
+                # Django's thread is free again before the answer is sent: a caller that reads slowly only occupies
+                # memory.
                 await responding.send(exchange, Answer(found.content, found.status, found.headers), body)
         except Refusal as refusal:
             responding.write(exchange, answers.refused(refusal))

@@ -54,7 +54,7 @@ def _of(caller: Caller, asked: str | None) -> Namespace:
         if asked not in (None, caller.namespace):
             raise NoPermission(
                 f"The key {caller.name!r} is bound to the namespace {caller.namespace}: leave the header X-Namespace "
-                "out, or name that one."
+                "out, or name this namespace."
             )
         return Namespace(caller.namespace, is_bound=True)
     if asked is None or not is_namespace(asked):

@@ -46,7 +46,7 @@ SPACES = b" \t\r\n"
 
 
 class Excess(Exception):
-    """A field has more values or bytes than a valid field; the text is the number."""
+    """A field has more values or bytes than a valid field; the argument is the number."""
 
 
 class Outline:
@@ -68,7 +68,7 @@ class Outline:
         self._open = bytearray()
         self._text = self._list = self._object = -1
         self._last: Span = (0, 0)
-        # The last field that has a list, an object or a text that is too long: its name, and where its value begins.
+        # The last field whose value is a list, an object or a long text: its name, and where its value begins.
         self._field, self._value = (0, 0), 0
         # The number of values in the open object, in all other objects, and beside the objects.
         self._values = self._values_in_all = self._values_beside = 0

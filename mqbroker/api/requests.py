@@ -98,8 +98,7 @@ class DataRequest:
 
     async def given(self, shape: type[Shape], *, optional: bool = False) -> Shape:
         """The decoded body with whole names, in steps if it is large. With `optional` an empty body is an empty object.
-
-        Raises as `large_bodies.reading`.
+        Raises the errors of `large_bodies.reading`.
         """
         if not self.is_large:
             return self.decode(shape, b"{}" if optional and not self._body else None)
@@ -108,9 +107,8 @@ class DataRequest:
         return found if namespace is None else namespace.wrap_names(found)
 
     async def each(self, shape: type[object], kind: Any) -> list[tuple[Any, int]]:
-        """Each object of the list of a large body, or its refusal, with whole names, and its bytes.
-
-        Raises as `large_bodies.reading_each`.
+        """Each object of the list of a large body, or its refusal, with whole names, and its size in bytes. Raises the
+        errors of `large_bodies.reading_each`.
         """
         found = await pacing.through(large_bodies.reading_each(shape, self._body, kind))
         if (namespace := self._exchange.namespace) is not None:

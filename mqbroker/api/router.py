@@ -81,7 +81,8 @@ class Router:
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._fixed: dict[str, Route] = {}
-        # By the number of parts of a path: functions that pick the constant parts, and the templates by these parts.
+        # The routes with parameters, by the number of parts of their path: functions that pick the constant parts, and
+        # the templates by these parts.
         self._templates: dict[int, tuple[Callable[[list[str]], object], dict[object, Template]]] = {}
         for route in routes:
             self._add(route)

@@ -44,7 +44,7 @@ SIGHT = (
     "A message that consumers can see needs `read:` of its topic; an undecided, rolled back, discarded, delayed or "
     "recalled message needs `produce:` of its topic or `manage`. Otherwise 404, as if no message had this id."
 )
-# For topics that belong to the broker, of which each of several cells has its own queues.
+# The parameter `cell`: if there are several cells, each has its own queues of the topics that belong to the broker.
 CELL = {"type": "string", "description": "For a topic such as %DLQ% of a group: the cell whose queues are read."}
 SETTLED = {200: receipts.ReceiptResults}
 

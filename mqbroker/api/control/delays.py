@@ -46,7 +46,7 @@ class DelayLevels(Shape):
 
 
 class Timers(Shape):
-    """The messages that wait in timers, each for a time of its own."""
+    """The messages that wait in timers, each for its own due time."""
 
     backlog = Whole(help_text="Counted to a million.")
     oldest_at = Time(allow_null=True, help_text="Since when the oldest message waits.")
@@ -84,7 +84,7 @@ class DelayLevelList(Resource):
 class TimersDetail(Resource):
     @extend_schema(operation_id="get_timers", responses=Timers)
     def get(self, request: Request) -> Response:
-        """Shows how many messages wait in timers, each for a time of its own."""
+        """Shows how many messages wait in timers, each for its own due time."""
         with cells.leaving_out() as missing:
             coming, estimated = stats.timer_forecast()
             ends = stats.timer_ends()

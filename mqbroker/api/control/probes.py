@@ -22,7 +22,7 @@ class Alive(Shape):
 
 
 class Ready(Alive):
-    """The process can do its work. The warnings name what makes it slower, not wrong."""
+    """The process can do its work. The warnings name problems that make the process slower, not wrong."""
 
     warnings = serializers.ListField(child=serializers.CharField())
 

@@ -84,7 +84,8 @@ class Resource(APIView):
             response: HttpResponseBase = super().dispatch(request, *args, **kwargs)
             return response
         finally:
-            # Otherwise Django would keep the connection until the answer is sent, which a slow reader could delay.
+            # The connection is given back here: Django would keep it until the answer is sent, which a slow reader
+            # could delay.
             sync.give_connection_back()
 
     def recorded(self, target: str) -> AbstractContextManager[Change]:
@@ -125,7 +126,7 @@ class Resource(APIView):
 
         Raises BadRequest if the body is not JSON, or MessageIllegal, which names the field that breaks a rule.
         """
-        # Not `request.data`, which takes a chunked body without a length for an empty one.
+        # `request.data` cannot be used: it takes a chunked body without a length for an empty body.
         body: bytes = self.request.read()
         given = json_bodies.decode(object, body) if body else {}
         return validated(shape(data=given if self._namespace is None else self._namespace.wrap_names(given)))
@@ -141,7 +142,7 @@ class Resource(APIView):
 def require_produce(request: Request, topics: Iterable[str]) -> None:
     """Raises NoPermission unless the caller's key may itself send to each of these topics or topic patterns.
 
-    Used for messages that the broker sends for an operator: otherwise a key that may only manage could send by this
+    Used for messages that the broker sends for an operator: otherwise a key that may only manage could send in this
     way. A pattern is checked like a name: only a scope whose `*` covers the pattern allows it.
     """
     if isinstance(request.user, Caller):

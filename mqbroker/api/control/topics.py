@@ -106,7 +106,7 @@ class TopicDetail(Resource):
 
     @extend_schema(operation_id="delete_topic", responses={204: None})
     def delete(self, request: Request, topic: str) -> Response:
-        """Deletes a topic with all its messages; refused while undecided transactions have messages of it.
+        """Deletes a topic with all its messages; refused while undecided transactions have messages of the topic.
 
         A topic that is created later with the same name begins at offset 0. Messages that are sent before the answer
         may be deleted with the topic.

@@ -31,7 +31,7 @@ class TransactionQuery(PageQuery):
         min_value=0,
         max_value=listing.MAX_AGE_SECONDS,
         error_messages={**Strict.default_error_messages, "invalid": "it is not a number."},
-        help_text="Only transactions that were begun at least so many seconds ago.",
+        help_text="Only transactions that were begun at least this number of seconds ago.",
     )
 
 
