@@ -41,7 +41,7 @@ class Checks:
     """Every LOOK_SECONDS looks for due checks of topics whose producers have an open stream in this process.
 
     A group without an open stream is not asked, and no check is counted. A question that is handed to a stream counts
-    as a check, as one handed to a poll does.
+    as a check, like a question that is handed to a poll.
     """
 
     def __init__(self) -> None:
@@ -124,7 +124,8 @@ async def _hand_out(received: Received, reader: Stream, topic: str) -> bool:
 
 
 async def _to_ask(transaction_id: UUID, reader: Stream, topic: str, chosen: Container[Stream | None]) -> Stream | None:
-    """The stream to ask about a transaction: one of the key that began it, or `reader` if that key has no open stream.
+    """The stream to ask about a transaction: a stream of the key that began it, or `reader` if that key has no open
+    stream.
 
     None if the key has open streams but none has room: they are asked later. Streams in `chosen` have already been
     chosen for other transactions of this page.

@@ -91,7 +91,7 @@ def with_time(message: Given) -> dict[str, str]:
 def id_of(text: str) -> uuid.UUID:
     """The message_id in a client's form of id. Raises Refused for another form of id."""
     digits = text[len(VERSION) :]
-    # Checked first, because int() also accepts signs and underscores.
+    # The characters are checked first, because int() also accepts signs and underscores.
     if len(text) == ID_CHARACTERS and text.startswith(VERSION) and digits.isascii() and digits.isalnum():
         with contextlib.suppress(ValueError):
             return of_int(int(digits, 16))

@@ -100,7 +100,7 @@ class Renewals:
 
     async def _look_forever(self) -> None:
         while True:
-            # With a short invisible time, LOOK_SECONDS could be too long.
+            # With a short invisible time, a pause of LOOK_SECONDS could be too long.
             await asyncio.sleep(min(LOOK_SECONDS, half_time() / 4))
             now = time.monotonic()
             due = self._due(now)

@@ -64,14 +64,14 @@ class Ports(NamedTuple):
 def options() -> Sequence[tuple[str, Any]]:
     """The options of any server."""
     return [
-        # Otherwise a taken port would go unnoticed: both processes would listen on it.
+        # Without this option a taken port would go unnoticed: both processes would listen on the port.
         ("grpc.so_reuseport", 0),
         ("grpc.max_receive_message_length", setting("MAX_MESSAGE_BYTES") + HEAD_BYTES),
         # Clients may ping as often as they want without being disconnected.
         ("grpc.http2.max_ping_strikes", 0),
         ("grpc.keepalive_time_ms", KEEPALIVE_MILLISECONDS),
         ("grpc.max_concurrent_streams", MAX_CALLS),
-        # Off, because otherwise each connection may send megabytes for calls that are not read yet.
+        # This probe is off: with it, each connection may send megabytes for calls that are not read yet.
         ("grpc.http2.bdp_probe", 0),
         ("grpc.http2.lookahead_bytes", AHEAD_BYTES),
         # Calls that wait for the event loop. By default grpc cancels some of them above 1,000, also because of other

@@ -20,7 +20,7 @@ from scheduling import delays
 from scheduling.delays import Delay
 from store.process.configuration import setting
 
-# For producers: how often they try to send a message, and how many seconds they wait between tries.
+# The number of times that a producer tries to send a message, and the seconds between two tries.
 SEND_ATTEMPTS = 3
 FIRST_PAUSE, LONGEST_PAUSE, PAUSE_FACTOR = 0.01, 1.0, 2.0
 RECEIVE_BATCH_SIZE = 32

@@ -10,12 +10,12 @@ from google.protobuf.descriptor import Descriptor
 
 # Shorter requests are parsed without counting, in at most 4 ms.
 SHORT_BYTES = 64 * 1024
-# Enough for a batch of 1,000 messages with 20 fields and properties each. Counting so many takes 15 ms.
+# Enough for a batch of 1,000 messages with 20 fields and properties each. Counting 20,000 fields takes 15 ms.
 MAX_FIELDS = 20_000
 # The maximum bits of a number in the encoding.
 MOST_BITS = 64
 
-# For each field that is a message, by its number: the same mapping for that message.
+# The fields of a kind of message that are messages themselves, by number: each leads to the mapping of its own kind.
 Inner: TypeAlias = "dict[int, Inner]"
 _VARINT, _FIXED64, _TEXT, _FIXED32 = 0, 1, 2, 5
 

@@ -65,7 +65,7 @@ async def _write(stream: Stream, write: Write, serving: asyncio.Task[Any]) -> No
         while True:
             await stream.write(write)
     except TimeoutError:
-        # Otherwise the write would continue as long as the client is connected.
+        # The call is cancelled here; otherwise the write would continue as long as the client is connected.
         stream.is_unread = True
         serving.cancel()
     except Exception:  # noqa: BLE001  # each server raises another error: the client has gone

@@ -76,7 +76,7 @@ def start_anew(words: Sequence[str], listening: socket.socket, pids: Collection[
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     listening.set_inheritable(True)
     given = ["--socket", str(listening.fileno()), "--children", ",".join(map(str, pids))]
-    # The arguments of the command line, without those that an earlier `start_anew` added.
+    # The arguments of the command line, without arguments that an earlier `start_anew` added.
     own = words[: words.index("--children") - 2] if "--children" in words else words
     os.execv(sys.executable, [sys.executable, "-m", "mqbroker.web", *own, *given])
 

@@ -13,7 +13,7 @@ from mqbroker.wire.admission import Serve
 
 
 def load() -> None:
-    """Does the part of `handler` that needs no runtime, so that it is already done in a fork of this process."""
+    """Loads the part of `handler` that needs no runtime, so that forks of this process need not load it."""
     static_files.paths()
     DjangoHandler()
 
@@ -25,7 +25,7 @@ def handler() -> Handler:
 
 @contextlib.asynccontextmanager
 async def serving(begin: Callable[[], object], *, is_known: bool) -> AsyncIterator[Serve]:
-    """Within `lifespan.running`; calls `begin`, then yields the function that serves a request."""
+    """Runs the lifespan of a process within the block: calls `begin`, yields the function that serves a request."""
     async with lifespan.running(is_known=is_known):
         found = handler()
         begin()

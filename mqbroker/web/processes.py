@@ -103,7 +103,7 @@ class Processes:
     def _has_loaded(self, load: Callable[[], None]) -> bool:
         try:
             load()
-        except (Exception, SystemExit):  # the old children serve on, whatever is wrong with the new code
+        except (Exception, SystemExit):  # if the new code cannot be loaded, the old children continue to serve
             if not self._started:
                 raise
             logger.exception("the code cannot be loaded, the web processes of the earlier one serve on")
@@ -204,7 +204,7 @@ class Processes:
             waited, status = os.waitpid(pid, os.WNOHANG)
             if waited:
                 ended[pid] = (os.waitstatus_to_exitcode(status), now - self._started.pop(pid))
-        # A child that was to replace others counts only as one that died, because the others still serve.
+        # A child that was meant to replace others only counts as a child that died, because the others still serve.
         self._is_unfit |= not self._started and any(status == UNFIT for status, _ in ended.values())
         return ended
 

@@ -61,7 +61,7 @@ class Accepting:
             self._loop.call_soon(self._accept_more, time.thread_time())
 
     def _accept_more(self, since: float) -> None:
-        """Accepts more callers at the end of a turn in which a caller came; it began at this CPU time."""
+        """Accepts more callers at the end of a turn in which a caller came. `began`: CPU time at the turn's start."""
         more = int((time.thread_time() - since) * PER_SECOND)
         for _ in range(min(more, MOST_PER_TURN)):
             if not self._take_in():
@@ -84,7 +84,7 @@ class Accepting:
         return True
 
     async def _connect(self, caller: socket.socket) -> None:
-        # The caller has hung up meanwhile.
+        # The caller hung up before it was accepted.
         with contextlib.suppress(OSError):
             caller.setblocking(False)
             await self._loop.connect_accepted_socket(self._connections, caller)

@@ -48,7 +48,7 @@ class Serve(Protocol):
     def has_room(self) -> bool:
         """Whether the next batch has room for new work. If not, an answer to an earlier request comes first.
 
-        False also while new work is refused because of what waits to be written.
+        Also False while new work is refused because too much waits to be written.
         """
 
     def is_full(self, waited: float) -> bool:
@@ -69,7 +69,7 @@ class Beginner(Protocol):
 
 
 class NewWork(NamedTuple):
-    """A waiting request of new work, and since when it waits by the event loop's clock."""
+    """A waiting request of new work, and the time when its wait began, by the event loop's clock."""
 
     since: float
     size: int
@@ -99,7 +99,7 @@ class Admission:
         if not self._serve.begins(exchange):
             self._begin(connection, exchange)
         elif not self._waiting and self._may_begin():
-            # The usual case comes first. Where the next batch has room and no request waits, new work is not refused.
+            # The usual case comes first. If the next batch has room and no request waits, new work is not refused.
             self._begun += 1
             self._begin(connection, exchange)
         elif self.is_full():

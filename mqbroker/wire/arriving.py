@@ -62,7 +62,7 @@ class ArrivingBody:
 
     @property
     def is_full(self) -> bool:
-        """Whether so many unread bytes have arrived that the socket should not be read further."""
+        """Whether the unread bytes have reached the limit, at which the socket is not read further."""
         return self._unread > UNREAD_BYTES
 
     def arrive(self, chunk: bytes) -> None:
@@ -152,7 +152,7 @@ class ArrivingBody:
             await self._arrived
 
     async def chunk(self) -> bytes:
-        """The next part of the body; empty at its end. Raises as `some`."""
+        """The next part of the body; empty at its end. Raises the errors of `some`."""
         await self.some()
         if not self._chunks:
             return b""

@@ -121,7 +121,7 @@ class Connection(asyncio.Protocol):
             self._read_or_not()
 
     def _is_refused_unread(self, data: bytes) -> bool:
-        """Refuses new work beyond the limit, if the request has arrived whole and no other bytes have."""
+        """Refuses new work beyond the limit, if exactly one whole request has arrived."""
         reader = self._reader
         if reader.arriving is not None or reader.is_behind or self._drained is not None or self._connections.is_closing:
             return False
@@ -206,7 +206,7 @@ class Connection(asyncio.Protocol):
             self._admission.take(self, exchange)
 
     def begin(self, exchange: Exchange) -> None:
-        """Serves an exchange that is admitted, in a task if it has to wait."""
+        """Serves an admitted exchange, in a task if it has to wait."""
         serving = self._serve(exchange)
         if serving is not None:
             self._task = self._loop.create_task(self._run(exchange, serving))

@@ -5,8 +5,8 @@ A proxy that refuses `/v1/api-keys` sees other paths in `/v1/%61pi-keys` and `/v
 
 import re
 
-# Characters that must not be escaped: those that need no escape (RFC 3986, 2.3; but older programs escape `~`), those
-# that some server treats as the end of a part, and control characters. Names of retry topics need escapes:
+# Characters that must not be escaped: characters that need no escape (RFC 3986, 2.3; but older programs escape `~`),
+# characters that some server treats as the end of a part, and control characters. Names of retry topics need escapes:
 # %25RETRY%25orders.
 NOT_ESCAPED = re.compile(rb"[A-Za-z0-9._/\\\x00-\x1f\x7f-]")
 ESCAPE = re.compile(rb"%(..?|$)", re.DOTALL)

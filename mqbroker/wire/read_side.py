@@ -42,7 +42,7 @@ class ReadSide:
 
 
 class Dropping:
-    """The rest of a refused body, or the bytes after ones that are not a request; they are read and dropped."""
+    """The rest of a refused body, or of bytes that are not a request; this rest is read and dropped."""
 
     def __init__(self, reader: Reader, most_bytes: int, *, is_malformed: bool) -> None:
         self._reader = reader

@@ -22,8 +22,8 @@ HEAD_BYTES = 16 * 1024
 MEASURED_BYTES = HEAD_BYTES // 2
 # The most requests that wait for the answer to an earlier one; with more a connection is not read meanwhile.
 MAX_WAITING = 16
-# Frames are chunks, headers (eight count as one frame) and requests. Limits for reading a connection at once, and when
-# it is its turn again (`Connections.read_later`). 64 frames take 30 µs; a piece of a socket may have 43,000.
+# Frames are chunks, headers (eight count as one frame) and requests. The most in one read of a connection, and in each
+# later turn (`Connections.read_later`). 64 frames take 30 µs; a piece of a socket may have 43,000.
 FRAMES = 64
 MORE_FRAMES = 512
 REQUEST_FRAMES = 8
@@ -72,7 +72,7 @@ class Reader:
 
     @property
     def is_full(self) -> bool:
-        """Whether so many requests wait that the socket should not be read further."""
+        """Whether the waiting requests have reached the limit, at which the socket is not read further."""
         return len(self.waiting) > MAX_WAITING or (self.arriving is not None and self.arriving.is_full)
 
     def add(self, exchange: Exchange) -> bool:
@@ -99,7 +99,7 @@ class Reader:
         """Parses arrived bytes, up to this number of frames.
 
         If unparsed bytes are left, `is_behind` is True afterwards. Raises Malformed if they are not a valid request, if
-        a head is too large (extensions of chunks and trailers count as head), and if waiting requests have no room.
+        a head is too large (extensions of chunks and trailers count as head), or if waiting requests are too large.
         """
         self._frames = 0
         if len(data) <= self._at_once_bytes and not self.is_behind:

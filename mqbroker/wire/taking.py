@@ -20,7 +20,8 @@ class Taking:
         self._transport = transport
         # The bytes that the connection has written for its caller.
         self.written = 0
-        # The time and the number of written bytes since when the caller has unread bytes; None if it has read all.
+        # The time at which the caller began to have unread bytes, and the number of written bytes then; None if it has
+        # read all.
         self._since: float | None = None
         self._taken = 0
 

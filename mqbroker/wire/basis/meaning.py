@@ -12,7 +12,7 @@ HEADER_BYTES = 256
 # The bytes of a header's line besides name and value.
 LINE_BYTES = len(b": \r\n")
 VERSIONS = ("1.1", "1.0")
-# Headers that must not come twice, because a proxy may use another one of them than the broker.
+# Headers that must not come twice, because a proxy and the broker could use different ones.
 ONCE = (b"host", b"authorization", b"transfer-encoding")
 
 

@@ -35,5 +35,5 @@ class Surroundings(Protocol[Of]):
 
 
 def address_of(given: object) -> tuple[str, int] | None:
-    """Host and port of a socket's address; None if the socket has none any more."""
+    """Host and port of a socket's address; None if the socket no longer has an address."""
     return (str(given[0]), int(given[1])) if isinstance(given, tuple) and len(given) >= 2 else None
