@@ -32,11 +32,11 @@ class Alarms:
         self._buckets: set[int] = set()
         self._task: asyncio.Task[None] | None = None
         self._again = False
-        # How many seconds the next release looks ahead.
+        # The seconds by which the next release looks ahead.
         self._ahead_seconds = 0.0
 
     def start(self, release: Callable[[float], Awaitable[object]]) -> None:
-        """Allows alarms; each calls `release(ahead_seconds)`, which releases messages due within `ahead_seconds`."""
+        """Allows alarms, which call `release(ahead_seconds)` to release messages due within `ahead_seconds`."""
         self._release = release
 
     def look_ahead(self) -> None:

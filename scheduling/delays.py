@@ -57,10 +57,7 @@ def _validate_seconds(delay: Delay) -> None:
 
 
 async def require_possible(message: Message) -> None:
-    """Does what `validate` does, by the database's clock, before a topic is created for the message.
-
-    Raises DelayIllegal.
-    """
+    """Validates a delay by the database's clock, before a topic is created for the message. Raises DelayIllegal."""
     delay = of_message(message)
     if delay is None or delay.level is not None or topics.known_for_sending(message.topic) is not None:
         return

@@ -101,7 +101,7 @@ def summary(bucket_counts: Sequence[int]) -> Summary:
 
 
 def percentile(bucket_counts: Sequence[int], share: float) -> float | None:
-    """The lateness in ms that this share of the releases did not exceed, interpolated within the bucket."""
+    """The quantile `share` of the lateness in ms, interpolated within its bucket."""
     wanted = share * sum(bucket_counts)
     if not wanted:
         return None

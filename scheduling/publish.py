@@ -41,7 +41,7 @@ class Publication:
 
     @property
     def position(self) -> LogPosition:
-        """The log position of its body before `publish`, which may append the body again in another segment."""
+        """The log position of the message before `publish`, which may append the message again in another segment."""
         return self.log_segment, self.log_offset
 
     @property

@@ -29,7 +29,7 @@ FORECAST_TIMERS = Statement(__file__, "forecast_timers", TimerForecast)
 
 # Timers that are counted; beyond this the number is a lower bound. A metric reads the count every few seconds.
 MAX_TIMERS = 1_000_000
-# Minutes of the forecast.
+# The number of minutes in the forecast.
 MINUTES = 60
 # Timers that the forecast counts; timers due later are estimated. Counting 10,000 by index takes about 5 ms.
 MAX_FORECAST_TIMERS = 10_000

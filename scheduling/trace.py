@@ -14,7 +14,7 @@ from store.reading import progress
 FIND_ENTRIES_OF_MESSAGE = Statement(__file__, "find_entries_of_message", EntryOfMessage)
 FIND_TIMERS_OF_MESSAGE = Statement(__file__, "find_timers_of_message", TimerOfMessage)
 
-# Entries, and timers, that a trace shows of a message. Each retry of a group adds two entries.
+# The most entries, and the most timers, of a message in a trace. Each retry of a group adds two entries.
 MAX_ENTRIES = 1000
 
 

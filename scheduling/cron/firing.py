@@ -70,7 +70,7 @@ async def _decide(due_seconds: float) -> bool:
     found = await connections.read_control(
         FIND_DUE_SCHEDULES, {"due_seconds": due_seconds, "max_rows": MAX_SCHEDULES, "max_waiting": MAX_WAITING}
     )
-    # In a thread, because the times of an expression whose next time is fifty years ahead take long to compute.
+    # The times are computed in a thread, because an expression whose next time is fifty years ahead takes long.
     decisions = await asyncio.to_thread(_decisions, found)
     decided = await connections.read_control(DECIDE_FIRINGS, _columns(decisions)) if decisions else ()
     # If no firing was inserted, the next run might find the same schedules again, because their rows are locked by
@@ -88,7 +88,8 @@ def _decisions(found: Iterable[Due]) -> list["Decision"]:
         try:
             decisions.append(decide(due))
         except Exception:
-            # For instance when its time zone was removed from tzdata. The console shows how long its time has been due.
+            # The schedule's time zone was removed from tzdata, for instance. The console shows how long its time has
+            # been due.
             logger.exception("the times of a schedule cannot be computed", schedule=due.name)
             continue
         count += len(decisions[-1].times)

@@ -58,10 +58,10 @@ class Firing(models.Model):
     message = models.JSONField()
     fire_at = models.DateTimeField()
     decided_at = models.DateTimeField(db_default=Now())
-    # When a process took the firing to send its message.
+    # The time at which a process took the firing to send its message.
     taken_at = models.DateTimeField(null=True)
 
     class Meta:
         db_table = "schedule_firing"
-        # For counting the waiting firings of a schedule.
+        # An index for counting the waiting firings of a schedule.
         indexes = (models.Index(fields=("schedule_id",), name="schedule_firing_of"),)

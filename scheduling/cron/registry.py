@@ -88,13 +88,13 @@ FIELDS = fields.of(
     fields.Text(
         "cron",
         "Cron",
-        help="Minute, hour, day of month, month, day of week; a field of seconds may stand before them",
+        help="Minute, hour, day of month, month, day of week; a sixth field in front is the seconds",
         needed=True,
         most=MAX_CRON,
     ),
     fields.Text("time_zone", "Time zone", help="The time zone of the times, such as Europe/Berlin", most=60),
-    fields.Time("begins_at", "Not before", help="No time before it counts", unset="from now on"),
-    fields.Time("ends_at", "Not after", help="No time after it counts", unset="for ever"),
+    fields.Time("begins_at", "Not before", help="Earlier times are left out", unset="from now on"),
+    fields.Time("ends_at", "Not after", help="Later times are left out", unset="for ever"),
     fields.Choice(
         "missed",
         "Missed times",
@@ -117,7 +117,7 @@ class ScheduleNotExist(Refusal):
 
 
 def page(after: str, count: int, matching: str = "") -> Sequence[Schedule]:
-    """Schedules by name: the first `count` behind `after` whose names contain `matching`, in any case."""
+    """Schedules by name: the first `count` after `after` whose names contain `matching`, in any case."""
     return list(Schedule.objects.filter(name__gt=after, name__icontains=matching).order_by("name")[:count])
 
 
@@ -206,7 +206,7 @@ def _find_next(row: Schedule) -> None:
         found = None
     if found is None and not row.paused:
         end = "" if row.ends_at is None else f" up to {row.ends_at.isoformat()}"
-        raise MessageIllegal(f"cron {row.cron!r} has no time{end} in the future: change it, or delete the schedule.")
+        raise MessageIllegal(f"cron {row.cron!r} has no time{end} in the future: change cron, or delete the schedule.")
     row.next_at = found
 
 

@@ -1,4 +1,4 @@
-"""The times of a cron expression in a time zone. When clocks change, they follow Debian's cron."""
+"""The times of a cron expression in a time zone, as in Debian's cron when clocks change."""
 
 import zoneinfo
 from collections.abc import Iterator
@@ -16,36 +16,36 @@ NO_ZONES = frozenset(("localtime", "posixrules", "Factory"))
 
 
 class Times(CronSim):
-    """cronsim, which leaps by whole hours and to a minute, where clocks are changed by half an hour, as at Lord Howe.
+    """CronSim for zones where clocks change by half an hour, such as Lord Howe. CronSim itself advances by whole hours.
 
-    Behind such a change a leap ends elsewhere: an hour is begun at its first second (backwards at its last), and its
-    minutes are looked at one by one.
+    After such a change a step of an hour ends at the wrong minute. So this class begins each hour at its first second
+    (backwards: at its last second), and tries its minutes one by one.
     """
 
     def advance_hour(self) -> bool:
-        """Goes to the next hour of the expression; gives whether the time has changed."""
+        """Advances to the next hour of the expression. Returns whether the time has changed."""
         return super().advance_hour() and self._move(minute=0, second=0)
 
     def reverse_hour(self) -> bool:
-        """Goes back to the hour before that is one of the expression; gives whether the time has changed."""
+        """Goes back to the previous hour of the expression. Returns whether the time has changed."""
         return super().reverse_hour() and self._move(minute=59, second=59)
 
     def advance_minute(self) -> bool:
-        """Goes to the next minute of the expression, or to the next hour; gives whether the time has changed."""
+        """Advances to the next minute of the expression, or to the next hour. Returns whether the time has changed."""
         return self._seek(end=0)
 
     def reverse_minute(self) -> bool:
-        """Goes back to a minute of the expression, or to the hour before; gives whether the time has changed."""
+        """Goes back to a minute of the expression, or to the previous hour. Returns whether the time has changed."""
         return self._seek(end=59)
 
     def _move(self, minute: int, second: int) -> bool:
-        """Sets minute and second; a local time that a change of clocks leaves out becomes one that exists."""
+        """Sets minute and second. A local time that a change of clocks skips becomes a time that exists."""
         moved = self.dt.replace(minute=minute, second=second)
         self.dt = moved if moved.tzinfo is None else moved.astimezone(UTC).astimezone(moved.tzinfo)
         return True
 
     def _seek(self, end: int) -> bool:
-        """Goes minute by minute to one of the expression, or to the minute with which the next hour begins."""
+        """Goes minute by minute to a minute of the expression, or to the minute with which the next hour begins."""
         if self.dt.minute in self.minutes:
             return False
         self.dt = self.dt.replace(second=end)

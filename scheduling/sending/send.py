@@ -53,7 +53,7 @@ class Send(Pipelined[list[Sent]]):
         self.traceparent = traceparent
         self.caller = caller
         self.request_bytes = request_bytes
-        # The number in its batch of the forward that it belongs to; 0 for none.
+        # The number of its forward in the batch; 0 for a send that belongs to no forward.
         self.forward = 0
         # `complete` sets these:
         self.parcel: Parcel

@@ -56,7 +56,7 @@ def _message(present: Mapping[str, Any], values: Parameters) -> dict[str, Any]:
 
 
 def shown(row: Schedule) -> Shown:
-    """What the page shows of a schedule that was made or changed."""
+    """The lines that the page shows about a schedule that was created or changed."""
     times = ", ".join(f"{at:%Y-%m-%d %H:%M:%S} UTC" for at in registry.next_times(row, SHOWN_TIMES))
     return Shown((("Schedule", row.name), ("Topic", row.message["topic"]), ("Next times", times or "none")))
 
