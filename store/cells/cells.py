@@ -24,13 +24,13 @@ Result = TypeVar("Result")
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# The names of the cells that this context has left out. None: this context leaves none out, and fails instead.
+# The names of the cells that this context has left out. None: a cell that is away makes the read fail.
 _missing: ContextVar[list[str] | None] = ContextVar("missing", default=None)
 # Whether this context works for one cell alone.
 _in_one: ContextVar[bool] = ContextVar("in_one", default=False)
 
 
-# The list, like all configuration, is read from the control.
+# The process reads the list from the control, like all configuration.
 LIST_CELLS = Statement(__file__, "list_cells", CellFacts)
 
 # This time is so short that a look-up ends before the cached value expires.
@@ -65,7 +65,7 @@ async def learn() -> None:
 
 
 def learn_once() -> None:
-    """Does what `learn` does without an event loop, on Django's connection. Raises Django's OperationalError."""
+    """Reads the list like `learn`, on Django's connection without an event loop. Raises Django's OperationalError."""
     _serve(sync.read(LIST_CELLS))
 
 
@@ -95,7 +95,7 @@ async def or_last(
     """Looks a value of the configuration up. While the control is away, returns the value of the last look-up.
 
     If the control is away for all processes, the configuration cannot have changed, and the other cells keep working.
-    But this process alone may be cut off while another one revokes a key. So a value that was found more than
+    But this process alone may be cut off while another process revokes a key. So a value that was found more than
     BELIEVED_SECONDS ago is not used, and the refusal of the look-up is raised.
     """
     last = cache.last(key, BELIEVED_SECONDS)
@@ -230,5 +230,5 @@ def _apart(cell: int, work: Callable[[], Result]) -> Result:
 
 
 def _answering(cell: Runtime) -> contextlib.AbstractContextManager[object]:
-    """The database of a cell; does nothing for the control, whose connection may be in the request's transaction."""
+    """A context that raises CellAway for failures of a cell's database; it does nothing for the control."""
     return databases.answering(databases.here(), cell.name) if cell.url else contextlib.nullcontext()

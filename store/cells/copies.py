@@ -42,7 +42,7 @@ _behind: ContextVar[ExitStack | None] = ContextVar("behind_the_control", default
 def change() -> Iterator[None]:
     """A transaction of the control for changes of the configuration. The other cells delete rows after its commit.
 
-    A block within another `change` belongs to the outer transaction.
+    A `change` within another `change` belongs to the outer transaction.
     """
     if _behind.get() is not None:
         with transaction.atomic():
@@ -73,7 +73,7 @@ def _hold(cell: CellFacts) -> str:
     assert behind is not None, "what is deleted is deleted within copies.change()"
     with of_cell(cell) as database:
         if not connections_of_django[database].in_atomic_block:
-            # Registered before the function that drops caches, which waits for other processes.
+            # This function is registered before the function that drops caches, which waits for other processes.
             transaction.on_commit(partial(_end, behind))
             behind.enter_context(closing(connections_of_django[database]))
             behind.enter_context(transaction.atomic(using=database))
@@ -95,8 +95,8 @@ def write(model: type[Model], keys: Collection[Any], besides: Collection[str] = 
     """Copies the rows with these primary keys from the control's transaction to each cell. Deletes missing rows there.
 
     Called last in the transaction of the change, from any thread; within `change` if rows may have been deleted. An
-    existing row of a cell keeps the fields that each cell writes itself, except those in `besides`. Raises CellAway;
-    then the caller rolls the transaction back.
+    existing row of a cell keeps the fields that each cell writes itself, except the fields in `besides`. Raises
+    CellAway; then the caller rolls the transaction back.
     """
     _read_control(locks.SHARE_LOCK, {"key": COPIES_LOCK})
     theirs = others()

@@ -38,14 +38,15 @@ class Cell(models.Model):
 
 
 class CellIdentity(models.Model):
-    """Which cell of which installation this database is, in one row: cell 0 until the database joins another one.
+    """Which cell of which installation this database is, in one row: cell 0 until the database joins another
+    installation.
 
     Each fence raises `epoch`, and so does its end; after `fenced_until` any process may end the fence. `departed`:
     topics that have left this database for other cells; `departed_queues`: the queues of the broker's own topics that
     hold messages of departed topics, as `topic << 32 | queue`. `first_numbers`: for a cell that was split off, the
-    first number that it took itself, by sequence; rows with lower numbers are copies of the parent's, as are entries
-    and checks from before `noted_at`. `installation` is created with the tables, and replaced when the database joins
-    an installation.
+    first number that it took itself, by sequence; rows with lower numbers are copies of the parent's rows, and so are
+    entries and checks from before `noted_at`. `installation` is created with the tables, and replaced when the database
+    joins an installation.
     """
 
     only = models.BooleanField(primary_key=True, default=True, db_default=True)

@@ -102,7 +102,7 @@ class Side:
         self.ask(fences.SET_DEPARTED, topics=list(topics), queues=list(queues))
 
     def oust(self, before: datetime | None = None, pids: Sequence[int] | None = None) -> list[int]:
-        """Ends sessions of the broker: those begun before a time, or those of `pids`. Returns the pids still there."""
+        """Ends sessions of the broker that began before a time or have these `pids`. Returns the pids that remain."""
         parameters = {"mover": fences.MOVER, "before": before, "pids": pids}
         return [one.pid for one in self.ask(fences.OUST_SESSIONS, **parameters)]
 

@@ -58,7 +58,7 @@ def int8s(values: Sequence[int | None]) -> bytes:
 
 
 def int4_columns(names: Iterable[str], rows: Sequence[tuple[int, ...]], wide: Sequence[str] = ()) -> dict[str, bytes]:
-    """The columns of rows of numbers, by their names, as arrays of integer; those in `wide` as arrays of bigint."""
+    """The columns of rows of numbers, by name, as arrays of integer; the columns in `wide` as arrays of bigint."""
     columns = zip(*rows, strict=True) if rows else repeat(())
     return {name: (int8s if name in wide else int4s)(column) for name, column in zip(names, columns, strict=False)}
 
@@ -84,7 +84,7 @@ def texts(values: Sequence[str | None]) -> bytes:
     """An array of text."""
     count = len(values)
     if count and values[0] is not None and values.count(values[0]) == count:
-        # Almost always so for the column of body forms.
+        # In the column of body forms, almost always all values are None.
         value = values[0].encode()
         return _head(1, 0, TEXT, count, 1) + (_length(len(value)) + value) * count
     if count and values.count(None) == count:
@@ -153,7 +153,7 @@ def _fixed(type_: int, code: str, values: Sequence[int | float | None]) -> bytes
         return _varying(type_, [None if value is None else one(value) for value in values])
     head, width = _head(1, 0, type_, count, 1), struct.calcsize(f"!{code}")
     if code != "d" and values.count(values[0]) == count:
-        # Often so for the topic of a batch, and for the tags of messages without tags.
+        # All values of a column are often equal: the topic of a batch, or the tags of messages without tags.
         return head + _pairs(code, 1).pack(width, values[0]) * count
     flat: list[int | float | None] = [width] * (2 * count)
     flat[1::2] = values
@@ -213,5 +213,5 @@ TEXTS, BYTEAS = Packing(texts, str.encode), Packing(byteas, bytes)
 SPARSE_INT4S, SPARSE_INT8S = Packing(sparse(int4s), int4), Packing(sparse(int8s), int8)
 SPARSE_TEXTS, SPARSE_BYTEAS = Packing(sparse(texts), str.encode), Packing(sparse(byteas), bytes)
 SPARSE_TIMESTAMPS = Packing(sparse(timestamps), lambda value: int8(_microseconds(value)))
-# For ids as Python's UUID; UUIDS takes ids as bytes.
+# The packing of ids that are Python's UUID; UUIDS takes ids as bytes.
 IDS = Packing(lambda ids: uuids([id_.int.to_bytes(16) for id_ in ids]), lambda id_: id_.int.to_bytes(16))

@@ -1,4 +1,4 @@
-"""The data plane's connections: a small pool for reads, and single ones for writers, listeners and maintenance.
+"""The data plane's connections: a small pool for reads, and single connections for writers, listeners and maintenance.
 
 A connection belongs to the event loop that opened it; a process has one loop.
 """
@@ -119,19 +119,19 @@ class Reads:
 
 
 async def read(statement: Statement[RowType], parameters: Mapping[str, Any] | None = None) -> Sequence[RowType]:
-    """The rows of one statement, in the cell of this task. Raises as `_read`."""
+    """The rows of one statement, in the cell of this task. Raises SystemBusy as `_read` does."""
     return await _read(runtime.part(Reads), statement, parameters)
 
 
 async def read_control(statement: Statement[RowType], parameters: Mapping[str, Any] | None = None) -> Sequence[RowType]:
-    """The rows of one statement about the configuration, read from the control. Raises as `read`."""
+    """The rows of one statement about the configuration, read from the control. Raises SystemBusy as `read` does."""
     return await _read(runtime.control(Reads), statement, parameters)
 
 
 async def read_everywhere(
     statement: Statement[RowType], parameters: Mapping[str, Any] | None = None
 ) -> Sequence[RowType]:
-    """The rows of one statement from all cells, which are asked at once. Raises as `read`."""
+    """The rows of one statement from all cells, which are asked at once. Raises SystemBusy as `read` does."""
     found = await runtime.placement.everywhere(partial(read, statement, parameters))
     return [row for rows in found for row in rows]
 
@@ -155,7 +155,7 @@ async def _read(reads: Reads, statement: Statement[RowType], parameters: Mapping
     try:
         return await _read_once(reads, statement, parameters)
     except (psycopg.OperationalError, ReadOnlySqlTransaction) as problem:
-        # The server that answers now may be the standby of the one before.
+        # The server that answers now may be the earlier server's standby.
         raise away(problem, reads.home) from problem
 
 

@@ -11,12 +11,12 @@ from store.db.session import OURS, as_options
 CONNECT_TIMEOUT_SECONDS = 3
 # Options of Django's connections that these connections do not take over.
 ORM_OPTIONS = ("pool", "connect_timeout", "tcp_user_timeout", "application_name", "options")
-# A cut network is noticed after this time. With keepalives alone that took more than 25 s.
+# A cut network is noticed after this time. With keepalives alone a cut was noticed after more than 25 s.
 TCP_USER_TIMEOUT_MS = 3000
 SESSION = {
     **OURS,
     "statement_timeout": "15s",
-    # Below REQUEST_SECONDS, so that a request that waits for a lock is answered with this reason.
+    # The limit is below REQUEST_SECONDS, so that the refusal of a request that waits for a lock can name the lock.
     "lock_timeout": "3s",
     "idle_in_transaction_session_timeout": "20s",
     # The statements of the message path read by index. A plan that was made while a partition was empty must not scan
@@ -27,7 +27,7 @@ SESSION = {
 
 
 def conninfo(application: str, url: str = "", *, direct: bool = False) -> str:
-    """The connection string for libpq, of the database of a URL or of the settings; `direct` past a pooler."""
+    """The connection string for libpq, of a URL's or the settings' database. `direct`: without the pooler."""
     given = conninfo_to_dict(url) if url else _of(settings.DIRECT_DATABASE if direct else settings.DATABASES["default"])
     # SESSION comes last, so that a URL cannot change settings that the message path relies on.
     sent = "" if is_pooled(url, direct=direct) else as_options(SESSION)

@@ -1,6 +1,6 @@
 """Django's connections to the databases of other cells than the control. Each has an alias, made at its first use.
 
-Tables of the message path are read and written in the cell that the work has entered, configuration at the control.
+Django uses tables of the message path in the cell that the work has entered, and the configuration at the control.
 """
 
 import threading
@@ -60,7 +60,7 @@ class Router:
 
 
 def here() -> str:
-    """Django's alias of the cell that this work has entered, or of the control if none. Raises CellAway as `alias`."""
+    """Django's alias of the cell that this work has entered, else of the control. Raises CellAway as `alias`."""
     cell = runtime.chosen()
     return DEFAULT_DB_ALIAS if cell is None or not cell.url else alias(cell.cell, cell.name, cell.url)
 

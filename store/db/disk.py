@@ -1,4 +1,4 @@
-"""A full disk of the database: how a failed write shows it, and when this process last met one."""
+"""A full disk of the database: recognizes it by a failed write, and notes when a write of this process last failed."""
 
 import contextlib
 import time
@@ -7,7 +7,7 @@ from psycopg.errors import DiskFull
 
 from store.process import runtime
 
-# A failure is reported for this time after the last one.
+# A failure is reported until this time after the last failure.
 RECENT_SECONDS = 30.0
 
 
@@ -25,7 +25,7 @@ def is_full(problem: BaseException) -> bool:
 
 def note() -> None:
     """Notes that a write has just failed because the disk is full."""
-    # In a command without a runtime nothing reads this note.
+    # A command without a runtime does not note the failure, because nothing would read the note.
     with contextlib.suppress(RuntimeError):
         runtime.control(FullDisk).met_at = time.monotonic()
 

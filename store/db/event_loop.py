@@ -18,7 +18,7 @@ class EventLoop:
         threading.Thread(target=self._loop.run_forever, name="event loop", daemon=True).start()
 
     def run(self, work: Coroutine[Any, Any, Result], limit_seconds: float) -> Result:
-        """Does what the function `run` does, in this loop."""
+        """Runs a coroutine in this loop, as the function `run` does."""
         return asyncio.run_coroutine_threadsafe(asyncio.wait_for(work, limit_seconds), self._loop).result()
 
 

@@ -44,7 +44,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Whole(Field):
-    """A whole number from `least` to `most`. `own_refusal`: the registry refuses others with a code of its own."""
+    """A whole number from `least` to `most`. `own_refusal`: the registry refuses others, by a special code."""
 
     _: KW_ONLY
     least: int

@@ -53,7 +53,8 @@ READ_ONLY = "the database is read-only: it answers reads and refuses every write
 
 
 UTF8 = "UTF8"
-# To test a pooler: one session prepares this statement, and repeats it after another session took its server process.
+# The statement that tests a pooler: one session prepares it, and repeats it after another session took its server
+# process.
 PROBE = "SELECT 1 AS probe"
 
 

@@ -34,7 +34,7 @@ def connections() -> Sequence[Connections]:
 
 
 def hot_tables() -> Sequence[HotTable]:
-    """The hot tables, those with the most dead rows first."""
+    """The hot tables, the table with the most dead rows first."""
     return sync.read(HOT_TABLES_STATS, {"names": list(HOT_TABLES)})
 
 

@@ -1,4 +1,4 @@
-"""How a transaction of a pipeline ends without answers: it was rolled back, was never begun, or the end is unknown."""
+"""Outcomes of a pipeline's transaction without answers: it was rolled back, never begun, or its end is unknown."""
 
 import psycopg
 from psycopg import pq
@@ -13,7 +13,7 @@ LOCK_NOT_AVAILABLE = "55P03"
 # The server is read-only or out of resources, or an operator or a time-out of the server ended the statement.
 READ_ONLY = "25006"
 DISK_FULL = "53100"
-NAMED = (READ_ONLY, DISK_FULL)  # these have refusals of their own
+NAMED = (READ_ONLY, DISK_FULL)  # these errors have their own refusals
 AWAY = (READ_ONLY, "53", "57")
 SESSION_GONE = (READ_ONLY, "57P")
 # One operation may make its batch fail or wait: the batch is split into halves to find the operation.

@@ -1,4 +1,5 @@
-"""How long a request waits for the database. A server that hangs sends no answer and does not close the connection.
+"""The time that a request waits for the database. A server that hangs sends no answer and does not close the
+connection.
 
 The server's own time-outs end slow statements. They do not end the wait for a machine that is frozen, or behind a
 network that drops packets. After a request has waited in vain it does not wait for its next statements, until the
@@ -71,7 +72,7 @@ class Patience:
 
     @property
     def left_seconds(self) -> float:
-        """How long the next wait may take."""
+        """The seconds that the next wait may take."""
         if self.is_over:
             return LEAST_SECONDS
         if self._until is None:
@@ -147,7 +148,7 @@ class PatientAsyncConnection(psycopg.AsyncConnection[Any]):
     async def wait(self, gen: PQGen[Any], interval: float = INTERVAL_SECONDS, timeout: float | None = None) -> Any:
         """Does what psycopg's method does; also raises Unanswered.
 
-        A wait of a given time, as for notices, wakes the process at its end only, and not ten times a second.
+        A wait of a given time, such as for notices, wakes the process only at its end, not ten times a second.
         """
         if timeout is not None or self.is_patient:
             return await super().wait(gen, interval if timeout is None else timeout, timeout)

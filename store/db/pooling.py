@@ -15,7 +15,7 @@ from store.db.statements import Statement
 NONE, SESSION, TRANSACTION = WAYS = ("none", "session", "transaction")
 
 
-# For a transaction whose session is shared with other clients.
+# The statement that sets settings for one transaction, whose session is shared with other clients.
 SET_LOCK_TIMEOUT = Statement(__file__, "set_lock_timeout", one=str)
 SET_DEFAULT = SQL("ALTER ROLE {role} IN DATABASE {database} SET {name} = {value}")
 

@@ -66,7 +66,7 @@ def _fernet(key: str) -> Fernet:
 
 
 class SealedField(TextField):  # type: ignore[type-arg]  # Django's own class takes no parameters
-    """A text that is sealed in the database and opened when it is read. A text that cannot be opened reads as empty."""
+    """A text, sealed in the database and opened when it is read; empty if it cannot be opened."""
 
     def get_prep_value(self, value: Any) -> Any:
         found = super().get_prep_value(value)

@@ -14,14 +14,14 @@ OTHER_CONNECTIONS = 12
 
 
 class Needed(NamedTuple):
-    """The value that the broker needs for a setting, and what happens without it."""
+    """The value that the broker needs for a setting, and the consequence of another value."""
 
     value: str
     without: str
 
 
 class Least(NamedTuple):
-    """The blocks of 8 kB below which a setting costs more than it saves, the value to set, and what happens without."""
+    """The least blocks of 8 kB that a setting needs, the value to set, and the cost of a smaller value."""
 
     blocks: int
     value: str

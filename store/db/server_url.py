@@ -12,8 +12,8 @@ from store.db import pooling
 from store.db.patience import RECONNECT_SECONDS, PatientConnection
 from store.db.session import OURS, as_options
 
-# A URL must not weaken the durability of changes by operators. Behind a pooler the role's defaults for the last four
-# are those of the message path, so Django's connections set them again.
+# A URL must not weaken the durability of changes by operators. Behind a pooler, the role's defaults for the last four
+# settings are meant for the message path, so Django's connections set them again.
 SESSION = {
     **OURS,
     "idle_in_transaction_session_timeout": "60s",

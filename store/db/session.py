@@ -5,7 +5,7 @@ Each kind of session (of the message path, Django, the export, an outbox) adds t
 
 from collections.abc import Mapping
 
-# The server ends the session of a process that is gone without closing it, with its locks and its snapshot. The
+# The server ends a session whose process has gone without closing it, and so frees its locks and its snapshot. The
 # operating system's limits are hours.
 KEEPALIVES = {"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3"}
 # Settings that change what a statement does or the form of its result, here and at the source of an outbox.

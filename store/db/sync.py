@@ -14,7 +14,8 @@ Result = TypeVar("Result")
 
 
 def read(statement: Statement[RowType], parameters: Mapping[str, Any] | None = None) -> Sequence[RowType]:
-    """The rows of one statement that only reads, from the cell that the work has entered, or from the control if none.
+    """The rows of one statement that only reads, from the cell that the work has entered, or from the control if it has
+    entered no cell.
 
     Runs inside the caller's transaction, if it has one. Raises Django's OperationalError when the database is away.
     """

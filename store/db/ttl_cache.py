@@ -11,7 +11,7 @@ Value = TypeVar("Value")
 MAX_VALUES = 20_000
 # In the last quarter of a value's time a request gets the value and starts a new look-up, without waiting for it.
 RENEWED_PART = 4
-# For topics and groups: without a notice, a change by another process takes effect in this one after this time.
+# The time for topics and groups: without a notice, another process's change takes effect here after this time.
 CONFIGURATION_SECONDS = 2.0
 
 
@@ -32,7 +32,7 @@ class TtlCache(Generic[Key, Value]):
 
     Concurrent requests for one key share one look-up. The time counts from the start of the look-up, so a value is
     never older than `seconds`. With `since_answer` it counts from the end, for values that change all the time, where a
-    slow look-up is still useful. A key that is not found (None) is not cached, because it may be created at any moment.
+    slow look-up is still useful. A missing value (None) is not cached, because the object may be created at any moment.
     """
 
     def __init__(
