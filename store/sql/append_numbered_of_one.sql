@@ -1,5 +1,5 @@
--- As `append_numbered`, for a batch with one half message: each parameter is one value, not an array. A test runs both
--- statements on the same rows: change both.
+-- Append a message like `append_numbered`, for a batch with one half message: each parameter is one value, not an
+-- array. A test runs both statements on the same rows: change both.
 INSERT INTO commit_log (
     segment_id, log_offset, stored_at, born_at, topic_id, queue_id, message_id, transaction_id, producer_group_id,
     tags, keys, sharding_key, traceparent, properties, body, body_form

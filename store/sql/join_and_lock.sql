@@ -1,5 +1,5 @@
--- Join the writers of the log and lock every queue that this transaction extends: the queues of the parameters, and
--- those in the register `mq.ending` as `topic:queue,…`. Queues are locked in sorted order, so that no two transactions
+-- Join the writers of the log and lock every queue that this transaction extends: the queues of the parameters, and the
+-- queues in the register `mq.ending` as `topic:queue,…`. Queues are locked in sorted order, so that no two transactions
 -- deadlock. Later statements read the offsets, and their snapshots see everything that earlier holders of the locks
 -- have committed. The log is locked before the queues, as everywhere; without a queue only the outer call locks the
 -- log. With `only_free` a queue that another session has locked is skipped and not waited for. The register `mq.queues`

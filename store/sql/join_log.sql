@@ -1,5 +1,5 @@
--- Join the writers of the log, for a batch that extends no queue; as `join_and_lock`, whose plan takes 9 us more. The
--- segment was the open one before the lock of the log, so later statements compare it once more.
+-- Join the writers of the log, for a batch that extends no queue, as `join_and_lock` does, whose plan takes 9 us more.
+-- The segment was the open one before the lock of the log, so later statements compare it once more.
 -- Row: The open segment, for a batch that locks no queue.
 -- Null: segment_id.
 SELECT

@@ -1,7 +1,7 @@
--- Read settings that the broker's promises depend on: those that make a commit durable, those of this session, and
--- whether it may write. Also read: the settings with the given names, on which the form of a result depends; the server
--- process of the session, which is the same for two sessions if a pooler shares it between them; and whether Citus is
--- in the database.
+-- Read settings that the broker's promises depend on: the settings that make a commit durable, the settings of this
+-- session, and whether the session may write. Also read: the settings with the given names, on which the form of a
+-- result depends; the server process of the session, which is the same for two sessions if a pooler shares it between
+-- them; and whether Citus is in the database.
 -- Row: The server behind a session, and the session's own settings.
 SELECT
     current_setting('fsync') AS fsync,

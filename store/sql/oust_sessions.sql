@@ -1,7 +1,7 @@
--- End the broker's sessions in this database, all or some, except those of the run that moves topics, and return the
--- sessions that still exist. A session that is about to begin is not in the list of sessions yet, but holds a lock on
--- the database. It is returned without being ended, because it may have read the database's settings before they were
--- changed; it releases the lock after it is in the list. Reads only views of the server.
+-- End the broker's sessions in this database, all or some, except the sessions of the run that moves topics, and return
+-- the sessions that still exist. A session that is about to begin is not in the list of sessions yet, but holds a lock
+-- on the database. It is returned without being ended, because it may have read the database's settings before they
+-- were changed; it releases the lock after it is in the list. Reads only views of the server.
 -- Row: A session that still exists, and whether the server was asked to end it.
 SELECT a.pid, pg_terminate_backend(a.pid) AS is_asked
 FROM pg_stat_activity AS a
