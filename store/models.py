@@ -16,7 +16,7 @@ from store.process.models import Presence as Presence
 class Topic(models.Model):
     """A named stream of messages with a fixed number of queues (it only grows), in one cell.
 
-    Topics of one home lie in one cell; a topic whose home is empty is a home of its own.
+    Topics of one home lie in one cell; a topic with an empty home has no other topic in its home.
     """
 
     id = models.AutoField(primary_key=True)
@@ -156,8 +156,9 @@ class CommitLog(models.Model):
         db_table = "commit_log"
         constraints = (models.UniqueConstraint(fields=("message_id", "segment_id"), name="commit_log_message_once"),)
         indexes = (
-            # For look-ups by key. With fastupdate, the send that empties the pending list waits for a second or more.
-            # Without it each key costs its send 4 µs of PostgreSQL's CPU, and a send without keys costs nothing.
+            # An index for look-ups by key. With fastupdate, the send that empties the pending list waits for a second
+            # or more. Without it each key costs its send 4 µs of PostgreSQL's CPU, and a send without keys costs
+            # nothing.
             GinIndex(
                 fields=("keys",), condition=models.Q(keys__isnull=False), fastupdate=False, name="commit_log_keys"
             ),
@@ -184,12 +185,13 @@ class ConsumeQueue(models.Model):
     real_topic_id = models.IntegerField(null=True)
     real_queue_id = models.IntegerField(null=True)
     real_tags_code = models.BigIntegerField(null=True)
-    # The last column. For an entry without a delay it is null, as the real_ columns are, so such a row does not grow.
+    # This column is the last one. For an entry without a delay it is null, like the real_ columns, so such a row does
+    # not grow.
     due_at = models.DateTimeField(null=True)
 
     class Meta:
         db_table = "consume_queue"
-        # For finding the entries of a message: the answer to a repeated send, and the trace of a message.
+        # An index for finding the entries of a message: the answer to a repeated send, and the trace of a message.
         indexes = (models.Index(fields=("log_offset",), name="consume_queue_message"),)
 
 

@@ -33,7 +33,7 @@ class QueueBounds(NamedTuple):
 
     @property
     def entries(self) -> int:
-        """The number of entries that the queue holds. Offsets have no hole, so it is a difference."""
+        """The number of entries that the queue holds: a difference, because offsets have no gaps."""
         return self.max_offset - self.min_offset
 
 
@@ -92,8 +92,8 @@ async def enqueue(connection: Connection, segment_id: int, entries: Sequence[Ent
     """
     queues = sorted({(entry.topic_id, entry.queue_id) for entry in entries})
     locked = {"topic_id": [topic for topic, _ in queues], "queue_id": [queue for _, queue in queues]}
-    # Not in psycopg's pipeline mode: after its last message the server does not count how long the transaction is idle,
-    # and a process that is stopped here would hold the locks for ever.
+    # psycopg's pipeline mode is not used here: after its last message the server does not count how long the
+    # transaction is idle, and a process that is stopped here would hold the locks for ever.
     await connections.execute(connection, LOCK_QUEUES, locked)
     _number(entries, await connections.execute(connection, ENQUEUE_ENTRIES, _columns(segment_id, queues, entries)))
     # After a roll each queue has no entry in the new segment yet.
@@ -128,7 +128,7 @@ async def read(topic_id: int, queue_id: int, from_offset: int, max_entries: int,
     """The entries of a queue from an offset on, with their messages, in order.
 
     At most `max_entries`, and as many as fit with their bodies into MAX_RECEIVE_BYTES and the room that the process has
-    left for answers; at least one. The bytes count in `hold`, as those of a whole page until the bodies are read.
+    left for answers; at least one. The bytes count in `hold`: until the bodies are read, the bytes of a whole page.
     """
     await hold.room(may_be_small=True)
     most = hold.page()

@@ -27,7 +27,7 @@ FIELDS = fields.of(
     fields.Whole(
         "queues",
         "Queues",
-        help="Only grows, and sharding keys then go to other queues",
+        help="The number only grows. After an increase, sharding keys go to other queues",
         default="the broker's DEFAULT_QUEUES",
         least=1,
         most=MAX_QUEUES,
@@ -51,7 +51,7 @@ FIELDS = fields.of(
     fields.Time(
         "sends_from",
         "Sends from",
-        help="Until then sends and half messages are refused; ends, receives and what was sent before go on",
+        help="Before this time sends and half messages are refused; ends, receives and earlier messages continue",
         unset="at once",
     ),
 )

@@ -28,7 +28,7 @@ MAX_TOPICS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """How many rows the store holds (`kept`), and how many were added `within` each window, by its seconds.
+    """The number of rows in the store (`kept`), and of rows added `within` each window, by the window's seconds.
 
     The numbers are differences of offsets: a failed write leaves a gap in log offsets, and rows of overlapping
     transactions may count on either side of a window's edge.
@@ -93,7 +93,7 @@ def ever_stored() -> int:
 
 
 def entries_by_topic(namespace: str | None = None) -> dict[str, int]:
-    """How many entries each topic ever had, for the first MAX_TOPICS topics by name, of all or within a namespace."""
+    """The number of entries ever in each topic, for the first MAX_TOPICS topics by name, of all or a namespace."""
     rows = sync.read(ENTRIES_BY_TOPIC, {"max_topics": MAX_TOPICS, "starts": namespaces.starts(namespace)})
     return {row.topic: row.entries for row in rows}
 
@@ -142,6 +142,6 @@ def _held(topic: Topic, read: Sequence[QueueBounds], max_queues: int) -> Held:
 
 
 def closed_topics(count: int, namespace: str | None = None) -> list[Topic]:
-    """The first `count` topics that take no messages before a time in the future; those that open first come first."""
+    """The first `count` topics that take no messages before a future time, in the order of these times."""
     closed = Topic.objects.filter(namespaces.within(namespace), sends_from__gt=Now())
     return list(closed.order_by("sends_from")[:count])

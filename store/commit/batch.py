@@ -61,7 +61,7 @@ class Batch:
     async def stored_before(self, accepted: Sequence[Accepted]) -> dict[uuid.UUID, StoredBefore]:
         """The messages that are stored already, by id.
 
-        After a failed attempt ids made by the broker are looked up too.
+        After a failed attempt, ids that the broker made are looked up, too.
         """
         ids = [one.message_id for one in accepted if one.may_repeat or self.again]
         rows = await self.read(FIND_MESSAGES, {"message_ids": ids}) if ids else ()

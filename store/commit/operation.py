@@ -53,11 +53,12 @@ class Operation(Generic[Result]):
         self.cell: int | None = None
         # The version of the map by which the cell was found. None: the cell was not found by a topic.
         self.version: int | None = None
-        # Whether no later batch may be under way with this operation's batch, which, if sent again, would come second.
+        # Whether no later batch may be sent while this operation's batch is under way, because a repeat would come
+        # after it.
         self.ordered = False
         self.result: Result | None = None
         self.refusal: Refusal | None = None
-        # For the audit: the values that the operation changes, as they were before the change.
+        # The values that the operation changes, before the change; for the audit.
         self.before: object = None
 
     # Methods that are called before the operation is written.
@@ -121,7 +122,7 @@ class Pipelined(Operation[Result]):
         self.ids: tuple[bytes, ...] = (key,)
         # Whether a pipelined batch can write it once `complete` has returned.
         self.is_plain = False
-        # Called instead of resolving a future, in the same turn of the event loop in which the result is read.
+        # Called in place of resolving a future, in the same turn of the event loop in which the result is read.
         self.settled: Settled | None = None
         self._is_resolved = False
         self._future: asyncio.Future[Result | None] | None = None
@@ -140,7 +141,7 @@ class Pipelined(Operation[Result]):
 
     @property
     def overtakes(self) -> bool:
-        """Whether an `ordered` operation must be written stepwise, because an earlier one is still being written so."""
+        """Whether an `ordered` operation must be written stepwise, as an earlier operation still is."""
         return False
 
     def may_be_elsewhere(self, problem: Exception) -> bool:

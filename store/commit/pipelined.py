@@ -5,7 +5,7 @@ A batch has these statements in this order; it leaves out those that it does not
 1. Find the queues to be locked for half messages that are to be committed, and put them into the register `mq.ending`.
 2. Join the writers of the log and lock the queues of all sends and ends, in sorted order, so that no two batches
    deadlock. Every later statement has a newer snapshot than these locks.
-3. Half messages: leave out known ones, append the others, insert their rows.
+3. Half messages: leave out known half messages, append the others, insert their rows.
 4. Sends: append the messages and enter them in their queues.
 5. Ends: delete the row of the half message (the decision), insert the operation, enter the message.
 6. Commit.
@@ -52,10 +52,10 @@ class PipelinedBatch:
     def __init__(self, operations: Sequence[Pipelined[Any]], attempts: int = 0, *, only_free: bool = False) -> None:
         self.operations = operations
         self.attempts = attempts
-        # Whether it skips the queues that another session has locked.
+        # Whether the batch skips the queues that another session has locked.
         self.only_free = only_free
         self.segment_id = 0
-        # When the writer sent it, by the event loop's clock.
+        # The time at which the writer sent the batch, by the event loop's clock.
         self.sent_at = 0.0
         by_class: defaultdict[type[Pipelined[Any]], list[Pipelined[Any]]] = defaultdict(list)
         for operation in operations:
@@ -84,7 +84,7 @@ class PipelinedBatch:
         return self._without(outdated(self.operations, version) if version else ())
 
     def in_turn(self) -> "PipelinedBatch":
-        """The batch without operations that would overtake one that is written stepwise since its last attempt."""
+        """The batch without operations that would overtake an operation that is now written stepwise."""
         return self._without([one for one in self.operations if one.ordered and one.overtakes])
 
     def _without(self, left_out: Sequence[Pipelined[Any]]) -> "PipelinedBatch":
@@ -152,7 +152,7 @@ def _lock(queues: set[tuple[int, int]]) -> Call:
 
 
 def _lock_all(queues: set[tuple[int, int]], only_free: bytes) -> Call:
-    """Locks queues as `_lock` does, also those of `mq.ending`. `only_free`: no queue that another session locks."""
+    """Like `_lock`, with the queues in `mq.ending`. `only_free`: skips queues that another session locks."""
     return Call(
         JOIN_AND_LOCK,
         {

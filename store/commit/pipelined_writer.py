@@ -59,8 +59,9 @@ class PipelinedWriter:
     def hand_in(self, operation: Pipelined[Any], settled: Settled | None = None, *, at_once: bool = False) -> None:
         """Has an operation written. After the commit its future is done, or `settled` is called instead.
 
-        Then it has a result, none if it was left out, or the error SystemBusy (nothing was stored) or OutcomeUnknown.
-        With `at_once` it may be sent before this turn ends. Raises SystemBusy, without `settled`, if too much waits.
+        Then it has a result, or no result if it was left out, or the error SystemBusy (nothing was stored) or
+        OutcomeUnknown. With `at_once` it may be sent before this turn ends. Raises SystemBusy, without `settled`, if
+        too much waits.
         """
         self.waiting.add(operation)
         operation.settled = settled
@@ -93,7 +94,7 @@ class PipelinedWriter:
         self._scheduled = False
         self._pump()
         if self.waiting and not self._under_way and not self._is_quiet:
-            # The next turn of the event loop sends them, unless an operation is added before.
+            # The next turn of the event loop sends the operations, unless another operation is added before.
             self._is_quiet = True
             self._schedule()
 
@@ -215,7 +216,7 @@ class PipelinedWriter:
         if problem.is_locked:
             stalled.watch()
         if (problem.is_locked or problem.is_passing) and again < MAX_ATTEMPTS:
-            # A queue is locked, which the next attempt skips, or a session holds the log alone, which takes a moment
+            # Either a queue is locked, and the next attempt skips it; or a session holds the log alone, for a moment
             # only.
             self._again.append(PipelinedBatch(batch.operations, again, only_free=problem.is_locked or batch.only_free))
         elif problem.is_away:

@@ -16,7 +16,7 @@ from store.process import runtime
 from store.process.budget import RESERVED_PART
 
 # The fewest operations of a second batch under way, whose fixed cost is some 0.5 ms of CPU. At 64 callers a transaction
-# takes 146 µs of PostgreSQL's CPU with 32, 161 with 16, 179 with one batch at a time.
+# takes 146 µs of PostgreSQL's CPU with at least 32 operations, 161 µs with 16, and 179 µs with one batch at a time.
 WORTH = 32
 # A batch is sent as soon as the queue holds half of the recent concurrency (waiting and in flight), MOST_WAITED
 # operations or EARLY_BYTES by `accept.size_of`: then one half of the callers is handled by this process while
@@ -32,7 +32,7 @@ SILENT_SECONDS = 1.0
 
 
 def limit() -> int:
-    """The number of waiting requests from which on new work is refused."""
+    """The number of waiting requests at which new work is refused."""
     return int(settings.GROUP_COMMIT_MAX_WAITING) - int(settings.GROUP_COMMIT_MAX_WAITING) // RESERVED_PART
 
 
@@ -71,7 +71,7 @@ class Waiting:
 
     def __init__(self, cell: str) -> None:
         self._cell = cell
-        # The time, by the monotonic clock, from which on the cell is silent; whether the last batch got no answer.
+        # The time, by the monotonic clock, at which the cell became silent; and whether the last batch got no answer.
         self._silent_from = math.inf
         self._is_away = False
         self._urgent: deque[Pipelined[Any]] = deque()
@@ -113,7 +113,7 @@ class Waiting:
 
     @property
     def are_all(self) -> bool:
-        """Whether as many requests wait as there were callers recently, which is 1 for a lone caller."""
+        """Whether the number of waiting requests equals the recent number of callers, which is 1 for a lone caller."""
         return self.count >= self._callers
 
     def note(self, under_way: int) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 
 from msgspec import inspect
 
-# msgspec's: `Expected …, got … - at `$.messages[0].keys``.
+# msgspec's message: `Expected …, got … - at `$.messages[0].keys``.
 PLACED = re.compile(r"(?P<text>.*?)(?: - at `(?P<key>key` in `)?\$(?P<path>[^`]*)`)?", re.DOTALL)
 NAMED = re.compile(r"Object (?P<fault>missing required|contains unknown) field `(?P<name>.*)`", re.DOTALL)
 FOUND = re.compile(r"got `(?P<found>\w+)`|value (?P<value>.+)", re.DOTALL)
 RULE = re.compile(r"Expected `[^`]+`(?P<rule> (?:>|<|of length|matching).*)", re.DOTALL)
 STEP = re.compile(r"\.?([^.\[\]]+)|(\[[^\]]*\])")
-# JSON's values by msgspec's names.
+# The words for JSON's values, by msgspec's names.
 VALUES = {
     "str": "a text",
     "int": "a whole number",
@@ -106,7 +106,7 @@ def _fields(types: Sequence[inspect.Type]) -> list[str]:
 
 
 def _wanted(types: Iterator[inspect.Type] | Sequence[inspect.Type]) -> str:
-    """What a field may hold, in words; null only where nothing else may stand."""
+    """The values that a field may have, in words; null is only named for a field that may have no other value."""
     values: list[str] = []
     kinds: list[str] = []
     for one in types:

@@ -68,7 +68,7 @@ class Parcel(msgspec.Struct, gc=False):
         return cls(accepted.topic, (accepted.content,), (accepted.message_id,) if accepted.may_repeat else ())
 
     def each(self, given: Sequence[Message]) -> list[Accepted]:
-        """The messages one by one. `given`: the messages of the request from which the parcel was made."""
+        """A parcel for each message. `given`: the messages of the request from which this parcel was made."""
         chosen = set(self.repeatable)
         pairs = zip(given, self.records, strict=True)
         return [Accepted(message, self.topic, record.message_id in chosen, record) for message, record in pairs]
@@ -101,7 +101,7 @@ async def accept(
 ) -> Accepted:
     """Validates a message and finds its topic and queue. `message_id` is its id if the producer chose none.
 
-    A new topic is created in the cell and home of the topic `beside`, as by `topics.for_sending`.
+    A new topic is created in the cell and home of the topic `beside`, as `topics.for_sending` does.
 
     Raises the refusal that names the error; then nothing was stored.
     """
@@ -149,7 +149,7 @@ async def accept_together(given: Sequence[Message], topic_name: str, traceparent
 async def for_messages(
     topic_name: str, queue_id: int | None, chosen: Sequence[uuid.UUID], beside: str | None = None
 ) -> TopicFacts:
-    """The topic of messages with these ids, which the client chose; as `topics.for_sending`.
+    """The topic of messages with these ids, which the client chose, found or created as by `topics.for_sending`.
 
     Also raises MessageIdReused if the topic does not exist and one of the ids is stored already.
     """

@@ -7,10 +7,10 @@ MAX_CHARACTERS = 127
 # The characters of names, as in a class of a regular expression.
 CHARACTERS = "%|a-zA-Z0-9_-"
 
-# Beginnings of topics of the broker's own: the retries and the dead letters of a group.
+# Prefixes of the broker's own topics: the retries and the dead letters of a group.
 RETRY_PREFIX = "%RETRY%"
 DEAD_LETTER_PREFIX = "%DLQ%"
-# Single topics of the broker's own: of delayed messages, of discarded half messages, and RocketMQ's two topics of
+# Other topics of the broker itself: of delayed messages, of discarded half messages, and RocketMQ's two topics of
 # transactions, which are only views of tables here.
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 DISCARDED = "TRANS_CHECK_MAX_TIME_TOPIC"

@@ -139,7 +139,7 @@ class Registered:
 
 
 async def of_name(name: str) -> NamespaceRow | None:
-    """The registered namespace in which a whole name lies; None for a name without one, as most names are."""
+    """The registered namespace in which a whole name lies; None for a name without a namespace, as most names are."""
     part = part_of(name)
     if not part:
         return None

@@ -24,7 +24,7 @@ RETRY_PREFIX = names.RETRY_PREFIX
 DEAD_LETTER_PREFIX = names.DEAD_LETTER_PREFIX
 SCHEDULE = names.SCHEDULE
 DISCARDED = names.DISCARDED
-# Entries in these topics do not make a message visible to consumers of its own topic.
+# Entries in these topics do not make a message visible to consumers of the topic that it was sent to.
 HIDDEN = (SCHEDULE, DISCARDED)
 # RocketMQ's topics that the broker never creates: their messages are rows of a table here, which no consumer reads.
 KEPT_ELSEWHERE = {
@@ -98,7 +98,7 @@ async def for_sending(name: str, queue_id: int | None = None, beside: str | None
 
 
 async def require_possible(name: str, queue_id: int | None) -> None:
-    """Raises as `for_sending`, and QueueIllegal for a queue that the topic does not have. Creates no topic."""
+    """Raises the errors of `for_sending`, and QueueIllegal for a missing queue of the topic. Creates no topic."""
     topic = await find_for_sending(name)
     if queue_id is not None:
         require_queue(name, queue_id, settings.DEFAULT_QUEUES if topic is None else topic.queues)

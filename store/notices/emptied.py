@@ -12,7 +12,7 @@ MOST_EMPTIED = 50_000
 
 
 class Emptied:
-    """When each reader of a topic last found no more messages; forgotten as soon as one is published there.
+    """The time when each reader of a topic last found no more messages; forgotten when a message is published there.
 
     Only used while this process hears of all messages that other processes publish.
     """

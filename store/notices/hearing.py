@@ -18,7 +18,7 @@ from psycopg.pq import PGnotify
 # second, and usually a tenth of this. Beyond the limit the listener is flooded.
 BURST_BYTES = 2 * 1024 * 1024
 BYTES_PER_SECOND = 512 * 1024
-# Bytes that count for each notice besides its payload, to limit the work for many small notices.
+# Each notice counts this many bytes in addition to its payload, so that the rate also limits small notices.
 NOTICE_BYTES = 128
 # How long a flooded listener does not listen. Requests that wait for notices read by themselves meanwhile.
 DEAF_SECONDS = 30.0
@@ -86,6 +86,6 @@ class Hearing:
             self._kept.append(psycopg.Notify(notice.relname.decode(), notice.extra.decode(), notice.be_pid))
 
     def _hang_up(self) -> None:
-        """Shuts the socket down, so that no more is read. The driver, which is reading now, finds the end by itself."""
+        """Shuts the socket down, so that no more is read. The driver, which is reading now, finds the stream's end."""
         with socket.socket(fileno=os.dup(self._connection.pgconn.socket)) as end:
             end.shutdown(socket.SHUT_RDWR)

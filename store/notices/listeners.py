@@ -43,15 +43,15 @@ class Read(Protocol):
         """Gets the messages that the batch has stored, so that they are not read from the database."""
 
 
-@dataclass(slots=True, eq=False)  # found in a deque by identity
+@dataclass(slots=True, eq=False)  # a deque finds an object by its identity
 class Blocked:
     """A request that waits for a message."""
 
     waiter: "Waiter"
     wake_up: asyncio.Future[None]
     read: Read | None
-    # When the configuration for its read was looked up, and the number of changes by then: the read may join a batch
-    # while both are recent.
+    # The time when the configuration for its read was looked up, and the number of changes then: the read may join a
+    # batch while both are recent.
     since: float
     changes: int
 
@@ -171,7 +171,7 @@ class Waiter:
         return sum(listeners.published for listeners in self.topics.values())
 
     def found_all(self) -> None:
-        """Notes that the read took all visible messages: until one is published, the next read would find none."""
+        """Notes that the read took all visible messages: until another is published, a read would find none."""
         if self.saw_nothing:
             self._emptied.note(self.topics, self._reader)
 

@@ -1,7 +1,7 @@
 """Notices of new entries: they wake the requests that wait for messages, in this process and, by NOTIFY, in others.
 
-NOTIFY uses a connection of its own, because inside the writing transaction it would take a lock of the whole database
-at the commit. No request depends on NOTIFY: each reads again by itself after some seconds.
+NOTIFY uses a separate connection, because inside the writing transaction it would take a lock of the whole database at
+the commit. No request depends on NOTIFY: each reads again by itself after some seconds.
 """
 
 import asyncio
@@ -208,15 +208,15 @@ def visible(entries: Iterable[Entry]) -> None:
 
 
 def notify(topics: Counter[int]) -> None:
-    """Does what `Wakeups.notify` does, in the cell that this task works for."""
+    """Wakes requests of every process, as `Wakeups.notify`, in the cell that this task works for."""
     runtime.part(Wakeups).notify(topics)
 
 
 def listening(topic_ids: Collection[int], reader: Hashable) -> contextlib.AbstractContextManager[Waiter]:
-    """Does what `Wakeups.listening` does, in the cell that this task works for."""
+    """Yields a waiter, as `Wakeups.listening`, in the cell that this task works for."""
     return runtime.part(Wakeups).listening(topic_ids, reader)
 
 
 def start() -> None:
-    """Does what `Wakeups.start` does, in the cell that this task works for."""
+    """Starts receiving notices, as `Wakeups.start`, in the cell that this task works for."""
     runtime.part(Wakeups).start()

@@ -35,7 +35,7 @@ class Peers:
         self._alone_from = math.inf
         self._all_known_from = math.inf
         self._heard_itself_at = -math.inf
-        # When the last notice of each other process came.
+        # The time of the last notice of each other process.
         self._heard: dict[str, float] = {}
 
     @property
@@ -59,7 +59,7 @@ class Peers:
         self._heard_itself_at = now
 
     def hear(self, name: str, now: float) -> bool:
-        """Notes a notice of another process. Returns whether the process is new, and so does not know this one yet."""
+        """Notes a notice of another process; True if that process is new, and so does not know this one yet."""
         if name == NOT_LISTENING:
             return False
         is_new = name not in self.others(now)
@@ -80,14 +80,13 @@ class Peers:
         return now < self._alone_from
 
     def others(self, now: float) -> set[str]:
-        """The other processes that listen, as far as this one knows; empty if this one does not listen."""
+        """The other processes that listen, as far as this process knows; empty if this process does not listen."""
         return {name for name, at in self._heard.items() if now < at + ALONE_SECONDS}
 
     def may_be_unknown(self, now: float) -> bool:
-        """Whether a process that this one has not heard of may listen, or try to.
-
-        True if this process does not listen, or has not for ALONE_SECONDS without a break. False for a process that
-        never listens, such as a worker, which waits for no other process.
+        """Whether a process that is unknown here may listen, or try to. True unless this process has listened for
+        ALONE_SECONDS without a break. False for a process that never listens, such as a worker, which waits for no
+        other process.
         """
         return self._is_listener and not self.hears_all(now)
 

@@ -14,7 +14,7 @@ from store.errors import SystemBusy
 from store.process import runtime
 from store.process.budget import RESERVED_PART, SMALL_BYTES
 
-# A read waits until this many bytes are free: with fewer, each message would need a read of its own.
+# A read waits until this many bytes are free: with fewer, each message would need a separate read.
 LEAST_PAGE_BYTES = 1024 * 1024
 ROOM_SECONDS = 3.0
 
@@ -36,8 +36,8 @@ class Answers:
         self._most_of_message = int(settings.MAX_MESSAGE_BYTES)
         self._reserve = limit // RESERVED_PART
         self._most_of_key = limit * 5 // 8
-        # While no more bytes than this are held, no read waits, whatever its key: almost always this one comparison is
-        # enough.
+        # While no more bytes than this are held, no read waits, whatever its key: almost always this comparison is the
+        # only one.
         self._calm = max(0, min(limit - self._reserve, self._most_of_key) - LEAST_PAGE_BYTES)
         self.held = 0
         self._small = 0

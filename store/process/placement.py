@@ -43,11 +43,12 @@ class Topic(Protocol):
 
 
 class Placement:
-    """Everything lies in one database, that of the control."""
+    """Everything lies in one database, the control's."""
 
     # Whether there are several cells: asked only where the list and the copies of the cells are kept.
     several = False
-    # Whether topics move between databases: then the sessions of a cell are ended, and each needs the map's version.
+    # Whether topics may move between databases. A move ends the sessions of a cell; so each new connection needs the
+    # map's version.
     topics_move = False
     # Whether the cell of new work is known before the body of its request is read, which names the topic.
     is_known_unread = True

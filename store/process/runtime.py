@@ -3,11 +3,11 @@
 Connections, writers, caches and background work are *parts*. No module makes one at import: the web's lifespan, the
 worker's start and a test install a runtime, and each part is made at its first use there.
 
-Each cell has a runtime of its own. A part that holds a connection or caches entries, halves or timers belongs to a
-cell: `part`. A part that caches the configuration or limits the whole process belongs to the control, cell 0:
-`control`. An operation names its cell. Other work chooses a cell at its begin by `in_cell`, and tasks that it starts
-inherit the cell. A task that serves several callers is started by `Runtime.task`, and a function that the event loop
-calls enters the cell of its part.
+Each cell has a separate runtime. A part that holds a connection or caches entries, halves or timers belongs to a cell:
+`part`. A part that caches the configuration or limits the whole process belongs to the control, cell 0: `control`. An
+operation names its cell. Other work chooses a cell at its begin by `in_cell`, and tasks that it starts inherit the
+cell. A task that serves several callers is started by `Runtime.task`, and a function that the event loop calls enters
+the cell of its part.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ Part = TypeVar("Part")
 
 
 class Runtime:
-    """The parts of one cell in this process, at most one of each kind. The control's runtime has those of all cells.
+    """The parts of one cell in this process, at most one of each kind. The control's runtime has all runtimes.
 
     `url`: the cell's database; empty for the control, whose URL is in the settings. `parent`: the cell it was split
     from.
@@ -37,7 +37,8 @@ class Runtime:
         self.name = name
         self.url = url
         self.parent = parent
-        # Copies in its database that belong to other cells, and why it is fenced, as read by its latest session.
+        # The copies in its database that belong to other cells, and the reason of its fence, as the latest session
+        # read.
         self.departed = Departed()
         self.fence = ""
         # `close` sets this for good: work that still runs in a thread must start nothing that outlasts the runtime.
@@ -158,9 +159,8 @@ def install(runtime: Runtime | None) -> None:
 
 
 def current() -> Runtime:
-    """The control's runtime of the process, which knows those of all its cells.
-
-    Raises RuntimeError where none is installed: a process that uses parts makes its runtime first.
+    """The control's runtime of the process, which knows the runtimes of all cells. Raises RuntimeError if no runtime is
+    installed: a process that uses parts makes its runtime first.
     """
     if _control is None:
         raise RuntimeError("this process has no runtime: install one before it uses connections, writers or caches")

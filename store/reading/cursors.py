@@ -1,4 +1,4 @@
-"""Cursors: where a list continues (in the API an opaque text), and the lengths of the pages of lists."""
+"""Cursors: the place at which a list continues (in the API an opaque text), and the lengths of the pages of lists."""
 
 import base64
 from collections.abc import Callable, Mapping

@@ -59,7 +59,7 @@ async def of_id(named: uuid.UUID, probe: Statement[RowType], parameters: Mapping
     """A block that works for the cell in which the statement `probe` finds rows for an id.
 
     The cell that the id names is asked first, then all others at once. If no cell has rows, the block works for the
-    first one; but raises SystemBusy if a cell is away, because it may have rows. The only cell is not asked.
+    first one; but if a cell is away it raises SystemBusy, because this cell may have rows. The only cell is not asked.
     """
     served = runtime.current().cells
     first = served.get(ids.cell_of(named)) or runtime.current()

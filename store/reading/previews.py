@@ -31,7 +31,7 @@ def newest(topic_id: int, queue_id: int, below: int | None, count: int) -> Seque
 
 
 def at(positions: Mapping[UUID, tuple[int, int]], max_bytes: int) -> dict[UUID, Preview]:
-    """The messages at these log positions with at most `max_bytes` of each body, without those of dropped segments.
+    """The messages at these log positions with at most `max_bytes` of each body, without messages of dropped segments.
 
     The ids are needed because another cell may have another message at the same position.
     """

@@ -83,7 +83,7 @@ def latest() -> list[Exported]:
 
 
 def wait() -> ExportWait:
-    """The segments that wait for an export, and those that were dropped before one."""
+    """The number of segments that wait for an export, and of segments that were dropped before an export."""
     [found] = sync.read(FIND_EXPORT_WAIT, {"target": settings.EXPORT_NIGHTLY_TO})
     return found
 

@@ -113,7 +113,7 @@ async def roll(connection: Connection, max_hours: float, max_messages: int) -> i
     if seen.ready_id is None or not _is_full(seen, max_hours, max_messages):
         return None
     async with connection.transaction():
-        # Done before the log is held, so that a wait for a lock of a table stops no writer.
+        # This step comes before the log is held, so that a wait for a lock of a table stops no writer.
         await partitions.announce(connection, seen.ready_id)
         async with log.exclusive(connection):
             # A new statement sees the rows of the last writers, and whether another worker was faster.

@@ -27,8 +27,8 @@ TURN_SEGMENT = Statement(__file__, "turn_segment")
 
 # Writers of the log share this advisory lock. While a session holds it alone, no append is under way.
 APPENDERS_LOCK = 0x6D71_6C6F_6700
-# How long a stepwise transaction waits for any other lock, since its own locks make others wait. Longer than for a
-# pipelined transaction, which so gives up first when the two wait for each other.
+# How long a stepwise transaction waits for any other lock, since its own locks make others wait. The time is longer
+# than a pipelined transaction's, so that the pipelined transaction gives up first when the two wait for each other.
 LOCK_TIMEOUT = "250ms"
 # After this the server ends a transaction whose client is stopped between two steps and holds its locks. A client that
 # may only be slow gets more time (store/commit/silence.py).
@@ -38,8 +38,8 @@ SILENCE_MS = 500
 EXCLUSIVE = {"lock_timeout": "500 ms", "key": APPENDERS_LOCK}
 
 
-# Without parameters, so that the first statements of a transaction can be sent in one message. A roll or an export
-# holds the log for half a second at most.
+# The statement has no parameters, so that the first statements of a transaction can be sent in one message. A roll or
+# an export holds the log for half a second at most.
 JOIN = (
     "BEGIN; SET LOCAL idle_in_transaction_session_timeout = %(silence_ms)s; SET LOCAL lock_timeout = '1s'; "
     f"{SHARE_LOCK.text}; SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"
