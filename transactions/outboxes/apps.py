@@ -4,6 +4,6 @@ from django.apps import AppConfig
 
 
 class OutboxesConfig(AppConfig):
-    """Outboxes: messages that producers insert into a table of their own database."""
+    """Outboxes: messages that producers insert into a table in their own database."""
 
     name = "transactions.outboxes"

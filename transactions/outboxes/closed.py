@@ -28,7 +28,7 @@ class Closed:
 
     @property
     def topics(self) -> list[str]:
-        """The topics whose rows are not tried again yet, after a refusal. A turn that reads them tries the others."""
+        """The topics that refused rows and are not tried again yet. A turn leaves their rows out."""
         now = time.monotonic()
         self._until = {topic: entry for topic, entry in self._until.items() if entry[0] > now}
         return list(self._until)

@@ -165,7 +165,7 @@ class Drain:
         return turn, taken
 
     async def _careful_turn(self, source: Source) -> tuple[Turn, Taken]:
-        """A turn that measures rows before it takes them, and finds those that cannot become messages."""
+        """A turn that measures rows before it takes them, and finds rows that cannot become messages."""
         taken = Taken()
         async with source.turn() as turn:
             if turn.is_mine:
@@ -202,7 +202,8 @@ class Slots:
     async def drained(self, source: Source, rows: int) -> None:
         """Counts drained rows. After SLOT_ROWS lets new rows go to the other partition, or truncates the empty one.
 
-        Only producers of a table of an earlier docs/sql.md read the partition; others count by themselves.
+        Only producers with a table of an earlier docs/sql.md read this setting; other producers choose the partition by
+        their own count.
         """
         self._rows += rows
         if self._emptied is None and self._rows < SLOT_ROWS:

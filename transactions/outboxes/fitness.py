@@ -63,7 +63,7 @@ AWAY_CODES = ("55P03", "25006")
 
 
 class SourceUnfit(MessageIllegal):
-    """A source cannot be drained. `passes`: it may be possible later without a change."""
+    """A source cannot be drained. `passes`: the source may be drained later without a change."""
 
     def __init__(self, detail: str, *, passes: bool = False) -> None:
         super().__init__(detail)
@@ -80,13 +80,13 @@ async def require(source: Source) -> None:
 
 
 class Looks:
-    """When a drain checks its source: after connecting, and every LOOK_SECONDS while no row waits."""
+    """Decides when a drain checks its source: after connecting, and every LOOK_SECONDS while no row waits."""
 
     def __init__(self) -> None:
         self._at = time.monotonic()
 
     async def idle(self, source: Source) -> None:
-        """Called when no row seems to wait: checks the source if it is time. Raises SourceUnfit."""
+        """Checks the source, at most every LOOK_SECONDS. Called if no row seems to wait. Raises SourceUnfit."""
         if time.monotonic() - self._at >= LOOK_SECONDS:
             await require(source)
             self._at = time.monotonic()

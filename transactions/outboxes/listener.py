@@ -1,4 +1,4 @@
-"""Listens for notices of an outbox's producers, in a session of its own: a flood of notices ends only this session."""
+"""Listens for notices of an outbox's producers, in a separate session: a flood of notices ends only this session."""
 
 import asyncio
 import contextlib

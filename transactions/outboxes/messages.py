@@ -76,7 +76,7 @@ def chains(rows: Sequence[Row]) -> Iterator[list[Row]]:
 async def _store_chain(chain: Sequence[Row], caller: Caller) -> Left:
     """Stores rows in order, neighbouring plain rows (`is_plain`) as batches. Rows behind a waiting row wait too."""
     topic = chain[0].topic or ""
-    # Rows of outboxes count for the limits of their topic's namespace too.
+    # Rows of outboxes also count for the limits of their topic's namespace.
     caller = dataclasses.replace(caller, allowance=await key_limits.of_topic(topic))
     refused: list[Refused] = []
     done = 0
@@ -123,7 +123,7 @@ def is_plain(row: Row) -> bool:
 async def _try_to_send(run: Sequence[Row], caller: Caller) -> Exception | None:
     """Sends rows together.
 
-    Returns an error that the rows or their topic cause; raises any other, for which all rows wait.
+    Returns an error that the rows or their topic cause; raises any other error, after which all rows wait.
     """
     try:
         await writer.run(_send_of(run, caller))
@@ -135,7 +135,7 @@ async def _try_to_send(run: Sequence[Row], caller: Caller) -> Exception | None:
 
 
 def _send_of(run: Sequence[Row], caller: Caller) -> Send:
-    """The send of these rows. Raises as `message_of`, and NoPermission for a topic that the outbox may not use."""
+    """The send of these rows. Raises as `message_of` does, and NoPermission for a topic that the outbox may not use."""
     topic = run[0].topic or ""
     size = sum(len(text) for row in run for text in row if isinstance(text, str | bytes))
     if not caller.may("produce", topic):

@@ -19,7 +19,8 @@ class Outbox(models.Model):
 
     name = models.TextField(unique=True)
     source_url = SealedField()
-    # The place in the URL. Several hosts are separated by commas, each with its port if the ports differ.
+    # The parts of the URL without the password. Several hosts are separated by commas, each with its port if the ports
+    # differ.
     server = models.TextField()
     port = models.IntegerField(null=True)
     database = models.TextField(default="", db_default="")
@@ -30,7 +31,7 @@ class Outbox(models.Model):
     created_at = models.DateTimeField(db_default=Now())
     drained = models.BigIntegerField(default=0, db_default=0)
     refused = models.BigIntegerField(default=0, db_default=0)
-    # When the last row was refused.
+    # The time at which the last row was refused.
     refused_at = models.DateTimeField(null=True)
     drained_at = models.DateTimeField(null=True)
     waiting = models.BigIntegerField(default=0, db_default=0)

@@ -5,18 +5,18 @@ import time
 
 from transactions.outboxes.rows import Turn
 
-# The least time between the beginnings of two turns: a turn costs the same for one row and for what this time brings.
+# The least time between the starts of two turns: a turn costs the same for one row and for all rows of this time.
 PAUSE_SECONDS = 0.005
-# The rows of a turn from which on the drain stays awake: it looks each PAUSE_SECONDS, and producers do not notify. It
-# falls asleep after a turn of fewer than LEAST_ROWS.
+# After a turn with at least this number of rows the drain stays awake: it looks every PAUSE_SECONDS, and producers do
+# not notify. It falls asleep after a turn of fewer than LEAST_ROWS.
 BUSY_ROWS = 4
 LEAST_ROWS = 2
-# After an empty look without a notice the drain waits this many times as long for the next one.
+# After an empty look without a notice the drain multiplies its wait for the next look by this factor.
 LONGER = 4.0
 
 
 class Pace:
-    """When the next turn of one drain begins."""
+    """Decides when the next turn of one drain begins."""
 
     def __init__(self) -> None:
         self._began_at = -PAUSE_SECONDS
@@ -34,10 +34,9 @@ class Pace:
         return rows < (BUSY_ROWS if turn.asleep else LEAST_ROWS)
 
     def wait_seconds(self, turn: Turn, rows: int, *, hears: bool, poll_seconds: float) -> float:
-        """How long to wait for a notice after a turn that left no row.
-
-        What was committed since the turn is announced if producers were to notify before the turn and are heard. If
-        not, the drain looks again soon, and then less and less often.
+        """The seconds to wait for a notice after a turn that left no row. If producers had to notify before the turn,
+        and the listener hears them, a notice announces each later commit. If not, the drain looks again soon, and then
+        less and less often.
         """
         falls_asleep = not turn.asleep and self.sleeps_after(turn, rows)
         if falls_asleep or (rows and not hears):

@@ -24,7 +24,8 @@ SHORT_PASSWORD = 3
 PLACE = ("host", "port", "dbname", "user", "password")
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 SESSIONS = ("any", "read-write", "read-only", "primary", "standby", "prefer-standby")
-# The valid values by option; None: any text. Other options could name files of this machine, or change its behaviour.
+# The valid values by option; None: any text. Other options could name files of this machine, or change the connection's
+# behaviour.
 OPTIONS: Mapping[str, Sequence[str] | None] = {
     "application_name": None,
     "channel_binding": ("disable", "prefer", "require"),
@@ -54,7 +55,7 @@ class Place(NamedTuple):
     def said(self, problem: BaseException) -> str:
         """A driver's message about a problem, in one line and without the password, which a server may send back.
 
-        Of a server's answer the first sentence is taken, because its details may quote a whole row.
+        Only the first sentence of a server's answer is kept, because its details may quote a whole row.
         """
         first = problem.diag.message_primary if isinstance(problem, psycopg.Error) else None
         said = " ".join((first or str(problem)).split()) or type(problem).__name__
@@ -112,7 +113,7 @@ def _require_option(name: str, value: str) -> None:
     valid = OPTIONS[name]
     if valid is not None and value not in valid:
         words = f"{valid[0]} to {valid[-1]}" if valid[0].isdigit() else ", ".join(valid)
-        raise MessageIllegal(f"url has an option {name} with another value than {words}: give one of these values.")
+        raise MessageIllegal(f"The option {name} of url has an invalid value: give {words}.")
 
 
 def _servers(hosts: str, ports: str) -> tuple[tuple[str, int], ...]:
@@ -148,7 +149,7 @@ def said_of(problem: BaseException, stored_url: str) -> str:
 
 
 async def reachable(place: Place) -> str:
-    """The result of `conninfo`, without blocking. A name server that hangs delays only other look-ups of names."""
+    """Calls `conninfo` in a thread. A name server that hangs delays only other look-ups of names."""
     return await asyncio.get_running_loop().run_in_executor(runtime.control(Lookups), conninfo, place)
 
 

@@ -99,7 +99,7 @@ class Progress:
         return time.monotonic() - self._looked_at >= LOOK_SECONDS
 
     def saw(self, waits: Waits) -> None:
-        """Keeps what a look at the waiting rows has found, for the next note."""
+        """Keeps the result of a look at the waiting rows for the next note."""
         self._looked_at = time.monotonic()
         self._waits = waits
 

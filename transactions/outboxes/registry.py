@@ -24,7 +24,7 @@ URL = fields.Text(
     "url",
     "URL",
     source="source_url",
-    help="Where it lies: `postgresql://user:password@host:port/database`. Answers show its fields without the "
+    help="Its database: `postgresql://user:password@host:port/database`. Answers show its fields without the "
     "password. In user, password and database `@ : / %` are written as `%40 %3A %2F %25`",
     needed=True,
     most=2000,
@@ -35,7 +35,7 @@ FIELDS = fields.of(
     fields.Words(
         "topics",
         "Topics",
-        help="Names of topics that may be sent to, where `*` stands for any characters",
+        help="Names of topics to which its rows may go, where `*` stands for any characters",
         needed=True,
         pattern=TOPIC_PATTERN,
         rule="a topic's name, or a pattern with `*`",
@@ -43,7 +43,7 @@ FIELDS = fields.of(
         between=",",
     ),
     fields.Text("schema", "Schema", help="The schema of the outbox, a name without quotes", most=63),
-    fields.Switch("paused", "Paused", help="Whether its rows are left where they are"),
+    fields.Switch("paused", "Paused", help="Whether its rows stay in its table"),
 )
 
 

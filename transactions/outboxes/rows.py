@@ -31,7 +31,7 @@ class Turn(NamedTuple):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no row waits and nothing else is to be done."""
+        """Whether no row waits and there is nothing else to do."""
         return self.seq is None and self.asleep
 
 
@@ -117,7 +117,7 @@ class Small(NamedTuple):
 
     @property
     def row(self) -> Row:
-        """The row that was taken. Its fields come behind those of the turn."""
+        """The row that was taken. Its fields come after the fields of the turn."""
         return Row._make(self[-len(Row._fields) :])
 
 

@@ -13,9 +13,9 @@ from transactions.outboxes import places
 # The time to connect to one address, and to all addresses of the hosts.
 CONNECT_SECONDS = 5
 CONNECT_ALL_SECONDS = 20
-# More than the statement time-out, which a working source enforces itself.
+# The limit is longer than the statement time-out, which a working source enforces itself.
 ANSWER_SECONDS = 15
-# A time-out that a role may have since this version, of a session that is idle, as between two steps.
+# The version since which a role may have a time-out for idle sessions. The broker's session is idle between two steps.
 IDLE_TIMEOUT_SINCE, NO_IDLE_TIMEOUT = 140000, sql.SQL("SET idle_session_timeout = 0")
 # Encodings that PostgreSQL cannot convert to UTF-8, so their texts cannot be read.
 UNREADABLE = {"SQL_ASCII", "MULE_INTERNAL"}
@@ -30,7 +30,7 @@ async def connect(url: str, application: str) -> PatientAsyncConnection:
 
     The start of the session has no options, which a pooler refuses, and the environment is not used. psycopg prepares
     no statement, because a pooler would drop it. Raises psycopg's OperationalError, SourceUnreadable for an encoding
-    that cannot be converted to UTF-8, and as `places`.
+    that cannot be converted to UTF-8, and the errors of `places`.
     """
     opens = runtime.current().connects or PatientAsyncConnection.connect
     try:
@@ -46,11 +46,12 @@ async def connect(url: str, application: str) -> PatientAsyncConnection:
                 tcp_user_timeout=ANSWER_SECONDS * 1000,
             )
     except TimeoutError:
-        raise SourceUnreadable(f"The source took no connection within {CONNECT_ALL_SECONDS} s.") from None
+        raise SourceUnreadable(f"The source accepted no connection within {CONNECT_ALL_SECONDS} s.") from None
     try:
         _require_readable(connection.info.parameter_status("server_encoding"))
         if connection.info.server_version >= IDLE_TIMEOUT_SINCE:
-            # A source that is silent must not use up the time that a request has for the broker's own database.
+            # The wait has its own limit: a silent source must not use up the time that a request has for the broker's
+            # own database.
             with patience.of(ANSWER_SECONDS):
                 await connection.execute(NO_IDLE_TIMEOUT)
     except BaseException:

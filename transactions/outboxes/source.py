@@ -32,9 +32,10 @@ CLEAR_SLOT = Statement(__file__, "clear_slot", one=bool)
 CHUNK_ROWS = 50 if capabilities.has_stream_chunked() else 1
 # Defaults of the role or the database that the broker's transactions override.
 BEGIN: LiteralString = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE NOT DEFERRABLE"
-# A time-out that a role may have since this version, of a transaction, which here waits for the broker's own database.
+# The version since which a role may have a time-out for transactions. The broker's transactions need none: they wait
+# for the broker's own database.
 TRANSACTION_TIMEOUT_SINCE, NO_TRANSACTION_TIMEOUT = 170000, "SET {scope} transaction_timeout = 0"
-# A statement that the server has planned is taken by its name, in a session that no pooler shares.
+# In a session that no pooler shares, the server plans the statement once, and later calls name it.
 PREPARE, EXECUTE = "PREPARE mqbroker_take_small (integer, bigint) AS ", "EXECUTE mqbroker_take_small ({}, {})"
 SAVEPOINT, UNDO = sql.SQL("SAVEPOINT taken"), sql.SQL("ROLLBACK TO taken")
 
@@ -74,14 +75,14 @@ class Source:
         return found
 
     async def _keep_settings(self) -> None:
-        """Sets the settings for the whole session, which is no pooler's: transactions need not set them again."""
+        """Sets the settings for the whole session, which no pooler shares: transactions need not set them again."""
         await self._send(sql.SQL("; ").join(self._settings("SESSION")))
         self._enter = [sql.SQL(BEGIN)]
         self._is_direct = True
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
-        """A transaction in the schema of the outbox, with the broker's settings, not those of role or database."""
+        """A transaction in the outbox's schema, with the broker's settings in place of the role's and database's."""
         async with self._entered():
             yield
 
@@ -103,7 +104,7 @@ class Source:
             yield [Small(*row) for row in found]
 
     async def _taking(self, max_rows: int, max_bytes: int) -> sql.SQL:
-        """The statement that takes rows, which a session of the server's own has planned once."""
+        """The statement that takes rows. A session without a pooler has planned it once."""
         if not self._is_direct:
             return _filled(TAKE_SMALL, max_rows=str(max_rows), max_bytes=str(max_bytes))
         if not self._is_prepared:
@@ -128,7 +129,7 @@ class Source:
         try:
             yield await self._began(statements)
         except BaseException:
-            # The same rule as in `undoing`.
+            # As in `undoing`, the session was lost, and its first error is raised.
             with contextlib.suppress(psycopg.Error):
                 await self._send(sql.SQL("ROLLBACK"))
             raise

@@ -31,8 +31,9 @@ MORE_BYTES = 1024
 
 
 class Taken(NamedTuple):
-    """The number of rows that a turn has taken and of those set apart; whether more rows wait, and whether the turn has
-    to wait itself."""
+    """The number of rows that a turn has taken, and of these the rows set apart; whether more rows wait, and whether
+    rows of the turn have to wait.
+    """
 
     rows: int = 0
     refused: int = 0
@@ -41,7 +42,7 @@ class Taken(NamedTuple):
 
 
 class NotSmall(Exception):
-    """A turn cannot be done in one step: a row is large, refused or has to wait, or something keeps rows."""
+    """A turn cannot be done in one step: a row is large, refused, has to wait, or is not deleted."""
 
 
 class Held:

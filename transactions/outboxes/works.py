@@ -1,4 +1,4 @@
-"""The work of each web process for outboxes: it runs a drain for each, and ends the drains before its other parts."""
+"""The work of each web process for outboxes: a drain for each, which ends before the process's other parts."""
 
 from store.process import runtime
 from transactions.outboxes.drain import Drains

@@ -1,9 +1,9 @@
--- In a source: set the settings on which the form of a result, the wait for a lock and the end of a session depend: for
--- this transaction only, unless the session is the server's own, because behind a pooler it may next belong to another
--- program. The settings of the role and the database have no effect. A kept plan reads the first rows by their index,
--- also when it was made while the table was empty. Each statement has its own snapshot, because a partition is truncated after a
--- look for rows, which must see everything committed before. A session whose process is frozen within a transaction is
--- ended after 20 s.
+-- In a source: set the settings that decide the form of a result, the wait for a lock and the end of a session, so that
+-- the settings of the role and the database have no effect. If a pooler shares the session, they are set for this
+-- transaction only, because the session may next belong to another program. A plan that was made while the table was
+-- empty still reads the first rows by their index. Each statement has its own snapshot: before a partition is
+-- truncated, a look for rows must see everything committed before. A session whose process is frozen within a
+-- transaction is ended after 20 s.
 SELECT count(set_config(s.name, s.setting, %(is_local)s)) AS settings
 FROM (
     VALUES

@@ -1,7 +1,7 @@
 -- In a source: find whether the table of the outbox's state has another number of rows than one, in the form of
--- `find_obstacles`. Without the row producers cannot insert; of several rows each is a turn, and turns at the same time
--- would change the order of rows. A statement of its own, because reading the table needs the rights that
--- `find_obstacles` checks.
+-- `find_obstacles`. Without the row producers cannot insert; with several rows there would be several turns at the same
+-- time, which would change the order of rows. This is a separate statement, because reading the table needs the rights
+-- that `find_obstacles` checks.
 SELECT
     false AS passes,
     CASE

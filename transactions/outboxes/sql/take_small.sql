@@ -1,9 +1,9 @@
 -- In a source: take the turn and the next small rows in one statement, in the order of their numbers. Returns one row
--- without fields if there is no turn or no row to take. The rows are those of one snapshot: rows that another session
--- took just before are gone when this statement deletes, and are not returned. Rows whose bytes have grown since they
--- were measured are left, and no row is returned if a view or a rule gives more than was measured. A transaction that
--- finds nothing to do takes no lock and writes nothing, so its commit does not wait for the disk. Keys and properties that
--- are larger than those of any message are left without being written as JSON, which would take long (`measure_rows`).
+-- without fields if there is no turn or no row to take. All rows are from one snapshot: rows that another session took
+-- just before are gone when this statement deletes, and are not returned. Rows that have grown since they were measured
+-- stay in the table. If a view or a rule returns more than was measured, no row is returned. A transaction that finds
+-- nothing to do takes no lock and writes nothing, so its commit does not wait for the disk. Rows with larger keys or
+-- properties than a message may have also stay, because writing them as JSON would take long (`measure_rows`).
 WITH next_rows AS MATERIALIZED (
     SELECT
         m.slot,
