@@ -166,8 +166,8 @@ async def _refusal(batch: Batch, transaction_id: uuid.UUID) -> Refusal:
 async def resolve(transaction_id: uuid.UUID, state: str, reason: str, note: Note | None = None) -> Ended:
     """Decides a discarded transaction: an operator's COMMIT or ROLLBACK, with the reason.
 
-    Answers as an end. Raises TransactionNotFound if the transaction was never discarded, TransactionEnded if it was
-    decided the other way.
+    The result is the answer to an end. Raises TransactionNotFound if the transaction was never discarded,
+    TransactionEnded if it was decided the other way.
     """
     end = End(transaction_id, state, "operator", remark=reason, discarded=True)
     try:
@@ -188,7 +188,7 @@ async def _require_once_discarded(transaction_id: uuid.UUID) -> None:
 async def resolve_any(transaction_id: uuid.UUID, state: str, reason: str, note: Note | None = None) -> Ended:
     """Decides a pending or discarded transaction as an operator, with the reason.
 
-    Answers as an end. Raises TransactionNotFound, or TransactionEnded if it was decided the other way.
+    The result is the answer to an end. Raises TransactionNotFound, or TransactionEnded if it was decided the other way.
     """
     end = End(transaction_id, state, "operator", remark=reason, discarded=None)
     return await writer.run(end, note)

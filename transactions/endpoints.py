@@ -112,8 +112,8 @@ def _at(group: ProducerGroup, url: str) -> Endpoint | None:
 def change(endpoint: Endpoint, given: Mapping[str, Any]) -> Endpoint:
     """Changes the given fields and closes the circuit, so that an operator can enable a disabled endpoint.
 
-    A `secret` replaces the earlier one, as `rotate_secret` does. Raises MessageIllegal as `register`, and if the group
-    has another endpoint at the new URL.
+    A `secret` replaces the earlier one, as `rotate_secret` does. Raises MessageIllegal as `register` does, and if the
+    group has another endpoint at the new URL.
     """
     registration.validate({name: value for name, value in given.items() if value != getattr(endpoint, name)})
     changes = {**registration.changes(endpoint, given), "void_answers": 0, "void_since": None, "failing_since": None}

@@ -52,7 +52,7 @@ class Endpoint(models.Model):
     last_failure = models.TextField(null=True)
     last_failure_at = models.DateTimeField(null=True)
     last_success_at = models.DateTimeField(null=True)
-    # About calls that were answered 2xx. A void answer names none of the transactions in the call.
+    # These fields are about calls that were answered 2xx. A void answer names none of the transactions in the call.
     last_answer = models.TextField(null=True)
     last_answer_at = models.DateTimeField(null=True)
     void_answers = models.IntegerField(default=0, db_default=0)
@@ -123,19 +123,19 @@ class HalfMessage(models.Model):
     class Meta:
         db_table = "half_message"
         indexes = (
-            # For checks: a group's due half messages, the longest due first. Lines have an index of their own.
+            # An index for checks: a group's due half messages, the longest due first. Lines have a separate index.
             models.Index(
                 fields=("producer_group_id", "next_check_at"),
                 condition=models.Q(discarded_at__isnull=True, line=0),
                 name="half_message_due",
             ),
-            # For discards: half messages whose checks are used up. Almost always empty.
+            # An index for discards: half messages whose checks are used up. It is almost always empty.
             models.Index(
                 fields=("next_check_at",),
                 condition=models.Q(exhausted=True, discarded_at__isnull=True),
                 name="half_message_exhausted",
             ),
-            # For operators: the discarded half messages, the latest first.
+            # An index for operators: the discarded half messages, the latest first.
             models.Index(
                 fields=("discarded_at", "transaction_id"),
                 condition=models.Q(discarded_at__isnull=False),
@@ -143,7 +143,7 @@ class HalfMessage(models.Model):
             ),
             # For checks, the console and the limit of a group: a group's half messages, in each line the oldest first.
             models.Index(fields=("producer_group_id", "line", "stored_at"), name="half_message_line"),
-            # For the limit of an API key: the key's pending half messages.
+            # An index for the limit of an API key: the key's pending half messages.
             models.Index(
                 fields=("api_key_id",),
                 condition=models.Q(api_key_id__isnull=False, discarded_at__isnull=True),
@@ -193,7 +193,7 @@ class Operation(models.Model):
             ),
         )
         indexes = (
-            # For the history of a transaction without its decision; most transactions have no such row.
+            # An index for the history of a transaction without its decision; most transactions have no such row.
             models.Index(
                 fields=("transaction_id",),
                 condition=~models.Q(decision__in=("COMMIT", "ROLLBACK")),
@@ -239,7 +239,7 @@ class TransactionTotal(models.Model):
 
 
 class CountedOperations(models.Model):
-    """Operations below `next_id` are in the totals; those below `until_id` are next, once `settles_at` is reached."""
+    """Operations below `next_id` are in the totals; operations below `until_id` follow at `settles_at`."""
 
     first_operation = models.BigIntegerField(primary_key=True)
     next_id = models.BigIntegerField()

@@ -28,18 +28,18 @@ FIELDS = fields.of(
     fields.Whole(
         "max_undecided",
         "Undecided at most",
-        help="Undecided transactions at most",
+        help="The most undecided transactions",
         unset=f"the broker's MAX_UNDECIDED_PER_GROUP, {settings.MAX_UNDECIDED_PER_GROUP}",
         least=1,
         most=MAX_UNDECIDED,
     ),
-    fields.Switch("checks_paused", "Checks paused", help="No checks of its half messages are made"),
+    fields.Switch("checks_paused", "Checks paused", help="The broker does not check its half messages"),
     fields.Words(
         "api_keys",
         "API keys",
-        help="API keys, by name, that may begin and end its transactions and receive their checks, beside those that "
-        "manage",
-        unset="each that may produce to their topics",
+        help="Names of API keys that may begin and end its transactions and receive their checks, in addition to keys "
+        "with manage",
+        unset="each key that may produce to the topics",
         default="null; the key whose first half message makes the group",
         pattern=KEY,
         rule=KEY_RULE,
@@ -104,10 +104,9 @@ def remove(name: str) -> None:
 
 
 def remove_topic(topic: Topic) -> None:
-    """Deletes a topic. Raises MessageIllegal while undecided transactions have messages of it.
-
-    Otherwise raises as `store.registry.remove`. Reads the whole table of half messages, because an index from topics to
-    half messages would cost more than this is worth.
+    """Deletes a topic. Raises MessageIllegal while undecided transactions have messages of the topic. Otherwise raises
+    the errors of `store.registry.remove`. Reads the whole table of half messages, because an index from topics to half
+    messages would cost more than this is worth.
     """
     undecided = sum(cells.each(lambda: stats.undecided_of_topic(topic.id)))
     if undecided:

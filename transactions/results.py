@@ -141,5 +141,5 @@ def parts(transaction: TransactionRow, topics: Mapping[int, str]) -> list[Transa
 
 
 def next_check_at(transaction: TransactionRow) -> datetime | None:
-    """When a transaction is checked next; None unless it is pending, although a discarded row has a time too."""
+    """The time of a transaction's next check; None unless pending: a discarded row's time means nothing."""
     return transaction.next_check_at if transaction.state == "PREPARED" else None

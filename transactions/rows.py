@@ -154,7 +154,7 @@ class HalfMessagesOfTopic(NamedTuple):
 
 
 class HalfOffsets(NamedTuple):
-    """When half messages were stored, and the text of an array of their log offsets, NULL for one that was left out."""
+    """When half messages were stored, and the text of an array of their log offsets, NULL for a left-out message."""
 
     stored_at: datetime
     appended: str

@@ -131,7 +131,7 @@ def seconds_undecided() -> dict[str, float]:
 
 
 def endpoints() -> Sequence[tuple[str, str, int]]:
-    """The number of endpoints of each producer group by state, in this cell: each cell has its own states."""
+    """The number of endpoints of each producer group by state, in this cell. States differ between cells."""
     rows = Endpoint.objects.using(databases.here()).order_by().values_list("group__name", "state")
     return list(rows.annotate(endpoints=Count("*")))
 

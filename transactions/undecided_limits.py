@@ -26,7 +26,7 @@ SMALL_COUNT = 1000
 # more and changes relatively less.
 FEW_CACHED_SECONDS = 0.2
 MANY_CACHED_SECONDS = 2.0
-# A count cached for 0.2 s was too old whenever the machine was busy: then each begin had a task of its own.
+# A count cached for 0.2 s was too old whenever the machine was busy: then each begin needed a task.
 FAR_LIMIT = 100_000
 
 # The statement that counts, the id or name that it counts for, and the limit.
@@ -122,7 +122,7 @@ async def _is_reached(counted: Counted) -> bool:
     counts = runtime.part(Counts)
 
     async def count() -> int:
-        # The next request that finds the number too old counts again.
+        # The count is not changed here: the next request that finds it too old counts again.
         with counts.home.entered():
             name = "name" if isinstance(id_, str) else "id"
             [undecided] = await connections.read(statement, {name: id_, "max_count": limit})

@@ -40,7 +40,7 @@ PAUSE_SECONDS = 0.2
 MAX_GROUPS = 500
 # The longest time of a group's task while other groups wait for one of the MAX_GROUPS tasks.
 TURN_SECONDS = 10.0
-# Claims of a group at once: while the outcomes of one are written, the endpoint answers the calls of the other.
+# Claims of a group at once: while one claim's outcomes are written, the endpoint answers calls of another claim.
 CLAIMS_AT_ONCE = 2
 # Calls that each slot of an endpoint makes one after another for a claim: enough to keep the endpoint busy.
 ROUNDS = 3
@@ -61,7 +61,7 @@ class Group:
 
     id: int
     name: str
-    #: When the task began, by the event loop's clock.
+    #: The time at which the task began, by the event loop's clock.
     began: float
 
 
@@ -124,7 +124,7 @@ class Checker:
             self._asking.pop(group.id, None)
 
     async def _claim(self, group: Group) -> bool:
-        """Claims due half messages and asks about them, claim after claim. True when a claim finds none that is due."""
+        """Claims due half messages and asks about them, claim after claim. True when none is due any more."""
         most = claims.MAX_CLAIM
         try:
             while candidates := await endpoints.callable_endpoints(group.id):
@@ -137,7 +137,7 @@ class Checker:
                         await asyncio.gather(*(self._ask(group.name, call) for call in calls))
                 if self._crowded and asyncio.get_running_loop().time() > group.began + TURN_SECONDS:
                     return False
-                # A claim takes few large half messages, so the next one locks at most twice as many to read their
+                # A claim takes few large half messages, so the next claim locks at most twice as many to read their
                 # sizes.
                 most = min(2 * len(halves), claims.MAX_CLAIM)
         except Refusal as refusal:
@@ -190,10 +190,10 @@ class Checker:
 
 
 def _alive(answer: Answer) -> Answer:
-    """The outcome for the endpoint's health if its server refused the size of a call: the server is alive."""
+    """The answer as a success for the endpoint's health: a server that refused the size of a call is alive."""
     return replace(answer, outcome="answered", status=200)
 
 
 async def run(late_seconds: float = -AHEAD_SECONDS) -> None:
-    """Starts the checks that are due, as `Checker.run` does."""
+    """Starts the due checks of this process: see `Checker.run`."""
     await runtime.part(Checker).run(late_seconds)

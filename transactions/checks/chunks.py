@@ -8,7 +8,7 @@ from transactions.checks.questions import Question
 from transactions.rows import ClaimedHalf
 from webhooks.callees import Callee
 
-# The most bytes of encoded transactions in one call. A larger transaction gets a call of its own.
+# The most bytes of encoded transactions in one call. A larger transaction gets a separate call.
 MAX_PAYLOAD_BYTES = 8 * 1024 * 1024
 
 
@@ -27,7 +27,7 @@ class Chunk:
         return questions.payload(group_name, encoded)
 
     def smaller(self) -> list["Chunk"]:
-        """The same half messages in two calls, or a single one without its bodies; empty if it cannot be smaller."""
+        """The half messages in two calls; a single one without bodies; empty if the call cannot be smaller."""
         middle = len(self.halves) // 2
         if middle:
             return [
@@ -78,7 +78,7 @@ async def divided(halves: Sequence[ClaimedHalf], candidates: Sequence[Callee], t
 
 
 def _order(half: ClaimedHalf, candidates: Sequence[Callee], turns: Iterator[int]) -> list[Callee]:
-    """The endpoints in order: the one that the sender named first, then the others in turn."""
+    """The endpoints in order: the endpoint that the sender named, then the others in turn."""
     own = [endpoint for endpoint in candidates if endpoint.id == half.endpoint_id]
     others = [endpoint for endpoint in candidates if endpoint.id != half.endpoint_id]
     turn = (half.check_times if own else next(turns) // max(candidates[0].max_batch, 1)) % len(candidates)

@@ -1,7 +1,7 @@
 """Claims of half messages whose check is due: other processes pass over a claimed half message until the claim ends.
 
-A claim is a transaction of its own, so that no row is locked during a call. The claim is short and is renewed during
-the calls: if the worker dies, its checks are late by CLAIM_SECONDS, not lost.
+A claim is a separate transaction, so that no row is locked during a call. The claim is short and is renewed during the
+calls: if the worker dies, its checks are late by CLAIM_SECONDS, not lost.
 """
 
 import asyncio

@@ -17,13 +17,13 @@ from webhooks.endpoint_answers import Answer
 
 NOTE_ANSWERS = Statement(__file__, "note_answers", one=int)
 
-# An answer like the one before is written at most once in this time.
+# An answer that equals the previous answer is written at most once in this time.
 NOTED_SECONDS = 10.0
 
 
 @dataclass(slots=True)
 class Noted:
-    """The answer of an endpoint that was last written, when, and the void answers since."""
+    """The last written answer of an endpoint, the time of this write, and the number of void answers since then."""
 
     understood: bool
     at: float

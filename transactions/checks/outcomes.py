@@ -137,7 +137,7 @@ class Return(Operation[bool]):
 
 
 async def postpone(batch: Batch, attempts: Sequence[Attempt]) -> None:
-    """Writes attempts that decided nothing: counts those that asked a producer, and sets the next checks."""
+    """Writes attempts that decided nothing: counts the attempts that asked a producer, and sets the next checks."""
     if not attempts:
         return
     await batch.read(

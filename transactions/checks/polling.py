@@ -158,9 +158,8 @@ class NextChecks:
 
 
 async def _seconds_to_next(group_id: int) -> float:
-    """The seconds until the group's next check is due, negative for a late check; infinite without pending ones.
-
-    Raises SystemBusy if all cells are away.
+    """The seconds until the group's next check is due, negative for a late check; infinite without a pending half
+    message. Raises SystemBusy if all cells are away.
     """
     found = holders.in_turn(runtime.cells(), lambda: _seconds_to_next_here(group_id))
     return min([due_in async for _, due_in in found])

@@ -46,7 +46,7 @@ class Result(msgspec.Struct):
 
 
 async def transactions(halves: Sequence[ClaimedHalf]) -> dict[uuid.UUID, Document]:
-    """The documents of transactions: that of the first message, with a list of all messages if there are several."""
+    """The document of each transaction: its first message, and a list of all messages if there are several."""
     positions = [(half.log_segment, offset) for half in halves for offset in half.log_offsets]
     rows = await connections.read(log.READ_MESSAGES, log.at(positions))
     names = await topic_names.of_ids({row.topic_id for row in rows})
@@ -114,7 +114,7 @@ def read(body: bytes) -> dict[uuid.UUID, Result]:
 
 
 def void(answer: Answer) -> str:
-    """Why an answer with 2xx decided nothing, and what would: a text for the history, with the answer's beginning."""
+    """A text for the history: why a 2xx answer decided nothing, the expected answer, and the answer's beginning."""
     wanted = WITHOUT_STATE if answer.status == 200 else OTHER_STATUS
     return f"{answer.reason.removesuffix('.')}{wanted} {kept(answer.body)}".strip()
 

@@ -147,7 +147,7 @@ class End(OfTransaction[Ended]):
             return
         if self.caller is not None:
             await self._authorise(self.caller, self.group_name)
-        # The cell was chosen by the id, as there may be others.
+        # The cell was chosen by the transaction's id, so another cell may have the transaction.
         if self.topic is not None and self.cell is not None:
             self.is_only_in(await topics.existing(self.topic))
         self.group_id = await _group_id(self.group_name)
@@ -166,7 +166,7 @@ class End(OfTransaction[Ended]):
                 raise states.not_found(self.transaction_id, judging.ON_THE_WAY)
 
     async def renew(self, refusal: Refusal) -> bool:
-        """Does what `OfTransaction.renew` does; also True if the cached group was deleted and created again."""
+        """Chooses the next cell, as `OfTransaction.renew`. Also True if the cached group was created again."""
         if await super().renew(refusal):
             return True
         if self.group_name is None or not isinstance(refusal, ProducerGroupWrong):

@@ -1,9 +1,9 @@
-"""The queues of the newest half messages of this process: ends of these need no statement to find the queues."""
+"""The queues of the newest half messages of this process: their ends need no statement that finds the queue."""
 
 from store.process.runtime import CONTROL
 
-# Half messages that are kept, 16 MiB at most. The queue of an older one, or of another process, is found by
-# NAME_QUEUES.
+# Half messages that are kept, 16 MiB at most. NAME_QUEUES finds the queue of an older half message, or of another
+# process's half message.
 MAX_REMEMBERED = 65_536
 
 

@@ -46,7 +46,7 @@ class OfTransaction(Pipelined[Result]):
         self.topic: str | None = None
 
     def ready(self) -> bool:
-        """Does what `Operation.ready` does, and chooses the cell."""
+        """Like `Operation.ready`, and also chooses the cell."""
         runtime.placement.choose(self)
         return super().ready()
 

@@ -64,7 +64,7 @@ async def validate(request: BeginTransaction, allowance: Allowance | None) -> in
 
 
 async def accept_each(request: BeginTransaction, traceparent: str | None) -> Sequence[Accepted]:
-    """Accepts the messages of a valid transaction, and creates missing topics. Raises as `accept.accept`."""
+    """Accepts the messages of a valid transaction, and creates missing topics. Raises the errors of `accept.accept`."""
     beside = await runtime.placement.beside(lambda: _require_one_cell(request))
     accepted = [
         await accept.accept(
@@ -127,7 +127,7 @@ async def _require_first(request: BeginTransaction) -> None:
 
 
 def messages_of(request: BeginTransaction) -> Sequence[Message]:
-    """The messages of a transaction. Raises MessageIllegal or BatchIllegal unless it has either one or a list."""
+    """The messages of a transaction. Raises MessageIllegal or BatchIllegal unless it has one message or a list."""
     if request.messages is None:
         return (request,)
     if any(getattr(request, name) not in (None, "") for name in Message.__struct_fields__):

@@ -18,7 +18,7 @@ from transactions.models import Endpoint, ProducerGroup
 # An endpoint with this many void answers in a row counts as ailing. A single void answer may concern a transaction that
 # the endpoint does not know yet.
 VOID_ANSWERS = 3
-# The most endpoints with ailing rows in some cell, among which the ailing ones are looked for.
+# The most endpoints with an ailing row in some cell that one look reads, to find the ailing endpoints.
 ILL = ~Q(state="healthy") | Q(void_answers__gte=VOID_ANSWERS)
 MAX_ILL = 1000
 WORST_FIRST = ("-void_answers", "-last_failure_at", "id")
@@ -39,7 +39,7 @@ def read(narrowed: Q) -> dict[int, Health]:
 
 
 def show(endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
-    """Endpoints of the control with their health over all cells, as `read`."""
+    """Endpoints of the control, with the health over all cells that `read` returns."""
     narrowed = Q(id__in=[endpoint.id for endpoint in endpoints])
     with cells.leaving_out():
         others = cells.ask_others(lambda: _of_cell(narrowed)) if endpoints else {}
@@ -109,7 +109,7 @@ class Checking:
     # Whether no endpoint is registered, or all are disabled: then the broker cannot ask, and only an operator can
     # change this.
     unasked: bool = False
-    # When the group's producers last polled for checks; None if not within a day.
+    # The time at which the group's producers last polled for checks; None if they have not polled within a day.
     asking: Asking | None = None
 
 
@@ -123,7 +123,7 @@ def checking(group_names: Iterable[str]) -> dict[str, Checking]:
 
 
 def _checking(group: ProducerGroup, states: set[str], asking: Asking | None) -> Checking:
-    # A producer that polls gets checks whatever the state of its group's endpoints.
+    # A producer that polls gets checks in every state of its group's endpoints.
     polls = asking is not None and asking.connections > 0
     return Checking(
         group.checks_paused,

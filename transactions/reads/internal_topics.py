@@ -59,7 +59,7 @@ OP_TOPIC_BACK = Statement(__file__, "op_topic_back", EndFound)
 
 
 def cell_of(name: str, named: str | None) -> int:
-    """The cell whose rows a view shows; as `holders.of_queues`."""
+    """The cell whose rows a view shows: see `holders.of_queues`."""
     return holders.of_queues(TopicFacts(0, name, 1, "r", CONTROL, 0), named)
 
 
@@ -102,7 +102,7 @@ async def back(name: str, below: int, since: datetime, until: datetime, count: i
 
 
 async def by_key(key: str, below: int, since: datetime, until: datetime, count: int, hold: Hold) -> View:
-    """The half messages with a key below an offset, the newest first, that were stored within a time; as `back`."""
+    """The half messages with a key below an offset, the newest first, that were stored within a time: see `back`."""
     limits = {"offset": below, "max_looked_at": MAX_LOOKED_AT, "max_rows": count, "since": since, "until": until}
     return await _halves(await connections.read(HALF_TOPIC_BY_KEY, {"key": key, **limits}), count, hold, 0)
 

@@ -148,7 +148,7 @@ def of_ids(ids: Sequence[uuid.UUID]) -> Page[None]:
 
     def read() -> Sequence[TransactionRow]:
         rows = sync.read(FIND_TRANSACTIONS, asked)
-        # Known only after the read, which opens a connection.
+        # The list of cells is known only after the read, which opens a connection.
         return runtime.here().departed.left_out(rows, topics_of)
 
     found = [(row, cell) for cell, rows in cells.ask(read).items() for row in rows]

@@ -17,7 +17,7 @@ SUM_DISCARDED = Statement(__file__, "sum_discarded", ReasonOfHalves)
 SUM_PENDING = Statement(__file__, "sum_pending", ReasonOfHalves)
 
 MAX_GROUPS = 500
-# The number of half messages per group whose reasons are summed, those due first; fewer per group if there are many
+# The number of half messages per group whose reasons are summed, the first due ones; fewer per group if there are many
 # groups. With 100,000 half messages in 200 groups the sum takes 54 ms with 100 per group and 148 ms with 500, on 2
 # cores with a load of 7.
 MAX_HALVES, LEAST_HALVES = 500, 20
@@ -39,7 +39,7 @@ class Pending:
 
 
 def pending(max_count: int) -> list[Pending]:
-    """The producer groups with pending transactions, those with the most first. Each is counted up to `max_count`."""
+    """The producer groups with pending transactions, the most first; each group is counted up to `max_count`."""
     found = cells.ask(lambda: sync.read(COUNT_PENDING, {"max_count": max_count, "max_groups": MAX_GROUPS}))
     rows = cells.together(found.values(), lambda row: row.group_id, _both, lambda row: row.pending)
     if not rows:

@@ -7,7 +7,7 @@
 -- and the batch is sent again. The columns are arrays that are read by number: as a function in FROM each would take 3
 -- us more to set up, and would keep its rows. `new` is built and read in the order of the numbers, without a join that
 -- would sort it.
--- Row: When half messages were stored, and the text of an array of their log offsets, NULL for one that was left out.
+-- Row: When half messages were stored, and the text of an array of their log offsets, NULL for a left-out message.
 WITH new AS MATERIALIZED (
     SELECT
         g.transaction_id, g.number,

@@ -1,6 +1,6 @@
--- As `begin_halves`, for a batch with one half message: each parameter is one value, not an array. An array, a function
--- in FROM and a node of a plan each take some microseconds to set up, for which a lone caller would wait. A test runs
--- both statements on the same rows: change both.
+-- Insert a half message like `begin_halves`, for a batch with one half message: each parameter is one value, not an
+-- array. An array, a function in FROM and a node of a plan each take some microseconds to set up, and a lone caller
+-- would wait for them. A test runs both statements on the same rows: change both.
 WITH new AS MATERIALIZED (
     SELECT
         g.transaction_id,

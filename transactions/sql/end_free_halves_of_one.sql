@@ -1,6 +1,6 @@
--- As `end_free_halves`, for a batch with one end: each parameter is one value, not an array. The locked queues stay
--- rows, because several queues may be locked. Without a row of `half_message` the answer has no row. A test runs both
--- statements on the same rows: change both.
+-- End a transaction like `end_free_halves`, for a batch with one end: each parameter is one value, not an array. The
+-- locked queues stay rows, because several queues may be locked. Without a row of `half_message` the answer has no row.
+-- A test runs both statements on the same rows: change both.
 WITH tail AS MATERIALIZED (
     SELECT
         q.queue,

@@ -1,5 +1,5 @@
 -- Find quantiles of the seconds for which the latest transactions were undecided. The newest operations are read
--- backwards by their key, up to a limit, and those of the last hour count.
+-- backwards by their key, up to a limit, and operations of the last hour count.
 SELECT percentile_cont(ARRAY[0.5, 0.99]) WITHIN GROUP (
         ORDER BY extract(EPOCH FROM latest.decided_at - latest.stored_at)
     ) AS seconds

@@ -1,8 +1,8 @@
 -- List how many transactions of each topic and producer group were ever committed, rolled back and discarded: the
 -- totals, and the operations that are not counted into them yet, up to a limit. Both are of one snapshot, so no
--- operation is missed or counted twice. A transaction with messages of several topics is one of each. Of one topic, or
--- of one producer group, where its name is given, and of topics whose names begin with one of `starts`; all begin with
--- the empty one.
+-- operation is missed or counted twice. A transaction with messages of several topics counts once for each topic. Only
+-- the totals of one topic or of one producer group are listed if its name is given, and only topics whose names begin
+-- with one of `starts`; all names begin with the empty text.
 -- Row: The numbers of ends of a producer group's transactions with messages of a topic. Each discard counts.
 WITH own AS (
     SELECT coalesce((i.first_numbers ->> 'operation_id')::bigint, 0) AS first_operation FROM cell_identity AS i

@@ -1,4 +1,4 @@
--- Read the decisions of transactions below an id, the latest first; as `half_topic_back` for half messages.
+-- Read the decisions of transactions below an id, the latest first, with the limits of `half_topic_back`.
 WITH looked_at AS (
     SELECT *
     FROM operation AS o
