@@ -55,7 +55,7 @@ def skipped(packages: Iterable[dict[str, Any]]) -> Iterable[Unknown]:
 
 
 def spoken(unknown: list[Unknown], total: int) -> Iterable[str]:
-    """The packages that were not looked up, each by name, and the way out."""
+    """A line for each package that was not looked up, and the way out."""
     if unknown:
         yield f"{len(unknown)} of {total} packages could not be looked up, so nothing is known of them:"
         yield from (f"  {one.name}: {one.reason}" for one in unknown)

@@ -17,7 +17,7 @@ from mqbroker.embedded.errors import CannotStart
 from tools import components
 
 SUMS, NOTES = "SHA256SUMS", "RELEASE_NOTES.md"
-# A link into the checkout leads nowhere from where the notes are published.
+# Published notes are not beside the checkout, so a link into the checkout would lead nowhere.
 LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)([^)]+)\)")
 UNRELEASED = "Unreleased"
 
@@ -87,15 +87,15 @@ def notes(changes: str, version: str) -> str:
 
 
 def time_of_commit() -> int | None:
-    """The time of the checkout in seconds since 1970: SOURCE_DATE_EPOCH, else its commit's; None in an unpacked archive
-    or without git.
+    """The time of the checkout in seconds since 1970: SOURCE_DATE_EPOCH, else the time of its commit; None in an
+    unpacked archive or without git.
     """
     said = os.environ.get("SOURCE_DATE_EPOCH") or git("show", "--no-patch", "--format=%ct")
     return int(said) if said.isdecimal() else None
 
 
 def git(*words: str) -> str:
-    """What git says about this checkout; nothing in an unpacked archive or without git."""
+    """The output of a git command in this checkout; empty in an unpacked archive or without git."""
     if not (ROOT / ".git").exists() or not shutil.which("git"):
         return ""
     return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout.strip()

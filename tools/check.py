@@ -20,13 +20,13 @@ STEPS = {
     "imports": python(
         "-c", "import sys, importlinter.cli; sys.path.append('client'); importlinter.cli.lint_imports_command()"
     ),
-    # With a database Django would ask it, too, for its applied migrations.
+    # If there were a database, Django would also read the applied migrations from it.
     "migrations": manage(
         "makemigrations", "--check", "--dry-run", "--settings", "mqbroker.embedded.cli.without_database"
     ),
     "deployment": manage("check", "--deploy", "--fail-level", "WARNING"),
 }
-# The deployment that docs and docker-compose.yml describe: behind TLS, with a key of its own.
+# The deployment that docs and docker-compose.yml describe: behind TLS, with its own key.
 DEPLOYED = {
     "MQBROKER_SECURE_COOKIES": "true",
     "MQBROKER_SECRET_KEY": secrets.token_urlsafe(50),

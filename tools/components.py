@@ -19,7 +19,7 @@ PACKAGE = re.compile(
     r"^([A-Za-z0-9._-]+)(?:\[[^]]+\])?==([^\s;\\]+)[^\n]*\n((?:\s+--hash=sha256:\w+[^\n]*\n?)+)", re.MULTILINE
 )
 HASH = re.compile(r"--hash=sha256:(\w+)")
-# What runs a broker: the runtime with private servers, and with the protocol of RocketMQ.
+# The locks of a running broker: the runtime with private servers, and with the protocol of RocketMQ.
 LOCKS = ("requirements-local.lock", "requirements-rocketmq.lock")
 SCHEMA = "http://cyclonedx.org/schema/bom-1.6.schema.json"
 

@@ -9,20 +9,20 @@ from pathlib import Path
 from mqbroker.embedded.commands import ROOT
 from mqbroker.embedded.errors import CannotStart
 
-# The runtime comes first: the others may add to it and never choose another version.
+# The runtime's lock is made first: the other locks may add packages, but never choose another version.
 LOCKS: dict[str, list[str]] = {
     "requirements.lock": [],
     "requirements-local.lock": ["--extra", "local"],
     "requirements-rocketmq.lock": ["--extra", "rocketmq"],
     "requirements-oidc.lock": ["--extra", "oidc"],
     "requirements-build.lock": ["--extra", "build"],
-    # With the native server, which the tests try beside grpcio's.
+    # This lock contains the native server, because the tests also run with it.
     "requirements-dev.lock": [
         word for extra in ("dev", "local", "rocketmq", "rocketmq-native", "oidc") for word in ("--extra", extra)
     ],
     "requirements-analytics.lock": ["--extra", "analytics"],
 }
-# A lock is for every platform and every Python from 3.11 on, on whichever machine it is made.
+# A lock is for every platform and every Python from 3.11 on, and does not depend on the machine that makes it.
 OPTIONS = ["--universal", "--python-version", "3.11", "--generate-hashes", "--quiet"]
 WITHOUT_PLACES = ["--no-config", "--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 # The seconds of the loop on the machine where the promises in seconds were written; rounds of one measurement.
 REFERENCE_SECONDS, ROUNDS = 0.0125, 5
-# The part of a core that a test process uses there: "in all" of `./mq test --profile FILE` has CPU and wall seconds.
+# The part of a core that a test process uses there; the line "in all" of `./mq test --profile FILE` has the seconds.
 BUSY = 0.33
 
 
@@ -30,13 +30,13 @@ def slowness() -> float:
 def load() -> float:
     """The number of programs that run or wait, per core."""
     waiting = os.getloadavg()[0]
-    # That is the mean of a minute; on Linux there is also the number of now.
+    # The system reports the mean of a minute; Linux also reports the present number.
     if (now := Path("/proc/loadavg")).exists():
         waiting = max(waiting, int(now.read_text().split()[3].partition("/")[0]))
     return waiting / (os.cpu_count() or 1)
 
 
 def processes(cores: int) -> int:
-    """How many processes of tests keep the cores busy: on a slower machine each of them waits for less of its time."""
+    """The number of test processes that keep the cores busy: more on a fast machine, where processes wait more."""
     slow = slowness() * BUSY
     return max(1, round(cores * (slow + 1 - BUSY) / slow))

@@ -20,12 +20,12 @@ from pathlib import Path
 
 from mqbroker.embedded.commands import ROOT
 
-# What a message runs through, and the doors.
+# The code that a message runs through, and the doors.
 PLACES = (
     "access", "delivery", "mqbroker/api", "scheduling", "store", "transactions",
     "webhooks", "mqbroker/wire", "console/cells", "console/actions",
 )  # fmt: skip
-# The folders of tests that look at a place first; by default the one of its name.
+# For a folder of code, the folders of tests that run first; by default the folder of the same name.
 TESTS = {
     "delivery": ("delivery", "delivery_filters", "push"),
     "mqbroker/api": ("control", "http"),
@@ -95,7 +95,7 @@ def choose(seed: int, count: int) -> list[Mutant]:
 
 
 def candidates() -> Iterator[Mutant]:
-    """Every fault that can be planted."""
+    """All faults that can be planted in the code of PLACES."""
     for place in PLACES:
         for path in sorted((ROOT / place).rglob("*.py")):
             if "migrations" not in path.parts:
@@ -125,7 +125,7 @@ def of_python(path: Path) -> Iterator[Mutant]:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in TURNED:
             begin, end = span(node.left)[1], span(node.comparators[0])[0]
-            # The operator alone lies between them.
+            # Only the operator is between the two operands.
             if re.fullmatch(r" [a-z=<>! ]+ ", text[begin:end]):
                 turned = f" {TURNED[type(node.ops[0])]} "
                 yield Mutant(name, "comparison turned", node.lineno, begin, end, turned)
@@ -138,7 +138,7 @@ def of_python(path: Path) -> Iterator[Mutant]:
 
 
 def steps(node: ast.AST) -> Iterator[tuple[ast.Expr, ast.Expr]]:
-    """Each awaited step of a body and the step behind it."""
+    """Each awaited step of a body, and the step after it."""
     body = getattr(node, "body", None)
     for first, second in pairwise(body) if isinstance(body, list) else ():
         is_awaited = isinstance(first, ast.Expr) and isinstance(first.value, ast.Await)
@@ -181,7 +181,7 @@ def caught_by(mutant: Mutant, copy: Path, *, is_near: bool, options: list[str]) 
 
 
 def near_folders(path: str) -> list[str]:
-    """The folders of tests that look at a file first."""
+    """The folders of tests that run first for a file."""
     place = next(place for place in PLACES if path.startswith(f"{place}/"))
     return [f"tests/{folder}" for folder in TESTS.get(place, (place,))]
 

@@ -1,4 +1,4 @@
-"""Runs a command as the parent of all that it leaves behind, so that no processor time of a run is lost.
+"""Runs a command, and adopts the processes that it leaves behind, so that no processor time of a run is lost.
 
 The system gives the processor time of an ended process to the process that waits for it. If a parent ends before its
 child, as a killed broker before its web processes, init waits for the child, and the time leaves the run's sum.

@@ -1,4 +1,4 @@
-"""Runs the tests on a PostgreSQL and a Valkey of their own, which are removed afterwards."""
+"""Runs the tests on a new PostgreSQL and a new Valkey, which are removed afterwards."""
 
 import argparse
 import contextlib
@@ -49,9 +49,9 @@ def main(words: list[str]) -> int:
 
 @contextlib.contextmanager
 def scratch() -> Iterator[Path]:
-    """The folder of all temporary files of a run. What a killed process has left there goes with it."""
+    """The folder of all temporary files of a run. Files that a killed process has left there are removed with it."""
     with tempfile.TemporaryDirectory(prefix="mqtest-", ignore_cleanup_errors=True) as folder:
-        # PostgreSQL may run as another user, which has to pass through and to write.
+        # PostgreSQL may run as another user, which has to enter this folder and to write there.
         Path(folder).chmod(0o1777)
         yield Path(folder)
 
@@ -102,7 +102,7 @@ def plugins(given: argparse.Namespace, number: int) -> str:
 
 
 def shared(environments: list[dict[str, str]], number: int) -> dict[str, str]:
-    """The environment of pytest: the first of these, and for its processes the servers of all of them."""
+    """The environment of pytest: the first of these environments, with the servers of all of them for its processes."""
     if not number:
         return environments[0]
     servers = json.dumps([{name: each[name] for name in OWN} for each in environments])

@@ -118,7 +118,7 @@ def unknown_cases(names: list[str], words: list[str]) -> list[str]:
 
 def main(words: list[str]) -> int:
     """Runs benchmarks one after another."""
-    # What is measured is ended, and its folders are removed, as at any other end.
+    # A signal ends the benchmark in order: the measured processes are ended, and their folders are removed.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     given = parser().parse_args(words)
     if unknown := set(given.names) - set(BENCHMARKS):
@@ -147,7 +147,7 @@ def main(words: list[str]) -> int:
 
 
 def run(names: list[str], keeping: Keeping) -> None:
-    """Runs the named benchmarks, or all that the options leave."""
+    """Runs the named benchmarks, or all benchmarks that the options do not leave out."""
     left = [name for name in BENCHMARKS if name not in BY_NAME_ONLY]
     for name in names or (left if keeping.options.beside is None else ["throughput"]):
         print(f"== {name}", flush=True)

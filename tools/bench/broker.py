@@ -38,7 +38,7 @@ class Broker:
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def start(self, name: str, command: list[str]) -> None:
-        """Starts a process in a process group of its own; its output goes to the folder.
+        """Starts a process in a new process group; its output goes to the folder.
 
         It ends when this process ends, also by a kill.
         """

@@ -27,7 +27,7 @@ class Side:
     name: str
     root: Path
     options: str
-    #: Whether the client calls the broker of its own checkout.
+    #: Whether client and broker are of the same checkout.
     has_own_broker: bool = False
 
 

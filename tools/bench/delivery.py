@@ -33,7 +33,7 @@ class Arrivals:
         self.come = asyncio.Event()
 
     def begin(self, name: str) -> str:
-        """The body of a message that begins now; begun again, its time is counted from then."""
+        """The body of a message that begins now. A second call restarts its time."""
         body = f"{self._run}:{name}"
         self._began[body] = time.perf_counter()
         return body
@@ -49,7 +49,7 @@ class Arrivals:
             messages = answer["messages"]
             assert isinstance(messages, list)
             bodies = [entry["message"]["body"] for entry in messages]
-            # Messages that an earlier run left unacked come again.
+            # Messages of an earlier run that were not acked are delivered again, and do not count.
             self.latencies.extend(max(0.0, arrived - self._began[body]) for body in bodies if body in self._began)
             self.come.set()
             if messages:

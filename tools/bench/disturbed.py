@@ -28,7 +28,7 @@ from tools.bench.report import Report
 POLLERS = 300
 POLL_SECONDS = 30
 CONNECTIONS = 64
-# By this time each poller has asked, and an end has met the lock.
+# After this time each poller has polled, and an end has met the lock.
 SETTLE_SECONDS = 2.0
 LOCK = "SELECT 1 FROM half_message WHERE transaction_id = %s FOR UPDATE"
 # How often the process is stopped, each time at another moment of its work.

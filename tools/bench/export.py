@@ -39,7 +39,7 @@ TOPIC, GROUP = "exported", "exporters"
 MEGABYTE = 1024 * 1024
 
 FILL = Path(__file__).with_name("export.sql")
-# Vacuum, as autovacuum would have done before a nightly export.
+# The statement that vacuums the tables, as autovacuum would have done before a nightly export.
 SETTLE = ("VACUUM ANALYZE commit_log", "VACUUM ANALYZE consume_queue", "VACUUM ANALYZE operation")
 
 
@@ -86,7 +86,7 @@ def fill(connection: psycopg.Connection, messages: int) -> None:
     connection.execute(FILL.read_bytes(), {"topic": TOPIC, "group": GROUP, "messages": messages})
     for statement in SETTLE:
         connection.execute(statement.encode())
-    # Otherwise the kernel writes these rows half a minute later, all at once, and commits of that round wait for 40 ms.
+    # Otherwise the kernel writes the rows at once half a minute later, and commits of that round wait for 40 ms.
     with psycopg.connect(connection.info.dsn, user="postgres", password=connection.info.password) as superuser:
         superuser.execute("CHECKPOINT")
 

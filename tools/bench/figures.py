@@ -38,7 +38,7 @@ class Figures:
 
 
 def ratio(one: float | None, other: float | None) -> float | None:
-    """How many times as large as the other; None without one of the two."""
+    """This figure divided by the other; None if one of the two is missing."""
     return one / other if one and other else None
 
 

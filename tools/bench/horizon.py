@@ -101,7 +101,7 @@ def analytic_queries(database_url: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def prepared(side: Side, folder: Path) -> Iterator[Broker]:
-    """The processes of one side, without its producers and consumers, on a database of its own."""
+    """The processes of one side, except its producers and consumers, on a separate database."""
     if side.package is None:
         with broker.running() as running:
             running.environment |= {"JOBS_FOLDER": str(folder), "JOBS_PORT": str(running.port)}
@@ -160,7 +160,7 @@ def _minutes(report: Report, side: Side, running: Broker, connection: psycopg.Co
 def main(report: Report) -> None:
     """Measures each side for some minutes: backlog, time from due to received, dead rows and bytes of all tables.
 
-    With `--messages` only this broker, and its rate while it stores that many messages.
+    With `--messages` measures only this broker: its rate while it stores this number of messages.
     """
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
         for name, value in require_durability(connection).items():
@@ -180,5 +180,5 @@ def main(report: Report) -> None:
 
 
 def chosen(words: tuple[str, ...]) -> list[Side]:
-    """The sides that have one of these words in their names; all of them without words."""
+    """The sides whose names contain one of these words; without words all sides."""
     return [side for side in SIDES if not words or any(word in side.name for word in words)]

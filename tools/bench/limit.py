@@ -139,7 +139,7 @@ def array(element: int, values: list[bytes]) -> bytes:
 
 
 def uuids(count: int) -> bytes:
-    """`count` new ids that increase with time, as the broker's do: random ids become slower as the index grows."""
+    """`count` new ids that increase with time, like the broker's ids: random ids become slower as the index grows."""
     now, given = struct.pack("!Q", time.time_ns()), os.urandom(8 * count)
     return array(UUID, [now + given[at : at + 8] for at in range(0, len(given), 8)])
 
@@ -162,7 +162,7 @@ def sends(pipeline: Pipeline) -> Callable[[], int]:
 
 
 def batches(pipeline: Pipeline) -> Callable[[], int]:
-    """200 batches of 16 messages of 128 B, as `sends`."""
+    """200 batches of 16 messages of 128 B. Returns the function, as `sends` does."""
     same = messages(PER_BATCH * MESSAGES, SMALL_BODY)
 
     def batch() -> int:
@@ -173,7 +173,7 @@ def batches(pipeline: Pipeline) -> Callable[[], int]:
 
 
 def transactions(pipeline: Pipeline) -> Callable[[], int]:
-    """200 half messages of 1 kB, and their 200 commits in a second transaction, as `sends`."""
+    """200 half messages of 1 kB, then their commits in a second transaction. Returns the function, as `sends` does."""
     same = messages(PER_BATCH, BODY)
 
     def batch() -> int:

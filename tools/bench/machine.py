@@ -12,7 +12,7 @@ import psycopg
 SERVER_PROCESSES = "SELECT pid FROM pg_stat_activity"
 WAL_POSITION = "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"
 GROUPS = Path("/sys/fs/cgroup")
-# Short, because a server that has used up its share waits for the rest of the period.
+# The period is short, because a server that has used up its share waits for the rest of the period.
 QUOTA_PERIOD_US = 20_000
 DURABILITY = ("fsync", "synchronous_commit", "full_page_writes")
 

@@ -1,7 +1,7 @@
 """Outboxes: rows of a producer until they are received, and transactions of one `mq_send` each.
 
 The outbox lies in a schema of the broker's own database, made by docs/sql.md of the checkout that is measured. So the
-CPU of PostgreSQL is of both databases, and of the producer's sessions.
+CPU of PostgreSQL includes both databases and the producer's sessions.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ PRODUCERS = 8
 SCHEMA, TOPIC = "shop", "shop"
 BODY = "x" * 200
 TABLE = re.compile(r"^## The table\n.*?```sql\n(.*?)```", re.DOTALL | re.MULTILINE)
-# A plain table of the producer's with the columns of an outbox.
+# A plain table of the producer with the columns of an outbox.
 BARE = """
 CREATE TABLE bare (
     seq bigserial PRIMARY KEY, id uuid NOT NULL DEFAULT gen_random_uuid(), topic text NOT NULL, body text,

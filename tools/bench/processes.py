@@ -40,7 +40,7 @@ def watched(command: Sequence[str], environment: Mapping[str, str], folder: Path
 
 
 class Watcher:
-    """Watches a tree of processes. CPU that a process uses after the last look is lost, so looks are frequent."""
+    """Watches a tree of processes. CPU that is used after the last look does not count, so looks are frequent."""
 
     def __init__(self, root: int) -> None:
         self._root = root

@@ -1,4 +1,4 @@
-"""Sends over RocketMQ's gRPC protocol compared with HTTP: their rates in turns within one run, and CPU per send."""
+"""Compares sends over RocketMQ's gRPC protocol with sends over HTTP, in turns: their rates and CPU per send."""
 
 import asyncio
 import hashlib
@@ -25,7 +25,7 @@ SECONDS = 5
 ROUNDS = 3
 TOPIC = "orders"
 BODY = b"x" * 128
-# The native server is an extra.
+# The native server is installed by an extra.
 SERVERS = ("grpcio", "native") if find_spec("pygrpc_native") else ("grpcio",)
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -76,7 +76,7 @@ def _text(value: str) -> bytes:
 
 
 class GrpcConnection(asyncio.Protocol):
-    """A connection that calls and waits, as cheap as the HTTP connection: of an answer it only reads whether its status
+    """A connection that calls and waits, as cheap as the HTTP connection: it only reads whether the status of an answer
     is OK.
     """
 

@@ -120,7 +120,7 @@ def is_checked(producer: Producer, transaction_id: UUID) -> bool:
 
 
 async def compared(port: int, ledger: Ledger, topics: Sequence[str]) -> tuple[int, int]:
-    """How many acknowledged bodies are missing, and how many exist twice."""
+    """The number of acknowledged bodies that are missing, and of bodies that exist twice."""
     found: Counter[str] = Counter()
     for topic in topics:
         found += await _bodies(port, topic)

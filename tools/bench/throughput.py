@@ -155,15 +155,15 @@ def main(report: Report) -> None:
 
 
 def chosen(words: Sequence[str]) -> list[AnyCase]:
-    """The cases that have one of these words in their names; all of them without words."""
+    """The cases whose names contain one of these words; without words all cases."""
     return [case for case in CASES if not words or any(word in case.name for word in words)]
 
 
 def _case(report: Report, case: AnyCase, sides: dict[str, Checkout], database: Database) -> None:
-    """The rounds of a case on brokers, and a yardstick, of its own.
+    """Runs the rounds of a case, on new brokers and a new yardstick.
 
     Rows of an earlier case would influence the result: autovacuum would process them a minute later, and then short
-    messages would fill the gaps that long ones left in each page, at twice PostgreSQL's CPU.
+    messages would fill the gaps that long messages left in each page, at twice PostgreSQL's CPU.
     """
     with contextlib.ExitStack() as stack:
         brokers = {
@@ -206,7 +206,7 @@ def _limit(report: Report, case: AnyCase, yardstick: Limit, ours: Broker) -> Fig
 
 
 def _beside(case: AnyCase, ours: Figures, other: Figures) -> float | None:
-    """How many times as good as the other: by rate, or, where the rate is given, by the median latency."""
+    """Our rate divided by the other side's; with a fixed rate, the other's median latency divided by ours."""
     if case.kind is not None:
         return ratio(ours.per_second, other.per_second)
     return ratio(other.p50_ms, ours.p50_ms)

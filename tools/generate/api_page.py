@@ -38,7 +38,7 @@ FEWEST_FIELDS = 6
 Document = dict[str, Any]
 # Where the page shows an object first, in words; the key is the object's field names.
 Shown = dict[frozenset[str], str]
-# Calls whose answers have lists of which later requests use more than the first element.
+# Calls whose answers have lists, of which later examples use more than the first element.
 WHOLE = ("POST /v1/bulk", "POST /v1/consumer-groups/{group}/receive")
 MOST_CHARACTERS = 110
 AT_ONCE = "The change applies to every request after the answer."
@@ -68,7 +68,7 @@ def page() -> str:
 
 
 def _operations(whole: Document) -> Document:
-    """The operations in the order of the examples, each of which uses what those before it have made."""
+    """The operations in the order of the examples: each example uses objects that earlier examples have created."""
     from mqbroker.schema.examples import examples
 
     found = {f"{method.upper()} {path}": one for path, of in whole["paths"].items() for method, one in of.items()}
@@ -133,7 +133,7 @@ def _request(method: str, path: str, operation: Document, known: Document) -> It
 
 
 def _answers(call: str, operation: Document, shown: Shown) -> Iterator[str]:
-    """The lines about a call's answers. For an object that an earlier call shows, only where that is."""
+    """The lines about a call's answers. An object that an earlier call shows is only named with a link to that call."""
     for status, answer in operation["responses"].items():
         example = answer.get("content", {}).get("application/json", {}).get("example")
         if not status.startswith("2") or example is None:
@@ -144,14 +144,14 @@ def _answers(call: str, operation: Document, shown: Shown) -> Iterator[str]:
         if len(fields) >= FEWEST_FIELDS and fields in shown:
             yield f"\n{'Each of `results`' if thing is not example else 'The answer'} is like {shown[fields]}."
             continue
-        owner = "the answer to" if thing is example else "those of"
+        owner = "the answer to" if thing is example else "an element of the answer to"
         shown.setdefault(fields, f"{owner} `{call}`")
         yield f"```json\n{_written(example if call in WHOLE else _cut(example))}\n```"
     yield ""
 
 
 def _written(value: Any, indent: int = 0) -> str:
-    """JSON in which only what is too long for one line stands on several."""
+    """JSON in which a value stands on several lines only if it is too long for one line."""
     flat = json.dumps(value, ensure_ascii=False, separators=(", ", ":"))
     if len(flat) + indent <= MOST_CHARACTERS or not isinstance(value, dict | list) or not value:
         return flat

@@ -25,7 +25,7 @@ def main() -> None:
 
 
 def text() -> str:
-    """The client's module, of the rules as they are."""
+    """The text of the client's module, made from the broker's present rules."""
     from scheduling.sending import batches
     from store.messages import fields, properties, rules
     from store.naming import names

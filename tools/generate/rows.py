@@ -43,7 +43,7 @@ PYTHON_TYPES = {
     "uuid": "UUID",
     "void": "None",
 }
-# Where the names in types come from, in the order of their imports.
+# The modules of the names in types, in the order of the imports.
 IMPORTS = (
     ("datetime", ("date", "datetime")),
     ("decimal", ("Decimal",)),
@@ -106,7 +106,7 @@ def _module(reader: psycopg.Connection[Any], path: Path, types: dict[str, list[P
     body = "".join(_class(reader, name, statements) for name, statements in sorted(types.items()))
     found = ((module, [name for name in names if re.search(rf"\b{name}\b", body)]) for module, names in IMPORTS)
     imports = [f"from {module} import {', '.join(names)}\n" for module, names in found if names]
-    # A blank line stands between the names of Python and those of the broker.
+    # A blank line separates the imports from Python from the imports from the broker.
     imports[-1:] = ["\n", imports[-1]] if imports[-1].startswith("from transactions") else imports[-1:]
     return HEAD.format(package=".".join(path.parts[:-1])) + "".join(imports) + body
 

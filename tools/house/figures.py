@@ -37,7 +37,7 @@ WRITE_AND_RECEIVE = (
     "store/notices",
     "delivery/receive",
 )
-# The control plane has a budget of its own.
+# The control plane has a separate budget.
 APART = "mqbroker/api/control"
 # This many equal lines in two files are a duplicate.
 DUPLICATE_LINES = 6
@@ -128,7 +128,7 @@ def _by_length(parts: Iterable[Part]) -> list[Part]:
 
 
 def naming(*words: str) -> int:
-    """The modules of the product, but this one, in which one of the words stands."""
+    """The number of modules of the product, without this module, that contain one of the words."""
     texts = (path.read_text() for path in modules(*PRODUCT) if path != Path(__file__))
     return sum(any(word in text for word in words) for text in texts)
 

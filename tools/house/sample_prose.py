@@ -73,7 +73,7 @@ def comments(text: str) -> Found:
     """The comments of a module. Neighbouring lines that contain only a comment are one comment."""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     found = [token for token in tokens if token.type == tokenize.COMMENT]
-    # Line minus index is the same for all lines of a block; a comment after code is a block of its own.
+    # Line minus index is the same for all lines of a block; a comment after code is always a separate block.
     numbers = [token.start[0] - n if token.line.lstrip()[0] == "#" else -n for n, token in enumerate(found)]
     for _, pairs in itertools.groupby(zip(numbers, found, strict=True), key=lambda pair: pair[0]):
         block = [token for _, token in pairs]

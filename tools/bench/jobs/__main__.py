@@ -8,7 +8,7 @@ import logging
 import sys
 
 if __name__ == "__main__":
-    # Lines of a worker for each job would be measured, too.
+    # Without this line, the log lines that a worker writes for each job would be measured, too.
     logging.disable(logging.WARNING)
     module, role = sys.argv[1:]
     getattr(importlib.import_module(f"tools.bench.jobs.{module}"), role)()
