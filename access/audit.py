@@ -31,7 +31,8 @@ DONE, UNCHANGED = "done", "unchanged"
 # Columns that an audit entry never shows.
 SECRETS = frozenset(("secret", "previous_secret", "digest", "password", "source_url", "body"))
 MAX_REASON = 1000
-# Longer than any valid name. A refused name may have any length, and an index of PostgreSQL takes 2,700 bytes.
+# The most characters of a target, more than a valid name has: a refused name may have any length, and an index of
+# PostgreSQL takes 2,700 bytes.
 MAX_TARGET = 200
 
 

@@ -9,7 +9,7 @@ from store.errors import NoPermission
 from store.naming import namespaces
 from store.naming.names import MAX_CHARACTERS
 
-# Results of `may` that a caller remembers. Beyond this they are all dropped.
+# The most results of `may` that a caller remembers. Beyond this they are all dropped.
 MAX_ALLOWED = 1000
 METRICS = "metrics"
 

@@ -24,7 +24,7 @@ KEY, NAMESPACE = "key", "namespace"
 
 # Each process counts refusals, and adds its count to the key's row at most once in this time.
 KEEP_SECONDS = 5.0
-# Keys and namespaces whose allowances a process keeps. Beyond this the least recently used one is dropped.
+# The most keys and namespaces whose allowances a process keeps. Beyond this the least recently used one is dropped.
 MAX_KEPT = 10_000
 
 

@@ -64,7 +64,7 @@ FIELDS = fields.of(
     fields.Time("expires_at", "Expires at", unset="never"),
     *LIMITS,
 )
-# Keys that the metrics list.
+# The most keys that the metrics list.
 MAX_LISTED = 1000
 FIND_KEY = Statement(__file__, "find_key", KeyRow)
 

@@ -147,7 +147,7 @@ def _ended(session: SparkSession) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        # The interrupted call still waits for Java, so Java cannot be called; it ends with this process.
+        # The interrupted call still waits for Java, so Java cannot be called. Java ends with this process.
         raise
     except BaseException:
         session.stop()

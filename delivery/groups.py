@@ -43,7 +43,7 @@ MAX_NAME = MAX_CHARACTERS - len(RETRY_PREFIX)
 # A retry queue never changes its topic, so this time only bounds the size of the cache.
 RETRY_QUEUE_BELIEVED_SECONDS = 600.0
 
-# Entries that one receive reads in each queue for a filter, or for an ordered group that parks entries.
+# The most entries that a receive reads in a queue, for a filter or for an ordered group that parks entries.
 MAX_ENTRIES_READ = 256
 
 

@@ -42,7 +42,7 @@ class OldestReceipt(NamedTuple):
 COUNT_IN_FLIGHT = Statement(__file__, "count_in_flight", InFlight)
 FIND_OLDEST_RECEIPTS = Statement(__file__, "find_oldest_receipts", OldestReceipt)
 
-# Groups whose numbers are shown, the first by name. 200 groups of 4 queues each take about 30 ms.
+# The most groups whose numbers are shown, the first by name. 200 groups of 4 queues each take about 30 ms.
 MAX_GROUPS = 1000
 # A queue that a group reads: the id of the group, and the queue.
 Place = tuple[int, Queue]

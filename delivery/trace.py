@@ -54,9 +54,9 @@ class RedrivenLetter(NamedTuple):
 FIND_REDRIVES = Statement(__file__, "find_redrives", RedrivenLetter)
 FIND_STANDINGS = Statement(__file__, "find_standings", GroupAtEntry)
 
-# Groups in a trace, the first by name; each group costs about thirty probes by index.
+# The most groups in a trace, the first by name; each group costs about thirty probes by index.
 MAX_GROUPS = 500
-# The latest entries, without retries, whose groups a trace shows. Only a redrive adds such an entry.
+# The most entries, without retries, whose groups a trace shows, the latest ones. Only a redrive adds such an entry.
 MAX_SHARED_ENTRIES = 8
 
 State = Literal["WAITING", "IN_FLIGHT", "RETRYING", "PARKED", "DEAD_LETTER", "REDRIVEN", "PASSED"]

@@ -202,5 +202,5 @@ def _known_addresses(host: str, port: int) -> list[Address]:
     try:
         found = runtime.control(Lookups).submit(look_up, host, port).result(LOOKUP_PATIENCE_SECONDS)
     except OSError:
-        return []  # The time-out of `result` is an OSError too. The name may resolve when it is called.
+        return []  # The time-out of `result` is an OSError, too. The name may resolve at the first call.
     return [ip_address(address) for address in found]

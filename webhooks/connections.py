@@ -18,7 +18,8 @@ from aiohttp.http import RawResponseMessage
 
 from webhooks.addresses import Networks, forbidden_kind, look_up
 
-# Bounds the file descriptors. The slots of calls stay far below; a wait for a connection counts in the call's deadline.
+# The limit bounds the file descriptors. The slots of calls stay far below; a wait for a connection counts in the call's
+# deadline.
 MAX_CONNECTIONS = 1_000
 # The time is shorter than the 5 s of uvicorn and Node, so that the server seldom closes a kept connection first.
 KEEP_SECONDS = 4.0
@@ -27,8 +28,8 @@ LOOKUP_THREADS = 16
 DNS_CACHE_SECONDS = 10
 # More interim answers (100 Continue, 103 Early Hints) than a correct server sends. With more the connection is closed.
 MAX_INTERIM_ANSWERS = 16
-# Bytes that a server may send in addition to the body: heads, and the framing of small chunks. A correct server sends
-# far less. The limit is needed because chunk extensions and trailers are otherwise unlimited.
+# The most bytes that a server may send in addition to the body: heads, and the framing of small chunks. A correct
+# server sends far less. The limit is needed because chunk extensions and trailers are otherwise unlimited.
 HEADS_BYTES = 128 * 1024
 FRAMED_TIMES = 8
 

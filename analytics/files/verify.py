@@ -17,7 +17,7 @@ from analytics.rows import OutcomeCount
 from store.db.statements import Statement
 
 COUNT_STATES = Statement(__file__, "count_states", OutcomeCount)
-# Per table: a file with a million wrong rows is one damage.
+# The most reported faults of a table: a file with a million wrong rows is one damage.
 MOST_OF_A_TABLE = 20
 
 

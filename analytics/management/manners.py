@@ -11,8 +11,8 @@ from typing import NoReturn
 
 from analytics.submit import COMMANDS, is_submitted
 
-# With 2 tasks the p99 of senders is 1.6 times as high as on an idle machine, with 1 task 1.2 times
-# (tools/bench/RESULTS.md).
+# The tasks at once by default. With 2 tasks the p99 of senders is 1.6 times as high as on an idle machine, with 1 task
+# 1.2 times (tools/bench/RESULTS.md).
 CORES = 1
 NICENESS = 19
 # The setting EXPORT_NICE, which is needed here before the settings are loaded.

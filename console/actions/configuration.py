@@ -66,9 +66,7 @@ class Thing:
     def require_absent(self, target: str, found: Model | None) -> None:
         """Raises MessageIllegal if an object of this name was found."""
         if found is not None:
-            raise MessageIllegal(
-                f"The {self.noun} {target} exists already: change the existing one, or choose another name."
-            )
+            raise MessageIllegal(f"The {self.noun} {target} already exists: change it, or choose another name.")
 
     def changed(
         self, name: str, title: str, button: str, sets: Mapping[str, object] = EMPTY, *, right: str = "", **more: Any

@@ -37,7 +37,7 @@ logger = structlog.stdlib.get_logger(__name__)
 
 
 STEP = 1000
-# Named targets of an action, which are stored in the action's row.
+# The most named targets of an action, which are stored in its row.
 MAX_TARGETS = 1000
 # Seconds of one run; beat starts the next one.
 MAX_ACTIONS = 20

@@ -26,7 +26,7 @@ from store.messages.texts import counted
 from store.reading import cursors, merging
 from store.reading.merging import Page
 
-# Pages of a filtered list that one step, preview or count reads.
+# The most pages of a filtered list that one step, preview or count reads.
 MAX_PAGES = 20
 # An action's filter fields for dead letters. `reason` is the operator's reason for the action, so the filter's field
 # for the letters' reason has another name.

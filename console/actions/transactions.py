@@ -19,7 +19,7 @@ from transactions.checks import requested
 from transactions.reads import listing, undecided
 from transactions.reads.listing import Cursor, Wanted
 
-# Changes under way at once. They share batches of the group commit, and leave room for producers' operations.
+# The most changes under way at once. They share batches of the group commit, and leave room for producers' operations.
 AT_ONCE = 200
 FILTER = (
     Choice("state", "State", component="TransactionState", choices=("PREPARED", "DISCARDED")),

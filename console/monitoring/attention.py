@@ -25,7 +25,7 @@ from transactions.reads import health, summary
 from transactions.reads.summary import Pending
 from transactions.rows import AllUndecided
 
-# Findings of one kind that are shown; the page that a finding links to has the others.
+# The most findings of one kind that are shown; the page that a finding links to has the others.
 SHOWN = 5
 # A release is late when its message has been due for this time. Without beat and workers, pollers release within 5 s.
 LATE = timedelta(seconds=10)

@@ -19,7 +19,7 @@ from store.stats import now
 PAGE = 50
 # The fields by which letters are summed and filtered, each with its heading.
 FIELDS = {"reason": "Reason", "topic": "Topic", "tags": "Tags", "attempts": "Attempts", "hour": "Hour"}
-# Values of one field that a page shows.
+# The most values of one field that a page shows.
 VALUES = 8
 
 

@@ -25,7 +25,7 @@ from transactions.reads import states
 
 MAX_TYPED = 400
 MESSAGES = 50
-# Names of each kind that a search shows.
+# The most names of each kind that a search shows.
 NAMES = 10
 SUGGESTED = 8
 PAGE_OF_STATE = {"": "pending", "pending": "pending", "discarded": "discarded"}

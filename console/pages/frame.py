@@ -12,7 +12,7 @@ from store.errors import MessageIllegal
 from store.reading import cursors
 
 Cursor = TypeVar("Cursor")
-# Namespaces that a list offers as a filter. The address may have any other namespace.
+# The most namespaces that a list offers as a filter. The address may have any other namespace.
 NAMESPACES = 200
 
 

@@ -27,7 +27,7 @@ from transactions.rows import PendingOfGroup
 
 PAGE = 25
 ENDPOINTS = 100
-# Groups in a list that is sorted by urgency; such a list has only one page.
+# The most groups in a list sorted by urgency, which has only one page.
 SORTED = 50
 SORTS: dict[str, Callable[[GroupStats], Any]] = {
     "lag": lambda group: (-group.lag, group.group.name),

@@ -20,7 +20,7 @@ from transactions.reads.undecided import DiscardedCursor, DueCursor
 
 PAGE = 50
 AGES = ((60, "1 minute"), (600, "10 minutes"), (3600, "1 hour"), (6 * 3600, "6 hours"), (86400, "1 day"))
-# Names that a filter offers; any other name can be typed.
+# The most names that a filter offers; any other name can be typed.
 OFFERED = 200
 
 

@@ -21,7 +21,7 @@ from transactions.reads import undecided
 from transactions.reads.listing import Wanted
 
 PAGE = 25
-# Topics of a namespace, and queues of a topic, whose entries are summed.
+# The most topics of a namespace, and queues of a topic, whose entries are summed.
 TOPICS = 200
 QUEUES = 64
 

@@ -22,7 +22,7 @@ KEPT_TIMES = 150
 # The largest age of a reading. A page that renews itself every 5 s then shows a finding within 15 s.
 MAX_AGE_SECONDS = 9.0
 LEAST_KEPT_SECONDS = 0.5
-# Kinds of readings; an address may name any namespace, and each namespace has a separate reading.
+# The most kinds of readings; an address may name any namespace, and each namespace has a separate reading.
 MAX_KINDS = 100
 
 

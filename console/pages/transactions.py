@@ -24,7 +24,7 @@ from transactions.reads.history import TransactionRows
 from transactions.rows import CheckAttemptRow, OperationRow, TransactionRow
 
 MESSAGES = 20
-# Entries of the audit that are read about a transaction.
+# The most entries of the audit that are read about a transaction.
 ENTRIES = 50
 # The audit's names of operators' decisions.
 ACTIONS = {"COMMIT": "transaction.commit", "ROLLBACK": "transaction.rollback", "RESUME": "discarded.resume"}

@@ -41,7 +41,7 @@ def signed_in(claims: Mapping[str, Any]) -> User:
 
 
 def name_of(subject: object) -> str:
-    """The name of the console user for a subject. Raises NoPermission for a subject that is no name."""
+    """The name of the console user for a subject. Raises NoPermission for a subject that cannot be a name."""
     if not (isinstance(subject, str) and subject.isascii() and subject.isprintable() and subject):
         raise NoPermission("The subject in the ID token is no printable ASCII text.")
     if len(subject) > MAX_SUBJECT:

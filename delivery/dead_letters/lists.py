@@ -94,7 +94,7 @@ MAX_GROUPS = 1000
 # The most letters that a page reads to find matches, and that the summary counts, in about 30 ms. Older letters are not
 # read.
 MAX_LOOKED_AT = 5000
-# Values that the summary shows, over all fields together.
+# The most values that the summary shows, over all fields together.
 MAX_SHARED = 400
 BEYOND = 2**63 - 1
 

@@ -142,7 +142,7 @@ async def _destination(wanted: Redrive, letter: DeadLetterHead) -> tuple[TopicFa
 def unknown(wanted: Redrive, message_id: uuid.UUID) -> MessageNotFound:
     """The refusal for a message that is not a dead letter of the group."""
     return MessageNotFound(
-        f"Message {message_id} is not among the dead letters of {wanted.group.name}: it never was, or it was "
+        f"Message {message_id} is not among the dead letters of {wanted.group.name}: it never became one, or was "
         "already redriven.",
         message_id=message_id,
     )

@@ -14,11 +14,12 @@ from lark import Lark, Token, Tree, UnexpectedToken
 
 from store.errors import FilterIllegal
 
-# Depth of nested parentheses. Each level takes about 5 of Python's 1,000 stack frames when the predicates are built.
+# The greatest depth of parentheses. Each level takes about 5 of Python's 1,000 stack frames when the predicates are
+# built.
 MAX_DEPTH = 16
-# Conditions (comparison, BETWEEN, IN, IS NULL) in a filter. Each costs up to 0.7 µs per message.
+# The most conditions (comparison, BETWEEN, IN, IS NULL) of a filter. Each costs up to 0.7 µs per message.
 MAX_CONDITIONS = 64
-# Words of a filter: names, literals, signs, operators, commas and parentheses.
+# The most words of a filter: names, literals, signs, operators, commas and parentheses.
 MAX_WORDS = 1000
 
 ALLOWED = (

@@ -14,8 +14,8 @@ PROPERTY = "property:"
 GROUP = "group"
 # The key of a message without a key. It sorts before all other keys.
 NO_KEY = ""
-# Characters of a key. Keys with the same first 128 characters count as one key. PostgreSQL's index entries have at most
-# 2,704 bytes.
+# The most characters of a key. Keys with the same first 128 characters count as one key. PostgreSQL's index entries
+# have at most 2,704 bytes.
 MAX_KEY = 128
 
 

@@ -22,7 +22,7 @@ from store.naming import namespaces
 from webhooks.endpoint_answers import Answer
 from webhooks.results import NoResults, results_of
 
-# Bytes of the messages in a call. A single larger message has a separate call.
+# The most bytes of the messages in a call. A single larger message has a separate call.
 MAX_CALL_BYTES = 8 * 1024 * 1024
 NOT_UNDERSTOOD = 'The answer is neither 204 nor 200 with {"results": [{"message_id", "status": "ack" or "nack"}]}.'
 NOT_NAMED = "The answer has no result for this message."

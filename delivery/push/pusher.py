@@ -49,7 +49,7 @@ IDLE_SECONDS = 10.0
 RETURN_SECONDS = 1.0
 # Time for calls under way when the process ends: a web process has 2 s to end.
 CLOSE_SECONDS = 1.5
-# Bytes that an answer may have for each message of the call, in addition to the 64 KiB of any answer.
+# The most bytes of an answer for each message of the call, in addition to the 64 KiB of any answer.
 ANSWER_BYTES_PER_MESSAGE = 512
 
 
@@ -91,7 +91,7 @@ class Push:
             elif not self._calls and loop.time() - received_at >= IDLE_SECONDS:
                 return
             elif not settings.MAX_WAIT_SECONDS:
-                # With long polls turned off, the receive has returned at once.
+                # If long polls are turned off, the receive has not waited, so the push waits here.
                 await asyncio.sleep(WAIT_SECONDS)
 
     async def _still_pushed(self, believed_seconds: float) -> bool:
@@ -119,7 +119,7 @@ class Push:
         )
         with contextlib.ExitStack() as holding:
             hold = holding.enter_context(Hold(f"subscription {subscriber.name}"))
-            # `makes=False`: the receive does not create a group or a topic again that was just deleted.
+            # `makes=False`: the receive does not create a group or topic that was just deleted.
             deliveries = await receives.receive(subscriber.group, wanted, hold, makes=False)
             if deliveries:
                 begun = await self._begin_calls(calls, deliveries, 1 if one_call else free)

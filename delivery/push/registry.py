@@ -23,7 +23,7 @@ from store.naming import names, namespaces, topics
 from webhooks import registration, signing
 
 MAX_SUBSCRIPTIONS = 1000
-# Characters of a subscription's name.
+# The most characters of a subscription's name.
 MAX_NAME = 120
 FIELDS = fields.of(
     Subscription,

@@ -20,7 +20,7 @@ PLACES = 64
 ALL_BITS = (1 << PLACES) - 1
 # The columns of bigint.
 WIDE = ("first_offset", "nonce", "places")
-# Bundles that one transaction takes apart: at most 2,048 receipts.
+# The most bundles that one transaction takes apart, into at most 2,048 receipts.
 MAX_BUNDLES = 32
 
 

@@ -32,7 +32,7 @@ LAST = 10
 PAIRS = [
     "".join(pair) for pair in product(f"{string.ascii_uppercase}{string.ascii_lowercase}{string.digits}-_", repeat=2)
 ]
-# Neighbours whose common characters a process remembers.
+# The most neighbours whose common characters a process remembers.
 MAX_COMMON = 4096
 
 

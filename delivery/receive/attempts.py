@@ -19,8 +19,8 @@ from store.process import runtime
 from store.process.answer_budget import Hold
 from store.process.shares import Shares
 
-# Deliveries of all attempts that a process keeps, about 160 bytes each; one key has at most five eighths of them.
-# Beyond this the oldest attempts of the key are dropped.
+# The most deliveries of all attempts that a process keeps, about 160 bytes each; one key has at most five eighths of
+# them. Beyond this the oldest attempts of the key are dropped.
 MAX_DELIVERIES = 64_000
 
 

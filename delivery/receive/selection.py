@@ -22,7 +22,7 @@ INSERT_RECEIPTS = Statement(__file__, "insert_receipts")
 # A function that chooses the entries of one queue of an ordered group for a receive.
 Choose = Callable[[Batch, Receiver, Filtering, Queue, OrderedQueue, QueueProgress], Awaitable[list[HandedOut]]]
 
-# Entries that one batch reads for all its receives; `progress.heads` bounds their bytes.
+# The most entries that one batch reads for all its receives; `progress.heads` bounds their bytes.
 MAX_HEADS = 4 * MAX_ENTRIES_READ
 
 

@@ -31,7 +31,7 @@ MAX_OFFSETS = 128
 # read ahead until others are handed out. A process may exceed it by the entries of COUNTED_SECONDS.
 MAX_WAITING = 1_000_000
 COUNTED_SECONDS = 30.0
-# Pairs of group and topic whose turns a process keeps. Beyond this all turns are dropped.
+# The most pairs of group and topic whose turns a process keeps. Beyond this all turns are dropped.
 MAX_KNOWN = 10_000
 
 

@@ -23,7 +23,7 @@ FIND_NACKS = Statement(__file__, "find_nacks", NackRow)
 INSERT_NACKS = Statement(__file__, "insert_nacks")
 
 MAX_REASON = 1000
-# Nacks of a message that a trace shows; older ones are left out.
+# The most nacks of a message in a trace; older nacks are left out.
 MAX_NACKS = 500
 
 

@@ -34,7 +34,8 @@ NO_KEY = ""
 # The most keys that may wait in a queue; beyond this the whole queue waits. A receive probes each waiting key, in about
 # 10 µs. Any number of messages may be parked behind a key: a parked receipt is not read before its turn.
 MAX_WAITING_KEYS = 1000
-# Exceeds the waiting keys and deliveries in flight of a queue. A message whose receipt is not read would be overtaken.
+# The most receipts of a queue that are read, more than it can have waiting keys and deliveries in flight: a message
+# whose receipt is not read would be overtaken.
 MAX_RECEIPTS = 10 * MAX_WAITING_KEYS
 
 

@@ -118,8 +118,8 @@ def _obeys(operation: SendOperation, caller: Caller) -> bool:
 
 
 def _apart(read: Sequence[Read]) -> tuple[Sequence[Read], Sequence[Read]]:
-    """Splits the operations: first those whose ids occur for the first time, then those that must wait for an earlier
-    one with the same id.
+    """Splits the operations: the operations whose ids occur for the first time, and the operations that must wait for
+    an earlier operation with the same id.
     """
     named = [id_ for one in read for id_ in ids_of(one.given) if id_ is not None]
     if len(set(named)) == len(named):

@@ -17,7 +17,7 @@ from store.process import runtime
 AUTHORIZATION = "authorization"
 DATE_TIME = "x-mq-date-time"
 ALGORITHM = "MQv2-HMAC-SHA1"
-# The number of valid signatures that are cached; invalid ones are not cached.
+# The most valid signatures that are cached; invalid signatures are not cached.
 MAX_REMEMBERED = 1024
 # The maximum length of both headers together in characters; clients' headers have about 200. A caller without a valid
 # key can sign, too.

@@ -29,13 +29,13 @@ logger = structlog.stdlib.get_logger(__name__)
 
 # The maximum size of a message without its body.
 HEAD_BYTES = 128 * 1024
-# Pings, by which the server notices a client that disappeared without closing its connection.
+# The pause between pings, by which the server notices a client that disappeared without closing its connection.
 KEEPALIVE_MILLISECONDS = 60_000
 # The maximum number of calls at once on one connection.
 MAX_CALLS = 1024
 # The maximum number of calls of all connections whose handler has not started.
 MAX_PENDING = 4096
-# Bytes that a call may send before its request is read.
+# The most bytes that a call may send before its request is read.
 AHEAD_BYTES = 16 * 1024
 # One bit for each compression that grpc knows; the first bit means none.
 UNPACKED_ONLY = 1

@@ -17,7 +17,7 @@ logger = structlog.stdlib.get_logger(__name__)
 
 # A connection that waits for a request, or for the rest of a head, is closed after this.
 IDLE_SECONDS = 30.0
-# Bytes of a refused caller that are dropped (four times the longest request, in 40 ms), and for how long.
+# The most bytes of a refused caller that are dropped (four times the longest request, in 40 ms), and the longest time.
 DROPPED_BYTES = 128 * 1024 * 1024
 DROPPING_SECONDS = 2.0
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"

@@ -27,8 +27,9 @@ MAX_WAITING = 16
 FRAMES = 64
 MORE_FRAMES = 512
 REQUEST_FRAMES = 8
-# Bytes that are parsed at once when they arrive together, as most requests do, unless this connection has sent more
-# than FRAMES in such a piece before: 2 KB of chunks of one byte take 0.2 ms, and many connections may send in one turn.
+# The most bytes that are parsed at once when they arrive together, as most requests do, unless this connection has sent
+# more than FRAMES in such a piece before: 2 KB of chunks of one byte take 0.2 ms, and many connections may send in one
+# turn.
 AT_ONCE_BYTES = 2 * 1024
 # Parts of a body that are shorter are joined before they are added.
 SHORT_BYTES = 64

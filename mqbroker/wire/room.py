@@ -7,7 +7,7 @@ from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 
 # A long poll holds its connection while it waits.
 MOST_CONNECTIONS = 65536
-# Descriptors for everything else: the database, Redis, files.
+# The descriptors for everything else: the database, Redis, files.
 OTHER_DESCRIPTORS = 128
 
 

@@ -40,11 +40,12 @@ AHEAD_SECONDS = 4.5
 MISSED = timedelta(seconds=60)
 MAX_MISSED = 100
 MAX_SCHEDULES = 500
-# Firings that one statement inserts, with messages of up to 64 KiB each.
+# The most firings that one statement inserts, with messages of up to 64 KiB each.
 MAX_DECIDED = 1000
 MAX_TAKEN = 100
-# Firings of one schedule that may wait, for instance while its topic accepts no messages. Later times are decided when
-# some firings are sent; if they are then too late, they count as missed, and the schedule's `missed` applies.
+# The most firings of one schedule that may wait, for instance while its topic accepts no messages. Later times are
+# decided when some firings are sent; if they are then too late, they count as missed, and the schedule's `missed`
+# applies.
 MAX_WAITING = 1000
 # After this time another process may take a firing that a process took and did not delete.
 TAKEN_SECONDS = 10.0

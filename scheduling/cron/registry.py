@@ -22,7 +22,7 @@ from store.messages.times import read as read_time
 from store.naming import topics
 
 MAX_SCHEDULES = 10_000
-# Bytes of a schedule's message as JSON.
+# The most bytes of a schedule's message as JSON.
 MAX_BYTES = 64 * 1024
 MAX_CRON = 200
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,100}")

@@ -37,8 +37,8 @@ LIST_CELLS = Statement(__file__, "list_cells", CellFacts)
 CONTROL_SECONDS = 0.4
 # How long `ask` waits for the answer of a cell, the wait for a free thread included.
 ASKED_SECONDS = 5.0
-# Longer than a failover of the control takes. A process that is cut off from the control may accept a revoked key for
-# this time.
+# The time is longer than a failover of the control. A process that is cut off from the control may accept a revoked key
+# for this time.
 BELIEVED_SECONDS = 900.0
 # The least time between two readings of the list: with one cell, and with several, whose topics may move to a new cell.
 ANEW_SECONDS, AMONG_SEVERAL_SECONDS = 10.0, 1.0

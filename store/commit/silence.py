@@ -13,7 +13,7 @@ from psycopg import errors as pg
 from store.commit import stalled
 from store.segments.log import SILENCE_MS
 
-# With the time of one more attempt this is below LOCKED_SECONDS, so operations that wait for the locks are not refused.
+# With one more attempt this limit is below LOCKED_SECONDS, so operations that wait for the locks are not refused.
 MOST_MS = 2000
 # The server ended the session for its silence, or an administrator ended it: the error is the same.
 ENDED = (pg.AdminShutdown, pg.IdleInTransactionSessionTimeout, stalled.Ended)

@@ -113,7 +113,7 @@ def size_of(properties: dict[str, str]) -> int:
         way_out = f"use the field {FIELDS[name]}" if name in FIELDS else "use another name"
         raise MessageIllegal(f"The property {name} is reserved by the broker: {way_out}.")
     if "" in properties:
-        raise MessageIllegal("A property has an empty name: give it one.")
+        raise MessageIllegal("A property has an empty name: give each property a name.")
     if CONTROL.search("".join(properties)) or CONTROL.search("".join(properties.values())):
         name = next(name for name, value in properties.items() if CONTROL.search(name + value))
         raise MessageIllegal(f"The property {name[:80]!r} has a control character: leave it out of name and value.")

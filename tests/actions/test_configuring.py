@@ -99,7 +99,7 @@ def test_what_changes_nothing_or_has_no_right_value_is_not_done(
     assert "Nothing would change." in pages[0].text
     assert "It is no whole number from 1 to 1024." in pages[1].text
     assert 'value="many"' in pages[1].html
-    assert f"The topic {orders} exists already: change the existing one, or choose another name." in pages[2].text
+    assert f"The topic {orders} already exists: change it, or choose another name." in pages[2].text
     assert "The form contains a NUL character" in pages[3].text
     assert result(does(oda, "topic.change", orders, queues="1", permission="rw")) == "queue_illegal"
     assert [entry["result"] for entry in audit.of(orders) if entry["author"] == "oda"] == ["queue_illegal"]

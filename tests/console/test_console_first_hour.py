@@ -105,7 +105,7 @@ def test_a_schedule_that_the_api_would_refuse_is_refused_beside_what_was_typed(
     assert [one.status for one in (wrong, empty, taken, same, absent)] == [422] * 5
     assert "cron 'every day' cannot be read" in wrong.text
     assert 'value="every day"' in wrong.html
-    assert "The schedule weekly exists already" in taken.text
+    assert "The schedule weekly already exists" in taken.text
     assert "Nothing would change." in same.text
     assert "There is no schedule daily" in absent.text
     assert oda.posts("actions/once/", {**given, "cron": "0 3 * * *"}).status == 403
@@ -127,7 +127,7 @@ def test_an_outbox_is_made_by_a_form_that_never_shows_the_password(
     assert (wrong.status, forbidden.status, made.status, again.status) == (422, 422, 200, 422)
     assert "url names no password" in forbidden.text
     assert "Server 127.0.0.1:9/shop" in made.text
-    assert "The outbox shop exists already" in again.text
+    assert "The outbox shop already exists" in again.text
     [row] = ada.sees("outboxes/").table("outboxes")
     assert (row[0], row[2]) == ("shop", "orders")
     assert row[8].startswith("fails: ")

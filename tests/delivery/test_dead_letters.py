@@ -43,7 +43,7 @@ def redrive(wire: Wire, consumer: Consumer, **asked: Any) -> list[Document]:
 def unknown(consumer: Consumer, message_id: str) -> Document:
     """The answer for a message that is no dead letter."""
     detail = (
-        f"Message {message_id} is not among the dead letters of {consumer.group}: it never was, or it was "
+        f"Message {message_id} is not among the dead letters of {consumer.group}: it never became one, or was "
         "already redriven."
     )
     return problem(404, "message_not_found", detail, message_id=message_id)

@@ -86,7 +86,7 @@ LAWS: dict[str, tuple[Document, int, str, str]] = {
         {"properties": {"": "x"}},
         422,
         "message_illegal",
-        "A property has an empty name: give it one.",
+        "A property has an empty name: give each property a name.",
     ),
     "too many properties": (
         {"properties": {str(number): "" for number in range(129)}},

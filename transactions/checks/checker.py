@@ -40,9 +40,9 @@ PAUSE_SECONDS = 0.2
 MAX_GROUPS = 500
 # The longest time of a group's task while other groups wait for one of the MAX_GROUPS tasks.
 TURN_SECONDS = 10.0
-# Claims of a group at once: while one claim's outcomes are written, the endpoint answers calls of another claim.
+# The claims of a group at once: while one claim's outcomes are written, the endpoint answers calls of another claim.
 CLAIMS_AT_ONCE = 2
-# Calls that each slot of an endpoint makes one after another for a claim: enough to keep the endpoint busy.
+# The calls that each slot of an endpoint makes one after another for a claim: enough to keep the endpoint busy.
 ROUNDS = 3
 # The most bytes of bodies and properties in all claims of this process at once. Encoded they usually have a third more
 # bytes, as text of control characters six times as many.

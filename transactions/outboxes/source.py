@@ -28,7 +28,7 @@ FALL_ASLEEP = Statement(__file__, "fall_asleep")
 TURN_SLOT = Statement(__file__, "turn_slot", one=int)
 CLEAR_SLOT = Statement(__file__, "clear_slot", one=bool)
 
-# Rows that libpq 17 and later returns together: too many rows are noticed after this number.
+# The rows that libpq 17 and later returns together; only after them too many rows are noticed.
 CHUNK_ROWS = 50 if capabilities.has_stream_chunked() else 1
 # Defaults of the role or the database that the broker's transactions override.
 BEGIN: LiteralString = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE NOT DEFERRABLE"

@@ -26,7 +26,7 @@ HOLD_SECONDS = 5.0
 SMALL_BYTES = 256 * 1024
 # The most bytes of keys or properties as JSON, where a character takes up to nine; also in `measure_rows`.
 MAX_JSON_BYTES = 9 * MAX_PROPERTIES_BYTES + 16 * 1024
-# Bytes that a measured row may have besides its fields: id, times and number.
+# The bytes of a measured row besides its fields: id, times and number.
 MORE_BYTES = 1024
 
 

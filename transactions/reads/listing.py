@@ -55,7 +55,7 @@ class Wanted:
 
 
 class Cursor(NamedTuple):
-    """Where a page begins: in undecided transactions after a time of begin and id, or in operations below an id."""
+    """The beginning of a page: in undecided transactions after a time of begin and id, or in operations below an id."""
 
     stored_at: datetime | None = datetime.max.replace(tzinfo=UTC)
     transaction_id: uuid.UUID = uuid.UUID(int=2**128 - 1)

@@ -84,7 +84,7 @@ class Options:
             self.require_order()
 
     def require_of_streams(self) -> None:
-        """Raises OptionRefused for an option that only a single read uses, or a table without an order."""
+        """Raises OptionRefused for an option that only a single read uses, and for a table without an order."""
         for name in OF_READS:
             if self._of(name):
                 raise OptionRefused(f"{name} is no option of streams, which do not end: give it to spark.read.")

@@ -210,7 +210,7 @@ class CheckListener(SignedListener):
 
 
 def listed(secrets: Sequence[str], whose: str, given_by: str) -> Sequence[str]:
-    """The secrets without empty ones. Raises ValueError if none is left, or if one cannot sign."""
+    """The secrets that are not empty. Raises ValueError if there is none, or if a secret cannot sign."""
     found = [secret for secret in ((secrets,) if isinstance(secrets, str) else secrets) if secret]
     if not found:
         raise ValueError(f"{whose} needs at least one secret; {given_by} gives it")

@@ -92,7 +92,7 @@ def _whole(sock: socket.socket, count: int, give_up_at: float) -> bytes:
 
 
 def _more(sock: socket.socket, give_up_at: float) -> bytes:
-    # Set before each read, because a socket's time-out starts again with each byte that arrives.
+    # The time-out is set before each read, because a socket's time-out starts again with each byte that arrives.
     _limit(sock, give_up_at)
     received = sock.recv(CHUNK_BYTES)
     if not received:

@@ -154,7 +154,7 @@ def _size_of_properties(given: Mapping[str, str]) -> int:
         way_out = f"use the field {rules.FIELD_INSTEAD[name]}" if name in rules.FIELD_INSTEAD else "use another name"
         raise _error(errors.MessageIllegal, f"The property {name} is reserved by the broker: {way_out}.")
     if "" in properties:
-        raise _error(errors.MessageIllegal, "A property has an empty name: give it one.")
+        raise _error(errors.MessageIllegal, "A property has an empty name: give each property a name.")
     for name, value in properties.items():
         if CONTROL.search(name + value):
             raise _illegal(f"The property {name[:80]!r} has a control character: leave it out of name and value.")

@@ -14,7 +14,8 @@ from store.naming.namespaces import part_of
 from store.naming.topics import is_system
 from transactions import stats as transaction_stats
 
-# Names kept of each figure in a minute: the names with the highest values. 5 figures of 50 names take 67 MB a day.
+# The most names kept of each figure in a minute: the names with the highest values. 5 figures of 50 names take 67 MB a
+# day.
 MAX_NAMES = 50
 # The most namespaces whose figures are recorded, the first ones by name. The console offers the same namespaces.
 MAX_REGISTERED = 200

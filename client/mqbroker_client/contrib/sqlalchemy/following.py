@@ -34,7 +34,7 @@ class Staged:
     #: Whether its session has committed; in a transaction of another owner this only means that the session's work is
     #: complete.
     is_complete: bool = False
-    #: If its session committed within a savepoint: the row that a rollback to this savepoint would remove.
+    #: The row that marks a savepoint in which the session committed: a rollback to the savepoint removes it.
     mark: UUID | None = None
 
 

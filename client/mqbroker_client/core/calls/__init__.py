@@ -20,7 +20,7 @@ Answered = TypeVar("Answered")
 class Operation:
     """A call in the form of an operation of POST /v1/bulk."""
 
-    #: The JSON of the fields that the call itself has in its path: its opening brace, and a comma behind them.
+    #: The JSON of the fields that a single call has in its path, from the opening brace to the comma after them.
     head: bytes
     #: Two calls for one transaction are never sent in one request.
     transaction_id: UUID | None = None
