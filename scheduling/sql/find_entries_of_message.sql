@@ -2,7 +2,7 @@
 -- delay level's queue still waits there, and whether it was recalled. One statement, one snapshot: an entry that
 -- neither waits nor was recalled has its next entry among the rows.
 -- Row: An entry of a message. An entry of a delay level's queue has a real topic and queue, and waits until its
--- release. `due_at` is the due time of the timer whose release made the entry.
+--    release. `due_at` is the due time of the timer whose release made the entry.
 -- Null: real_topic_id, real_queue_id, due_at.
 SELECT
     c.topic_id, c.queue_id, c.queue_offset, c.reconsume_times, c.entered_at, c.real_topic_id, c.real_queue_id,
