@@ -119,7 +119,12 @@ class Progress:
     async def _write(self, failure: str | None, *, stands_by: bool = False) -> None:
         self._noted_at = time.monotonic()
         waiting, oldest_at, outdated = self._waits or (None, None, None)
-        noted = {"drained": self._drained, "refused": self._refused, "waiting": waiting, "oldest_at": oldest_at}
+        noted: dict[str, object] = {
+            "drained": self._drained,
+            "refused": self._refused,
+            "waiting": waiting,
+            "oldest_at": oldest_at,
+        }
         noted |= {"outdated": outdated, "failure": failure, "stands_by": stands_by}
         await connections.read_control(NOTE_OUTBOX, {**self._of, **noted})
         self._drained = self._refused = 0
