@@ -77,10 +77,7 @@ def candidates(environ: Mapping[str, str]) -> list[Path]:
 
 
 def find(candidates: Iterable[Path]) -> Java:
-    """The first Java that is new enough.
-
-    Raises JavaMissing, which lists the versions that were found.
-    """
+    """The first Java that is new enough. Raises JavaMissing, which lists the versions that were found."""
     seen = []
     for executable in candidates:
         version = version_of(executable)

@@ -5,9 +5,8 @@ about a hundred sends by more than 5 ms.
 """
 
 import os
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentError, ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
-from typing import NoReturn
 
 from analytics.submit import COMMANDS, is_submitted
 
@@ -17,15 +16,6 @@ CORES = 1
 NICENESS = 19
 # The setting EXPORT_NICE, which is needed here before the settings are loaded.
 VARIABLE = "MQBROKER_EXPORT_NICE"
-
-
-class _Refused(Exception):
-    """Raised for arguments that argparse refuses: Django refuses them too, and prints the whole usage."""
-
-
-class _Parser(ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise _Refused(message)
 
 
 def tasks(text: str) -> int:
@@ -63,12 +53,13 @@ def give_way(words: Sequence[str]) -> None:
     # Imported here, because other commands do not need its imports.
     from analytics.management import background
 
-    parser = _Parser(add_help=False)
+    parser = ArgumentParser(add_help=False, exit_on_error=False)
     add_to(parser)
     parser.add_argument("--master", default="")
     try:
         options, _ = parser.parse_known_args(words[1:])
-    except _Refused:
+    except ArgumentError:
+        # Django refuses the arguments too, and prints the whole usage.
         return
     background.enter(options.nice, 0 if options.master else options.cores)
 

@@ -63,20 +63,17 @@ def opened(
     With `idle`, Java processes no rows.
     """
     by_jdbc = wishes.reader == "jdbc"
-    if is_submitted(environ):
-        with session.joined(scratch / "spark") as spark:
-            yield spark
-        return
-    # Checks that can refuse come first, because Spark needs seconds to start.
-    jar = driver.find(wishes.jdbc_jar) if by_jdbc else None
-    with connections.connect(conninfo) as connection:
-        if by_jdbc:
-            address.of(connection)
-        brief = counts.estimate(connection) < BRIEF_MESSAGES or idle
-    runtime = java.find(java.candidates(environ))
-    if by_jdbc and jar is None:
-        jar = driver.fetch(runtime, scratch / "driver")
-    with session.opened(runtime, jar, scratch / "spark", brief=brief, cluster=wishes.cluster) as spark:
+    jar, brief = None, idle
+    if not is_submitted(environ):
+        # Checks that can refuse come first, because Spark needs seconds to start.
+        jar = driver.find(wishes.jdbc_jar) if by_jdbc else None
+        with connections.connect(conninfo) as connection:
+            if by_jdbc:
+                address.of(connection)
+            brief = idle or counts.estimate(connection) < BRIEF_MESSAGES
+        if by_jdbc and jar is None:
+            jar = driver.fetch(java.find(java.candidates(environ)), scratch / "driver")
+    with of_files(environ, scratch / "spark", brief=brief, cluster=wishes.cluster, jar=jar) as spark:
         yield spark
 
 
@@ -101,17 +98,18 @@ def reached(target: Target, environ: Mapping[str, str], cluster: Cluster = sessi
 
 @contextmanager
 def of_files(
-    environ: Mapping[str, str], scratch: Path, *, brief: bool, cluster: Cluster = session.HERE
+    environ: Mapping[str, str], scratch: Path, *, brief: bool, cluster: Cluster = session.HERE, jar: Path | None = None
 ) -> Iterator[SparkSession]:
-    """A Spark session that does not read a database, or the one that spark-submit has opened;
-    `brief` for little work.
+    """A new Spark session, with a JDBC driver if it gets one, or the one that spark-submit has opened.
+
+    `brief` is for little work.
     """
     if is_submitted(environ):
         with session.joined(scratch) as spark:
             yield spark
         return
     runtime = java.find(java.candidates(environ))
-    with session.opened(runtime, None, scratch, brief=brief, cluster=cluster) as spark:
+    with session.opened(runtime, jar, scratch, brief=brief, cluster=cluster) as spark:
         yield spark
 
 
