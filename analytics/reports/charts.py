@@ -1,7 +1,7 @@
 """The charts of the reports for the console. Their size is limited, however large the export is."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,14 +32,14 @@ def of(reports: Reports) -> list[Chart]:
     return [
         *over_time(reports),
         by_name(
-            reports["decision_times"],
+            reports["decision_times"].to_pylist(),
             "Seconds to decision",
             "by producer group, state and what gave it",
             ("p50_seconds", "p95_seconds", "p99_seconds"),
             lambda row: f"{row['producer_group'] or NO_NAME}, {row['state']} by {row['decided_by'] or '–'}",
         ),
         by_name(
-            reports["lateness"],
+            reports["lateness"].to_pylist(),
             "Seconds late",
             "delayed messages, by topic and delay level, or timer",
             ("p50_seconds", "p95_seconds", "p99_seconds"),
@@ -81,17 +81,14 @@ def _of_delay(row: Row) -> str:
 
 def by_hour(report: pyarrow.Table, title: str, about: str, columns: Sequence[str]) -> Chart:
     """Sums of some columns for each of the latest hours that have rows, in order of time."""
-    rows = [row for row in _sums(report.to_pylist(), "hour", columns) if row["hour"] is not None]
+    rows = [row for row in summed(report, "hour", columns) if row["hour"] is not None]
     latest = sorted(rows, key=lambda row: row["hour"])[-MAX_HOURS:]
     labels = [row["hour"].strftime("%m-%d %H:%M") for row in latest]
     return Chart(title, about, stacked=True, labels=labels, series=_series(latest, columns))
 
 
-def by_name(
-    report: pyarrow.Table | Sequence[Row], title: str, about: str, columns: Sequence[str], name: Callable[[Row], str]
-) -> Chart:
+def by_name(rows: Sequence[Row], title: str, about: str, columns: Sequence[str], name: Callable[[Row], str]) -> Chart:
     """Some columns of the rows with the largest value in the last of these columns; `name` gives the label of a row."""
-    rows = report.to_pylist() if isinstance(report, pyarrow.Table) else report
     known = [row for row in rows if any(row[column] for column in columns)]
     largest = sorted(known, key=lambda row: row[columns[-1]] or 0, reverse=True)[:MAX_NAMES]
     return Chart(
@@ -110,15 +107,11 @@ def _in_cell(label: str, row: Row) -> str:
 
 def summed(report: pyarrow.Table, by: str, columns: Sequence[str]) -> list[Row]:
     """The sums of some columns for each value of the column `by`."""
-    return list(_sums(report.to_pylist(), by, columns))
-
-
-def _sums(rows: Iterable[Row], by: str, columns: Sequence[str]) -> Iterable[Row]:
     sums: dict[Any, dict[str, float]] = defaultdict(lambda: dict.fromkeys(columns, 0))
-    for row in rows:
+    for row in report.to_pylist():
         for column in columns:
             sums[row[by]][column] += row[column] or 0
-    return ({by: value, **found} for value, found in sums.items())
+    return [{by: value, **found} for value, found in sums.items()]
 
 
 def _series(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, list[float | None]]:
