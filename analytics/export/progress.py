@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from pyspark import SparkContext, SparkStageInfo
 from pyspark.sql import SparkSession
 
 from analytics.closed import SLICE_ROWS
@@ -43,12 +44,16 @@ def _watch(spark: SparkSession, say: Callable[[str], None], ended: threading.Eve
 
 def slices(spark: SparkSession) -> tuple[str, int, int] | None:
     """The table that is being written, how many of its slices are done, and how many it has; None between tables."""
-    tracker = spark.sparkContext.statusTracker()
     for table in TABLES:
-        for number in tracker.getJobIdsForGroup(table):
-            job = tracker.getJobInfo(number)
-            if job is None or job.status != RUNNING:
-                continue
-            stages = [stage for one in job.stageIds if (stage := tracker.getStageInfo(one)) is not None]
-            return table, sum(one.numCompletedTasks for one in stages), sum(one.numTasks for one in stages)
+        for status, stages in jobs(spark.sparkContext, table):
+            if status == RUNNING:
+                return table, sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
     return None
+
+
+def jobs(context: SparkContext, group: str | None) -> Iterator[tuple[str, list[SparkStageInfo]]]:
+    """The status and the stages of each job of a group."""
+    tracker = context.statusTracker()
+    for number in tracker.getJobIdsForGroup(group):
+        if job := tracker.getJobInfo(number):
+            yield job.status, [stage for each in job.stageIds if (stage := tracker.getStageInfo(each)) is not None]

@@ -14,7 +14,7 @@ import psutil
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
 from pyspark import SparkContext
 
-from analytics.export.progress import TABLES
+from analytics.export import progress
 from analytics.management import background
 
 EVERY_SECONDS = 1.0
@@ -81,11 +81,6 @@ def has_rows() -> bool:
     if context is None or getattr(context, "_jsc", None) is None:
         return False
     with suppress(Py4JError, OSError):
-        tracker = context.statusTracker()
-        for group in (None, *TABLES):
-            for number in tracker.getJobIdsForGroup(group):
-                job = tracker.getJobInfo(number)
-                stages = () if job is None else job.stageIds
-                if any((stage := tracker.getStageInfo(one)) and stage.numCompletedTasks for one in stages):
-                    return True
+        found = [stages for group in (None, *progress.TABLES) for _, stages in progress.jobs(context, group)]
+        return any(stage.numCompletedTasks for stages in found for stage in stages)
     return False
