@@ -39,48 +39,39 @@ def export(
     """
     formats.require(wishes.format, target)
     found = databases(control)
-    if not isinstance(target, Path):
-        with (
-            TemporaryDirectory(ignore_cleanup_errors=True) as scratch,
-            opening.opened(control, environ, wishes, Path(scratch)) as spark,
-        ):
-            return _there(spark, Hadoop(spark, target), found, wishes, announce)
-    earlier = listed.read(Local(target))
-    if len(found) > 1 or earlier is not None:
-        return _here(target, found, earlier or (), environ, wishes, announce)
+    if isinstance(target, Path):
+        return _here(target, found, environ, wishes, announce)
     with (
-        folder.workspace(target) as workspace,
-        opening.opened(control, environ, wishes, workspace, idle=wishes.writes_in_workers) as spark,
+        TemporaryDirectory(ignore_cleanup_errors=True) as scratch,
+        opening.opened(control, environ, wishes, Path(scratch)) as spark,
     ):
-        made = job.export(spark, control, target, workspace, wishes, announce(""))
-    return _noted("", control, wishes, made)
+        return _there(spark, Hadoop(spark, target), found, wishes, announce)
 
 
 def _here(
-    target: Path,
-    found: Sequence[Database],
-    earlier: Collection[str],
-    environ: Mapping[str, str],
-    wishes: Wishes,
-    announce: AnnounceOf,
+    target: Path, found: Sequence[Database], environ: Mapping[str, str], wishes: Wishes, announce: AnnounceOf
 ) -> Sequence[str]:
-    [control, *_] = found
-    names = [*(cell.name for cell in found), *(name for name in earlier if name not in {cell.name for cell in found})]
-
     def export_cell(cell: Database, conninfo: str) -> Manifest:
         place = target / listed.of_cell(cell.name)
         with folder.workspace(place) as workspace:
             return job.export(spark, conninfo, place, workspace, wishes, announce(cell.name))
 
+    earlier = listed.read(Local(target))
+    is_of_one = len(found) == 1 and earlier is None
+    names = dict.fromkeys([*(cell.name for cell in found), *(earlier or ())])
+    [control, *_] = found
     assert control.conninfo is not None
     with (
-        folder.workspace(target, listed.contents(target, names)) as scratch,
+        folder.workspace(target, EXPORT if is_of_one else listed.contents(target, names)) as scratch,
         opening.opened(control.conninfo, environ, wishes, scratch, idle=wishes.writes_in_workers) as spark,
     ):
-        target.mkdir(exist_ok=True)
-        listed.write(Local(target), names)
-        listed.adopt(target, control.name)
-        return _each(found, export_cell, wishes)
+        if not is_of_one:
+            target.mkdir(exist_ok=True)
+            listed.write(Local(target), names)
+            listed.adopt(target, control.name)
+            return _each(found, export_cell, wishes)
+        made = job.export(spark, control.conninfo, target, scratch, wishes, announce(""))
+    return _noted("", control.conninfo, wishes, made)
 
 
 def _there(
