@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringType, StructField, StructType
+import pyarrow
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructField, StructType
 
 from store.db.statements import Statement
 
@@ -23,6 +25,11 @@ class Table:
     statement: Statement[Any]
     columns: StructType
     day_of: str | None = None
+
+    @property
+    def arrow(self) -> pyarrow.Schema:
+        """The columns in the types of Arrow."""
+        return arrow(self.columns)
 
     def query(self, clause: str, columns: StructType | None = None) -> str:
         """The query for the rows of one slice, with all columns or only `columns`; ids are text.
@@ -89,15 +96,17 @@ CHECKS = Table(Statement(__file__, "read_checks"), CHECK_COLUMNS, "asked_at")
 TIMERS = Table(Statement(__file__, "read_timers"), TIMER_COLUMNS)
 
 
-def in_files(columns: StructType) -> StructType:
+def arrow(columns: StructType) -> pyarrow.Schema:
+    """The columns in the types of Arrow, with times in UTC."""
+    return to_arrow_schema(columns, timezone="UTC")
+
+
+def arrow_of_files(columns: StructType) -> pyarrow.Schema:
     """The columns in a file: without the segment, which is in the name of the file's folder."""
-    return StructType([column for column in columns if column.name != "segment"])
+    return arrow(StructType([column for column in columns if column.name != "segment"]))
 
 
 def stored(columns: StructType) -> StructType:
     """The columns as the database returns them: maps are JSON bytes."""
-    return StructType([StructField(column.name, _stored_type(column), column.nullable) for column in columns])
-
-
-def _stored_type(column: StructField) -> DataType:
-    return BinaryType() if isinstance(column.dataType, MapType) else column.dataType
+    types = {each.name: BinaryType() if isinstance(each.dataType, MapType) else each.dataType for each in columns}
+    return StructType([StructField(name, kind) for name, kind in types.items()])

@@ -6,8 +6,6 @@ from itertools import groupby
 
 import pyarrow
 import pyarrow.parquet as parquet
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
 
 from analytics import tables
 from analytics.errors import ExportDamaged
@@ -36,7 +34,7 @@ def new(place: Place, table: str, known: Collection[str], kept: Sequence[Part]) 
     """
     found = [path for path in manifest.files(place, table) if path not in known]
     of_table = [part for part in kept if part.table == table]
-    schema = _schema(COLUMNS[table])
+    schema = tables.arrow_of_files(COLUMNS[table])
     if (not found and not of_table) or any(part.schema < len(schema) for part in of_table):
         found.append(_empty(place, table, schema))
     return [manifest.part(place, path) for path in found]
@@ -85,7 +83,7 @@ def _gathered(place: Place, parts: Sequence[Part]) -> Iterator[list[Part]]:
 def _merged(place: Place, parts: Sequence[Part]) -> Part:
     _require_whole(place, parts)
     merged = f"{parts[0].path.rpartition('/')[0]}/compact-{uuid.uuid4()}.parquet"
-    schema = _schema(COLUMNS[parts[0].table])
+    schema = tables.arrow_of_files(COLUMNS[parts[0].table])
     with place.created(merged) as created, parquet.ParquetWriter(created, schema) as writer:
         for part in parts:
             # Copies one row group at a time, because bodies may be large.
@@ -121,7 +119,3 @@ def _empty(place: Place, table: str, schema: pyarrow.Schema) -> str:
     with place.created(path) as created:
         parquet.write_table(schema.empty_table(), created)
     return path
-
-
-def _schema(columns: StructType) -> pyarrow.Schema:
-    return to_arrow_schema(tables.in_files(columns), timezone="UTC")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from analytics import connections
@@ -45,7 +44,7 @@ class AdbcSource:
 
     def save_now(self, table: Table, first: str, clause: str, to: Path) -> None:
         """Writes rows of a table from this process: with only one session, a task in a worker would gain nothing."""
-        write = partial(_write, self.conninfo, arrow_schema(table), to, table.day_of, first=first)
+        write = partial(_write, self.conninfo, table.arrow, to, table.day_of, first=first)
         days.finish(to, write(table.query(clause)))
 
     def files(self, table: Table, slices: Sequence[str], to: Path) -> DataFrame:
@@ -54,21 +53,16 @@ class AdbcSource:
         Each task reads a slice and writes its own files: no row becomes a Java object.
         """
         queries = [table.query(clause) for clause in slices]
-        write = partial(_files, self.conninfo, queries, arrow_schema(table), to, table.day_of)
+        write = partial(_files, self.conninfo, queries, table.arrow, to, table.day_of)
         return self._numbers(queries).mapInArrow(write, FILES)
 
     def _read(self, queries: Sequence[str], table: Table, first: Sequence[str] = ()) -> DataFrame:
-        read = partial(arrow.numbered, self.conninfo, queries, arrow_schema(table), first)
+        read = partial(arrow.numbered, self.conninfo, queries, table.arrow, first)
         return self._numbers(queries).mapInArrow(read, table.columns)
 
     def _numbers(self, queries: Sequence[str]) -> DataFrame:
         """A frame with one row for each query, its number; each row is read by a separate task."""
         return self.spark.range(0, len(queries), 1, len(queries))
-
-
-def arrow_schema(table: Table) -> pyarrow.Schema:
-    """The columns of a table in the types of the Arrow batches that Spark accepts."""
-    return to_arrow_schema(table.columns, timezone="UTC")
 
 
 def bind(cursor: "dbapi.Cursor") -> None:

@@ -7,7 +7,6 @@ import msgspec
 import pyarrow
 import pyarrow.parquet as parquet
 import pytest
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from analytics import tables
 from analytics.errors import ExportDamaged, FolderRefused
@@ -29,7 +28,7 @@ def place(tmp_path: Path) -> Local:
 @pytest.fixture
 def made(place: Local) -> Manifest:
     """An export of three messages in two files."""
-    schema = to_arrow_schema(tables.in_files(tables.MESSAGES.columns), timezone="UTC")
+    schema = tables.arrow_of_files(tables.MESSAGES.columns)
     (place.folder / DAY).mkdir(parents=True)
     for file, offsets in (("a", (0, 1)), ("b", (2,))):
         rows = [dict.fromkeys(schema.names) | {"log_offset": offset, "body": BODY} for offset in offsets]

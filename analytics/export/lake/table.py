@@ -16,13 +16,12 @@ import pyarrow
 import pyarrow.compute as compute
 from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from analytics.errors import ExportFailed, ExportUnderWay, FolderRefused
 from analytics.readers.datasource.orders import Position
 from analytics.readers.datasource.published import COMMITTED
-from analytics.tables import DAY, Table
+from analytics.tables import DAY, Table, arrow
 
 CELL, BATCH, TOPIC_ID = "cell", "batch", "topic_id"
 # The rows that a cell's database returns. Names of topics can be used again, so the topic's id is read, too.
@@ -31,9 +30,7 @@ READ = Table(
     StructType([StructField(TOPIC_ID, IntegerType()), *COMMITTED.columns]),
     COMMITTED.day_of,
 )
-SCHEMA = to_arrow_schema(
-    StructType([StructField(CELL, StringType()), StructField(BATCH, LongType()), *READ.columns]), timezone="UTC"
-)
+SCHEMA = arrow(StructType([StructField(CELL, StringType()), StructField(BATCH, LongType()), *READ.columns]))
 # A commit's own information has the batch under the first name. Commits that only merge files repeat the last batch
 # under the second, because Delta Lake drops the information of old commits after 30 days.
 OF_BATCH, AFTER_BATCH = "mqbroker.batch", "mqbroker.after"

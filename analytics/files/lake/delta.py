@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow
 import pyarrow.parquet as parquet
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from analytics import tables
@@ -100,7 +99,7 @@ def _places(path: str) -> dict[str, str | None]:
 
 def _schema(columns: StructType) -> pyarrow.Schema:
     """The columns of the table's files, followed by the columns that only the folder names contain."""
-    of_files = to_arrow_schema(tables.in_files(columns), timezone="UTC")
+    of_files = tables.arrow_of_files(columns)
     return pyarrow.schema([*of_files, *(PLACES if "segment" in columns.names else ())])
 
 

@@ -15,7 +15,6 @@ from analytics.files.lake import delta, iceberg
 from analytics.files.manifest import TABLES, Manifest
 
 PARQUET = "parquet"
-FORMATS = (PARQUET, "delta", "iceberg")
 COMMITS: dict[str, Callable[[Path, Path, Manifest], None]] = {"delta": delta.commit, "iceberg": iceberg.commit}
 PACKAGES = {"delta": "deltalake", "iceberg": "pyiceberg"}
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from analytics import tables
@@ -100,7 +99,7 @@ def _commit(table: "Table", files: list[str], properties: dict[str, str]) -> Non
 
 def _schema(columns: StructType) -> pyarrow.Schema:
     """The columns of the table's files. Columns of 16 bits become 32 bits, because Iceberg has no 16-bit type."""
-    of_files = to_arrow_schema(tables.in_files(columns), timezone="UTC")
+    of_files = tables.arrow_of_files(columns)
     return pyarrow.schema(
         [field.with_type(pyarrow.int32()) if field.type == pyarrow.int16() else field for field in of_files]
     )

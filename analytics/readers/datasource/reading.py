@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 import pyarrow
 from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from analytics import closed, connections
+from analytics import closed, connections, tables
 from analytics.closed import ClosedRange
 from analytics.connections import Connection, read
 from analytics.errors import SegmentDropped
@@ -47,7 +46,7 @@ def rows(conninfo: str, part: InputPartition, columns: StructType) -> Iterator[p
         yield from pyarrow.ipc.open_stream(part.rows)
         return
     found = 0
-    for batch in arrow.batches(conninfo, part.query, to_arrow_schema(columns, timezone="UTC")):
+    for batch in arrow.batches(conninfo, part.query, tables.arrow(columns)):
         found += batch.num_rows
         yield batch
     if not found and part.of:
@@ -125,5 +124,5 @@ class BrokerReader(DataSourceReader):
             yield TABLES["checks"], f"segment_id = {ranges.segments[-1].id:d}"
 
     def _now(self, table: Table, first: str, clause: str) -> Sequence[Slice]:
-        schema = to_arrow_schema(self.columns, timezone="UTC")
+        schema = tables.arrow(self.columns)
         return packed(arrow.batches(self.conninfo, table.query(clause, self.columns), schema, first.split(";")))

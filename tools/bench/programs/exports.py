@@ -24,7 +24,7 @@ from analytics import connections, java, session  # noqa: E402  # imported after
 from analytics.export import job  # noqa: E402  # after Django is set up
 from analytics.files.place import Local  # noqa: E402
 from analytics.readers import address, arrow, counts, driver, opening  # noqa: E402
-from analytics.readers.adbc import AdbcSource, arrow_schema  # noqa: E402
+from analytics.readers.adbc import AdbcSource  # noqa: E402
 from analytics.readers.opening import Source  # noqa: E402
 from analytics.tables import ENDED, ENTRIES, MESSAGES, UNDECIDED  # noqa: E402
 
@@ -48,7 +48,7 @@ def limit(conninfo: str, to: Path) -> dict[str, float]:
     clock, found = Clock(), {}
     for name, tables in TABLES.items():
         for number, table in enumerate(tables):
-            schema = arrow_schema(table)
+            schema = table.arrow
             with parquet.ParquetWriter(to / f"{name}-{number}.parquet", schema) as writer:
                 for batch in arrow.batches(conninfo, table.query("true"), schema):
                     writer.write_table(pyarrow.Table.from_batches([batch]))
