@@ -53,7 +53,7 @@ BUDGETS = {
     "other broker": Budget((*BROKER, CONTROL), (*CORE, *DOORS, *CELLS), 29_600),
     "client core": Budget((f"{CLIENT}/core", f"{CLIENT}/aio", f"{CLIENT}/barrier"), (), 8_200),
     "client contrib": Budget((f"{CLIENT}/contrib",), (), 6_450),
-    "analytics": Budget(("analytics",), (), 8_450),
+    "analytics": Budget(("analytics",), (), 7_920),
     "tools": Budget(("tools",), ("tools/bench",), 1_656),
     "bench": Budget(("tools/bench",), (), 4_612),
     "examples": Budget(("examples",), (), 550),
