@@ -1,6 +1,6 @@
 """Reads the broker's tables as Spark frames by JDBC."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -31,29 +31,19 @@ class JdbcSource:
 
     def whole(self, table: Table, first: str, clause: str = "true") -> DataFrame:
         """The rows of a table as a frame, read by one session, which first executes the statement `first`."""
-        properties = {"fetchsize": str(FETCH_ROWS), "sessionInitStatement": first}
-        frame = self.spark.read.jdbc(
-            self.address.url, _subquery(table), predicates=[clause], properties=self._with(properties)
-        )
-        return _of_table(frame, table.columns)
+        return self._read(table, [clause], FETCH_ROWS, sessionInitStatement=first)
 
     def slices(self, table: Table, slices: Sequence[str]) -> DataFrame:
         """The rows of the slices as a frame. Of heavier messages (`weight`, in bytes) a task fetches fewer."""
         ranges = steps(self.heaviest) if table is tables.MESSAGES else (("true", FETCH_ROWS),)
-        return reduce(DataFrame.unionAll, (self._of_weight(table, slices, *each) for each in ranges))
+        frames = (self._read(table, [f"({each}) AND {bounds}" for each in slices], rows) for bounds, rows in ranges)
+        return reduce(DataFrame.unionAll, frames)
 
-    def _of_weight(self, table: Table, slices: Sequence[str], bounds: str, rows: int) -> DataFrame:
-        """The rows of the slices within some bounds, fetched `rows` at a time."""
-        frame = self.spark.read.jdbc(
-            self.address.url,
-            _subquery(table),
-            predicates=[f"({clause}) AND {bounds}" for clause in slices],
-            properties=self._with({"fetchsize": str(rows)}),
-        )
+    def _read(self, table: Table, clauses: list[str], rows: int, **others: str) -> DataFrame:
+        """The rows of the clauses, fetched `rows` at a time."""
+        properties = {**self.address.properties, "fetchsize": str(rows), **others}
+        frame = self.spark.read.jdbc(self.address.url, _subquery(table), predicates=clauses, properties=properties)
         return _of_table(frame, table.columns)
-
-    def _with(self, properties: Mapping[str, str]) -> dict[str, str]:
-        return {**self.address.properties, **properties}
 
 
 def _subquery(table: Table) -> str:
