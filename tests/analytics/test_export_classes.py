@@ -1,5 +1,6 @@
 """Java keeps the classes of Spark, starts with them, and starts without a word where they are no longer its own."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -11,9 +12,13 @@ from pyspark.sql import SparkSession
 
 from analytics import java
 from analytics.java import BUNDLED_JAVA, Java, version_of
+from analytics.management.classes import END_SECONDS, SAID_SECONDS
 from tests.analytics.conftest import ROOT
 from tests.analytics.writers import Connection
 from tests.broker.polling import at_this_load
+
+SAID = "mq: Java keeps Spark's classes for later starts; Ctrl-C leaves them out.\n"
+FROZEN_SECONDS = SAID_SECONDS + 2
 
 
 def options(runtime: Java) -> list[str]:
@@ -51,23 +56,32 @@ def test_without_an_archive_java_gets_no_option(monkeypatch: pytest.MonkeyPatch,
     assert java.class_options(runtime) == ""
 
 
-# `manage.py` with the archives in a folder of the test, and a Java of its own.
+# `manage.py` with the archives in a folder of the test, a Java of its own, and a time in seconds for the archive.
 COMMAND = """
 import sys
+from functools import partial
 from pathlib import Path
 from analytics import java
+from analytics.management import classes
 java.CLASSES, found = Path(sys.argv[1]), java.find([Path(sys.argv[2])])
 java.find = lambda candidates: found
+classes.kept = partial(classes.kept, end_seconds=float(sys.argv[3]))
 from django.core.management import execute_from_command_line
-execute_from_command_line(["manage.py", *sys.argv[3:]])
+execute_from_command_line(["manage.py", *sys.argv[4:]])
 """
 
 
-def export(database: str, classes: Path, runtime: Java, target: Path) -> tuple[int, str, bool]:
-    """An export: its exit code, what it says of a failure, and whether a Java of it is left."""
-    command = [sys.executable, "-c", COMMAND, str(classes), str(runtime.executable), "export", "--to", str(target)]
+def export(
+    database: str, classes: Path, runtime: Java, target: Path, *, freezes: bool = False
+) -> tuple[int, str, bool]:
+    """An export: its exit code, what it says of a failure, and whether a Java of it is left.
+
+    `freezes`: its Java is stopped once the export is done, before the archive is written.
+    """
+    seconds = FROZEN_SECONDS if freezes else END_SECONDS
+    command = [sys.executable, "-c", COMMAND, str(classes), str(runtime.executable), str(seconds)]
     with subprocess.Popen(
-        [*command, "--nice", "0"],
+        [*command, "export", "--to", str(target), "--nice", "0"],
         cwd=ROOT,
         env={**os.environ, "DATABASE_URL": database},
         stdout=subprocess.PIPE,
@@ -76,9 +90,17 @@ def export(database: str, classes: Path, runtime: Java, target: Path) -> tuple[i
     ) as process:
         own = psutil.Process(process.pid)
         assert process.stdout is not None
-        started = [child for line in process.stdout for child in own.children(recursive=True)]
+        started: set[psutil.Process] = set()
+        for line in process.stdout:
+            started |= set(own.children(recursive=True))
+            if freezes and line.startswith("Exported to"):
+                for child in started:
+                    # A shell of Spark's start may have ended.
+                    with contextlib.suppress(psutil.NoSuchProcess):
+                        if child.name() == "java":
+                            child.suspend()
         _, err = process.communicate()
-    return process.returncode, err, psutil.wait_procs(set(started), timeout=at_this_load(10))[1] != []
+    return process.returncode, err, psutil.wait_procs(started, timeout=at_this_load(10))[1] != []
 
 
 @pytest.mark.spark
@@ -92,8 +114,7 @@ def test_the_first_export_keeps_the_classes_when_it_is_done_and_later_ones_leave
     made = archive.stat().st_mtime_ns
     second = export(busy_database, classes, runtime, target)
 
-    said = "mq: Java keeps Spark's classes for later starts; Ctrl-C leaves them out.\n"
-    assert (first[0], first[1] in ("", said), first[2]) == (0, True, False)
+    assert (first[0], first[1] in ("", SAID), first[2]) == (0, True, False)
     assert second == (0, "", False)
     assert [(path.name, path.stat().st_mtime_ns) for path in classes.iterdir()] == [(archive.name, made)]
 
@@ -110,3 +131,19 @@ def test_an_export_that_fails_keeps_no_classes_and_leaves_no_java(
     assert (code, is_left) == (1, False)
     assert "(folder_refused)" in err
     assert list((tmp_path / "classes").iterdir()) == []
+
+
+@pytest.mark.spark
+def test_an_archive_that_a_busy_machine_does_not_finish_is_not_kept_and_the_next_export_tries_it(
+    runtime: Java, busy_database: str, writer: Connection, tmp_path: Path
+) -> None:
+    classes, target = tmp_path / "classes", tmp_path / "export"
+
+    frozen = export(busy_database, classes, runtime, target, freezes=True)
+    left = list(classes.iterdir())
+    later = export(busy_database, classes, runtime, target)
+
+    assert frozen == (0, SAID, False)
+    assert left == []
+    assert (later[0], later[2]) == (0, False)
+    assert [path.name for path in classes.iterdir()] == [java.archive(runtime).name]
