@@ -111,6 +111,25 @@ def test_a_split_that_was_stopped_at_a_step_is_told_everywhere_with_its_reason_a
     assert "move:" not in ground.cells("list")
 
 
+def test_a_split_whose_undo_was_stopped_is_told_with_the_undo_alone(
+    ground: Ground, broker: RunningBroker, ada: Operator, homes: Sequence[str]
+) -> None:
+    words = split(ground, homes[0])
+    named = f"c1 into {words[3]}"
+    ground.kill_after(steps.PROMOTED, *words)
+    ground.kill_after(steps.UNDOING, "undo")
+
+    assert untold(ground, ada, named, steps.UNDOING, STOPPED, TAKES_BACK) == {}
+    _, examined = doctor(ground)
+    assert FINISHES not in examined + ground.cells("list")
+    assert seconds(broker, named) == {steps.UNDOING}
+    ground.cells("undo")
+
+    for topic in homes:
+        eventually(partial(is_stored, broker, topic), within_seconds=20)
+    assert "move:" not in ground.cells("list")
+
+
 @contextmanager
 def waiting(ground: Ground, words: Sequence[str]) -> Iterator[None]:
     """A split that waits within the block until its standby is promoted by hand."""
