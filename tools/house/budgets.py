@@ -47,7 +47,7 @@ CELLS = ("console/cells", "store/cells")
 BROKER = ("mqbroker", "console", "transactions", "delivery", "scheduling", "webhooks", "access", "store")
 
 BUDGETS = {
-    "core": Budget(CORE, (CONTROL,), 22_450),
+    "core": Budget(CORE, (CONTROL,), 22_470),
     "doors": Budget(DOORS, (), 6_400),
     "cells": Budget(CELLS, (), 2_300),
     "other broker": Budget((*BROKER, CONTROL), (*CORE, *DOORS, *CELLS), 29_600),
