@@ -12,6 +12,8 @@ from tests.chaos.ledgers import Place, holes
 from tests.chaos.shops import everything
 
 PER_BULK = 100
+# Between two counts of what is visible: each asks for every queue.
+LOOK_SECONDS = 0.1
 
 
 @dataclass
@@ -59,7 +61,7 @@ async def has_released(crowd: Crowd, topic: str, at_least: int) -> None:
         while True:
             if await _visible(crowd, topic) >= at_least:
                 return
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(LOOK_SECONDS)
 
 
 async def _visible(crowd: Crowd, topic: str) -> int:

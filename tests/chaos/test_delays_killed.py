@@ -19,8 +19,10 @@ from tests.chaos import delays
 
 # Every second one at a level of 1 to 3 s, the others by timers, spread over 5 s.
 DELAYS: list[Document] = [
-    {"delay_level": 1 + number // 2 % 5} if number % 2 else {"delay_seconds": 1 + number / 200} for number in range(800)
+    {"delay_level": 1 + number // 2 % 5} if number % 2 else {"delay_seconds": 1 + number / 80} for number in range(320)
 ]
+# Released between two kills.
+BETWEEN = 40
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +71,7 @@ async def test_messages_that_are_due_while_worker_beat_and_postgresql_are_killed
     async with Crowd(broker.urls) as crowd:
         promises = await delays.send(crowd, orders, DELAYS)
         for number, victim in enumerate(victims, start=1):
-            await delays.has_released(crowd, orders, 100 * number)
+            await delays.has_released(crowd, orders, BETWEEN * number)
             await asyncio.to_thread(victim.kill)
             await asyncio.to_thread(victim.start)
         await delays.has_released(crowd, orders, len(DELAYS))

@@ -23,6 +23,8 @@ END_LISTENERS = f"SELECT pg_terminate_backend(pid) FROM ({LISTENERS}) AS listene
 # At one process, then at the other, and again.
 CHANGES = 4
 SENDS_AFTERWARDS = 20
+# Between two sends of a holder, which would take all of a core.
+PACE_SECONDS = 0.005
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +42,7 @@ def topic(broker: RunningBroker) -> str:
 
 
 class Holder:
-    """A caller with a key of its own, who sends at one process without a pause; statuses by the time of the call."""
+    """A caller with a key of its own, who sends at one process every PACE_SECONDS; statuses by the time of the call."""
 
     def __init__(self, changer: Operator, url: str, topic: str) -> None:
         self.name = characters.name("holder")
@@ -72,7 +74,7 @@ class Holder:
         return [status for began, status in self.statuses if began > moment]
 
     def _send(self) -> None:
-        while not self._ends.is_set():
+        while not self._ends.wait(PACE_SECONDS):
             began = time.monotonic()
             self.statuses.append((began, self._wire.make("/v1/messages", topic=self._topic, body="order").status))
 
