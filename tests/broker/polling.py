@@ -1,5 +1,6 @@
 """Waits for what happens by itself: asks until it has come, or until nothing has changed for a minute."""
 
+import functools
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -18,6 +19,14 @@ STILL_SECONDS = 60.0
 FIRST_QUESTION_SECONDS = 1.0
 # What never comes to rest ends, too, before the time limit of a test does.
 LONGEST_SECONDS = 600.0
+# A measurement of the machine's speed takes 60 ms of CPU, and holds for so long.
+MEASURED_SECONDS = 5.0
+
+
+@functools.lru_cache(1)
+def slowness(_turn: int) -> float:
+    """How slow the machine is now: measured once for each turn of MEASURED_SECONDS."""
+    return machine.slowness()
 
 
 def at_this_load(seconds: float) -> float:
@@ -25,7 +34,7 @@ def at_this_load(seconds: float) -> float:
 
     The load shows programs that wait for a core, the loop a core that is slow or given in slices.
     """
-    return seconds * max(machine.load(), machine.slowness())
+    return seconds * max(machine.load(), slowness(int(time.monotonic() / MEASURED_SECONDS)))
 
 
 def eventually(look: Callable[[], Found | None], within_seconds: float = STILL_SECONDS) -> Found:

@@ -1,12 +1,14 @@
 """Delayed messages that become due over some seconds, and the books of whether each came once and in its time."""
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from tests.broker.load import Crowd, at_once
+from tests.broker.polling import STILL_SECONDS
 from tests.broker.wire import Document
 from tests.chaos.ledgers import Place, holes
 from tests.chaos.shops import everything
@@ -56,12 +58,13 @@ async def send(crowd: Crowd, topic: str, delays: Iterable[Document]) -> Promises
 
 
 async def has_released(crowd: Crowd, topic: str, at_least: int) -> None:
-    """Returns when so many messages of a topic of four queues are visible."""
-    async with asyncio.timeout(60):
-        while True:
-            if await _visible(crowd, topic) >= at_least:
-                return
-            await asyncio.sleep(LOOK_SECONDS)
+    """Returns when so many messages of a topic of four queues are visible. Fails once none came for STILL_SECONDS."""
+    seen, changed_at = 0, time.monotonic()
+    while (visible := await _visible(crowd, topic)) < at_least:
+        if visible != seen:
+            seen, changed_at = visible, time.monotonic()
+        assert time.monotonic() - changed_at < STILL_SECONDS, f"{visible} of {at_least} messages are visible"
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 async def _visible(crowd: Crowd, topic: str) -> int:

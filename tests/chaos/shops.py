@@ -13,6 +13,7 @@ from uuid import uuid4
 import aiohttp
 
 from tests.broker.load import Crowd
+from tests.broker.polling import STILL_SECONDS
 from tests.broker.wire import Document
 from tests.chaos.ledgers import Ledger, Place
 
@@ -96,21 +97,23 @@ class Shop:
         self.acknowledged = asyncio.Semaphore(0)
 
     async def has_acknowledged(self, more: int) -> None:
-        """Returns when so many more were acknowledged; raises what a producer failed by, or TimeoutError."""
+        """Returns when so many more were acknowledged. Raises what a producer failed by, or TimeoutError once none was
+        acknowledged for STILL_SECONDS.
+        """
 
         async def are_acknowledged() -> None:
             for _ in range(more):
-                await self.acknowledged.acquire()
+                async with asyncio.timeout(STILL_SECONDS):
+                    await self.acknowledged.acquire()
 
         wanted = asyncio.create_task(are_acknowledged())
         try:
-            async with asyncio.timeout(60):
-                await asyncio.wait([wanted, *self._producers], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([wanted, *self._producers], return_when=asyncio.FIRST_COMPLETED)
+            for task in (*self._producers, wanted):
+                if task.done():
+                    task.result()
         finally:
             wanted.cancel()
-        for producer in self._producers:
-            if producer.done():
-                producer.result()
 
 
 async def read(crowd: Crowd, path: str) -> Document:

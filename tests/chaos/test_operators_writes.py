@@ -12,7 +12,7 @@ import pytest
 from tests.actions.conftest import PASSWORD, made_at
 from tests.broker import characters, databases
 from tests.broker.database_proxy import DatabaseProxy, Silence
-from tests.broker.polling import eventually
+from tests.broker.polling import at_this_load, eventually
 from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.wire import Answer
 from tests.console.operators import Operator as Visitor
@@ -130,11 +130,12 @@ def is_stored(connection: psycopg.Connection, request_id: str) -> bool:
 
 def lies(found: dict[str, Outcome]) -> list[str]:
     """The answers that say what is not so, or come late."""
+    promised = at_this_load(PROMISED_SECONDS)
     return [
         f"{label}: {outcome.answer.status} {outcome.answer.document} after {outcome.seconds:.1f} s, "
         f"and it is {'' if outcome.is_stored else 'not '}stored"
         for label, outcome in found.items()
-        if outcome.seconds >= PROMISED_SECONDS or not is_true(outcome)
+        if outcome.seconds >= promised or not is_true(outcome)
     ]
 
 
@@ -202,7 +203,7 @@ def test_a_bulk_waits_once_for_a_database_that_is_silent(
     finally:
         proxy.swallow(packets=False)
 
-    assert seconds < PROMISED_SECONDS
+    assert seconds < at_this_load(PROMISED_SECONDS)
     results = answer.document["results"] if answer.status == 200 else [answer.document] * 4
     assert [result["code"] for result in results] == ["system_busy"] * 4
 
@@ -232,7 +233,7 @@ def test_a_form_of_the_console_is_answered_by_what_became_of_it(
 
     page, seconds = silenced(distant, proxy, silence, lambda: ada.posts(path, {**FORMS[path], "target": target}))
 
-    assert seconds < PROMISED_SECONDS
+    assert seconds < at_this_load(PROMISED_SECONDS)
     with psycopg.connect(proxy.url) as connection:
         found = connection.execute(ASKED, {"target": target}).fetchone()
     assert found is not None
@@ -256,7 +257,7 @@ def test_a_form_waits_once_for_a_database_that_is_silent(
 
     page, seconds = silenced(distant, proxy, None, asks)
 
-    assert seconds < PROMISED_SECONDS
+    assert seconds < at_this_load(PROMISED_SECONDS)
     assert (page.status, "nothing was stored" in page.text) == (503, True)
 
 
@@ -269,7 +270,7 @@ def test_a_sign_in_that_is_lost_says_so(distant: RunningBroker, proxy: DatabaseP
 
     page, seconds = silenced(distant, proxy, None, signs_in)
 
-    assert seconds < PROMISED_SECONDS
+    assert seconds < at_this_load(PROMISED_SECONDS)
     assert (page.status, "the change may be stored" in page.text) == (503, True)
 
 

@@ -13,7 +13,7 @@ from mqbroker.wire.connections import Connections
 from mqbroker.wire.exchange import Exchange
 from mqbroker.wire.heads import head_of
 from mqbroker.wire.room import Room
-from tests.broker.polling import PAUSE_SECONDS
+from tests.broker.polling import PAUSE_SECONDS, STILL_SECONDS
 
 MOST_CONNECTIONS = 10
 # The beginning of a request.
@@ -127,7 +127,7 @@ class Caller:
 
     async def answer(self) -> tuple[int, dict[str, str], bytes]:
         """The next answer: its status, its headers and its content."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(STILL_SECONDS):
             head = (await self.reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
             headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
             content = await self.reader.readexactly(int(headers.get("content-length", "0")))
@@ -140,7 +140,7 @@ class Caller:
 
     async def rest(self) -> bytes:
         """What comes until the server closes the connection."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(STILL_SECONDS):
             with contextlib.suppress(ConnectionError):
                 return await self.reader.read()
         return b""
@@ -169,7 +169,7 @@ async def serving(
 
 async def until(holds: Callable[[], bool]) -> None:
     """Returns when it holds."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(STILL_SECONDS):
         while not holds():  # noqa: ASYNC110  # what is waited for comes over the wire
             await asyncio.sleep(PAUSE_SECONDS)
 

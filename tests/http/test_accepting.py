@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import uvloop
 
+from tests.broker.polling import STILL_SECONDS
 from tests.http.servers import serving
 
 CALLERS = 100
@@ -96,7 +97,7 @@ async def test_a_caller_that_comes_while_no_socket_can_be_opened_is_served_after
                 late.setblocking(False)
                 await loop.sock_sendall(late, GET)
                 answered = [await caller.ask("GET /still HTTP/1.1\nHost: broker\n\n") for _ in range(3)]
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(STILL_SECONDS):
                 answer = await loop.sock_recv(late, 1024)
 
     assert [status for status, _, _ in answered] == [200] * 3

@@ -11,6 +11,7 @@ import pytest
 
 from mqbroker.wire.admission import BEGUN_PER_TURN, REFUSED_PER_TURN
 from mqbroker.wire.exchange import Exchange
+from tests.broker.polling import STILL_SECONDS
 from tests.http.servers import Caller, Page, Served, serving
 
 CROWD = 3 * BEGUN_PER_TURN
@@ -44,7 +45,7 @@ async def crowd(served: Served) -> list[Caller]:
 
 async def until(is_so: Callable[[], bool]) -> None:
     """Returns in the turn of the event loop in which it is so."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(STILL_SECONDS):
         while not is_so():  # noqa: ASYNC110  # the server has no event for it
             await asyncio.sleep(0)
 
@@ -155,7 +156,7 @@ async def test_refusals_without_an_exchange_leave_in_turns_too() -> None:
             for caller in callers:
                 caller.sendall(WHOLE.replace("\n", "\r\n").encode())
             answered = [0]
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(STILL_SECONDS):
                 while answered[-1] < crowd:
                     await asyncio.sleep(0)
                     answered.append(len(select.select(callers, [], [], 0)[0]))

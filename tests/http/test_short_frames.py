@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import pytest
 
+from tests.broker.polling import STILL_SECONDS
 from tests.http.servers import POST, Caller, Served, serving, until
 
 CALLERS = 40
@@ -73,7 +74,7 @@ async def until_read(callers: Sequence[Caller]) -> None:
     """Returns when the broker has taken, or given up, what all of them have sent."""
     for caller in callers:
         with suppress(ConnectionError):
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(STILL_SECONDS):
                 await caller.writer.drain()
 
 

@@ -12,6 +12,7 @@ from mqbroker.api.unread import MOST_BYTES, SMALL_BYTES, Unread
 from mqbroker.wire.exchange import Exchange
 from scheduling.sending import batches
 from tests.broker import stalled
+from tests.broker.polling import STILL_SECONDS
 from tests.broker.running import API_KEY, RunningBroker
 from tests.http.servers import Page, serving
 
@@ -34,7 +35,7 @@ class Large(Page):
 
 
 async def until_taken(page: Page, count: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(STILL_SECONDS):
         while len(page.taken) < count:  # noqa: ASYNC110  # what is waited for comes over the wire
             await asyncio.sleep(0.01)
 

@@ -13,7 +13,7 @@ from mqbroker_client import Consumer, Producer
 
 from tests.broker.characters import bodies
 from tests.broker.load import Crowd, at_once
-from tests.broker.polling import eventually
+from tests.broker.polling import STILL_SECONDS, eventually
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Document, Wire, problem
 
@@ -134,7 +134,7 @@ def test_a_handle_with_the_id_of_another_message_takes_nothing_back(
 
 async def everything_up_to(crowd: Crowd, topic: str, last: str) -> list[str]:
     """The other bodies of queue 0, once it has the last one."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(STILL_SECONDS):
         while True:
             _, page = await crowd.get(f"/v1/topics/{topic}/queues/0/messages?offset=0&max=1000")
             found = [entry["message"]["body"] for entry in page["messages"]]
