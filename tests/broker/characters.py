@@ -23,3 +23,10 @@ def register(broker: RunningBroker, group: str, url: str, *, max_batch: int = 1,
     admin = Admin(broker.client())
     admin.create_producer_group(group)
     return admin.register_endpoint(group, url, max_batch=max_batch, timeout_seconds=timeout_seconds).secret
+
+
+def key_of(broker: RunningBroker, *scopes: str) -> str:
+    """A new key with these scopes."""
+    made = broker.wire().post("/v1/api-keys", {"name": name("reader"), "scopes": list(scopes)})
+    key: str = made.document["key"]
+    return key

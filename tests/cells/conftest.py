@@ -6,8 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.broker import databases
-from tests.broker.running import RunningBroker
+from tests.broker.running import API_KEY, RunningBroker
 from tests.cells.installation import Installation
+from tests.control.operators import Operator
 
 
 @pytest.fixture(scope="module")
@@ -18,3 +19,11 @@ def installation(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Ite
         found = Installation(RunningBroker(folder, control, os.environ["REDIS_URL"], tasks=False))
         found.add("c1", other)
         yield found
+
+
+@pytest.fixture(scope="module")
+def operator(installation: Installation) -> Iterator[Operator]:
+    """An operator's way to the broker of the installation, which runs meanwhile."""
+    with installation.broker as broker:
+        yield Operator(broker.url, API_KEY)
+    assert "Traceback" not in broker.log()

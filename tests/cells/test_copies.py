@@ -6,22 +6,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
-import pytest
 from psycopg import sql
 
 from tests.broker.databases import SEND_AWAY
 from tests.broker.endpoints import ProducerEndpoint
-from tests.broker.running import API_KEY
 from tests.cells.installation import COPIED, Installation, rows_of
 from tests.control.operators import Operator
-
-
-@pytest.fixture(scope="module")
-def operator(installation: Installation) -> Iterator[Operator]:
-    """An operator's way to the broker of the installation, which runs meanwhile."""
-    with installation.broker as broker:
-        yield Operator(broker.url, API_KEY)
-    assert "Traceback" not in broker.log()
 
 
 @contextmanager

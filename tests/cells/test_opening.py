@@ -1,22 +1,10 @@
 """New topics go to the open cell, however they are made; those that there are stay."""
 
-from collections.abc import Iterator
-
 import psycopg
-import pytest
 
 from tests.broker.polling import eventually
-from tests.broker.running import API_KEY
 from tests.cells.installation import Installation
 from tests.control.operators import Operator
-
-
-@pytest.fixture(scope="module")
-def operator(installation: Installation) -> Iterator[Operator]:
-    """An operator's way to the broker of the installation, which runs meanwhile."""
-    with installation.broker as broker:
-        yield Operator(broker.url, API_KEY)
-    assert "Traceback" not in broker.log()
 
 
 def stored(url: str) -> int:

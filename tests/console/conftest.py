@@ -18,6 +18,7 @@ from mqbroker.environment.framework import DOORS
 from store.naming import names
 from tests.broker import databases, forks
 from tests.broker.ports import free_port
+from tests.broker.running import RunningBroker
 from tests.console.operators import Operator
 from tests.console.rows import Broker
 
@@ -173,6 +174,12 @@ def vic(database: str, console: str) -> Operator:
     """A viewer who is signed in, and reads no bodies."""
     forget_attempts(database)
     return Operator.signed_in(console, "vic", PASSWORD)
+
+
+def ada_at(broker: RunningBroker) -> Operator:
+    """An admin who is signed in to another broker, which gets the users of these tests."""
+    forks.run(commands.manage("shell", "--verbosity", "0", "--command", USERS), broker.environment).check_returncode()
+    return Operator.signed_in(broker.url, "ada", PASSWORD)
 
 
 def forget_attempts(database: str) -> None:

@@ -34,13 +34,6 @@ def web(broker: RunningBroker, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield web
 
 
-def key_of(web: RunningBroker, *scopes: str) -> str:
-    """A new key."""
-    made = web.wire().post("/v1/api-keys", {"name": characters.name("reader"), "scopes": list(scopes)})
-    key: str = made.document["key"]
-    return key
-
-
 class Drip:
     """A caller that asks for a page and takes TAKEN_BYTES of it each second; given up, it asks again."""
 
@@ -104,9 +97,9 @@ def test_pages_that_are_taken_by_drips_shut_no_other_key_out(web: RunningBroker)
     producer = Producer(web.client(), characters.name("order-service"))
     for number in range(SENT):
         producer.send(large, b"%d" % number + BODY, queue_id=0)
-    other = Broker(web.url, key_of(web, "produce:*", "read:*", "consume:*"), timeout_seconds=30)
+    other = Broker(web.url, characters.key_of(web, "produce:*", "read:*", "consume:*"), timeout_seconds=30)
     sender, consumer = Producer(other, characters.name("p")), Consumer(other, characters.name("c"))
-    page = stalled.get(f"/v1/topics/{large}/queues/0/messages?offset=0&max={SENT}", key_of(web, "read:*"))
+    page = stalled.get(f"/v1/topics/{large}/queues/0/messages?offset=0&max={SENT}", characters.key_of(web, "read:*"))
     seconds: list[float] = []
 
     def receive(drips: list[Drip]) -> None:

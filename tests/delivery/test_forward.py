@@ -17,18 +17,6 @@ from tests.broker.tellings import received_until_empty
 from tests.broker.wire import Wire
 
 
-@pytest.fixture
-def paid() -> str:
-    """The topic that a consumer of orders sends to."""
-    return characters.name("paid")
-
-
-@pytest.fixture
-def later(broker: RunningBroker) -> Consumer:
-    """A consumer behind the first one."""
-    return Consumer(broker.client(), characters.name("shipping"))
-
-
 def ack_path(consumer: Consumer) -> str:
     """The path of the ack."""
     return f"/v1/consumer-groups/{consumer.group}/ack"

@@ -19,18 +19,6 @@ from tests.broker.tellings import received_until_empty
 MESSAGES = 200
 
 
-@pytest.fixture
-def paid() -> str:
-    """The topic that a consumer of orders sends to."""
-    return characters.name("paid")
-
-
-@pytest.fixture
-def later(broker: RunningBroker) -> Consumer:
-    """A consumer behind the first one."""
-    return Consumer(broker.client(), characters.name("shipping"))
-
-
 def test_what_handlers_return_goes_from_topic_to_topic_once(
     broker: RunningBroker, producer: Producer, orders: str, paid: str
 ) -> None:

@@ -39,13 +39,6 @@ def heavy(web: RunningBroker) -> str:
     return orders
 
 
-def key_of(web: RunningBroker, *scopes: str) -> str:
-    """A new key."""
-    made = web.wire().post("/v1/api-keys", {"name": characters.name("reader"), "scopes": list(scopes)})
-    key: str = made.document["key"]
-    return key
-
-
 def read_nothing(web: RunningBroker, request: bytes, meanwhile: Callable[[], object] = lambda: None) -> None:
     with stalled.stalled(web.url, request, CALLERS):
         burdens.wait_for_rest(web)
@@ -112,7 +105,7 @@ def test_callers_that_read_nothing_of_large_answers_hold_a_bounded_memory(
 
 
 def test_slow_readers_of_one_key_keep_no_other_key_from_reading(web: RunningBroker, heavy: str) -> None:
-    other = Broker(web.url, key_of(web, "produce:*", "read:*", "consume:*"), timeout_seconds=30)
+    other = Broker(web.url, characters.key_of(web, "produce:*", "read:*", "consume:*"), timeout_seconds=30)
     small = characters.name("small")
     producer, consumer = Producer(other, characters.name("p")), Consumer(other, characters.name("c"))
     seconds: list[float] = []
@@ -135,7 +128,7 @@ def test_slow_readers_of_one_key_keep_no_other_key_from_reading(web: RunningBrok
 
 
 def test_small_messages_are_read_while_two_keys_hold_all_that_answers_may_have(web: RunningBroker, heavy: str) -> None:
-    other = Broker(web.url, key_of(web, "produce:*", "read:*", "consume:*"), timeout_seconds=30)
+    other = Broker(web.url, characters.key_of(web, "produce:*", "read:*", "consume:*"), timeout_seconds=30)
     small = characters.name("small")
     producer, consumer = Producer(other, characters.name("p")), Consumer(other, characters.name("c"))
     path = f"/v1/topics/{heavy}/queues/1/messages?offset=0&max={SENT}"
@@ -149,8 +142,8 @@ def test_small_messages_are_read_while_two_keys_hold_all_that_answers_may_have(w
             received.append(delivery.body)
         pulled.append(len(consumer.pull(small, 0, 0, max=10).messages))
 
-    with stalled.stalled(web.url, stalled.get(path, key_of(web, "read:*")), CALLERS):
-        read_nothing(web, stalled.get(path, key_of(web, "read:*")), read)
+    with stalled.stalled(web.url, stalled.get(path, characters.key_of(web, "read:*")), CALLERS):
+        read_nothing(web, stalled.get(path, characters.key_of(web, "read:*")), read)
 
     assert received == [b"%d" % number for number in range(10)]
     assert pulled == [10]
@@ -164,7 +157,7 @@ def test_a_message_that_is_too_large_for_the_reserve_is_refused_in_time_and_rece
     receive = b'{"topic": "%s", "max_messages": 1}' % heavy.encode()
     wire = web.wire()
 
-    held = [stalled.stalled(web.url, stalled.get(path, key_of(web, "read:*")), CALLERS) for _ in range(2)]
+    held = [stalled.stalled(web.url, stalled.get(path, characters.key_of(web, "read:*")), CALLERS) for _ in range(2)]
     with held[0], held[1]:
         burdens.wait_for_rest(web)
         refused = wire.call("POST", f"/v1/consumer-groups/{group}/receive", receive)

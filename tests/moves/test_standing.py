@@ -14,7 +14,7 @@ from mqbroker.embedded.commands import ROOT
 from tests.broker import characters, forks, metrics
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
-from tests.console.conftest import PASSWORD, USERS
+from tests.console.conftest import ada_at
 from tests.console.operators import Operator
 from tests.moves.ground import Ground, url_in
 
@@ -27,8 +27,7 @@ FENCED = (steps.PROMOTING, steps.PROMOTED, steps.DIVIDED)
 @pytest.fixture(scope="module")
 def ada(ground: Ground, broker: RunningBroker) -> Operator:
     """An admin who is signed in."""
-    forks.run(commands.manage("shell", "--verbosity", "0", "--command", USERS), broker.environment).check_returncode()
-    return Operator.signed_in(broker.url, "ada", PASSWORD)
+    return ada_at(broker)
 
 
 @pytest.fixture

@@ -8,13 +8,11 @@ from functools import partial
 import pytest
 from mqbroker_client import Admin, Consumer, LocalTransactionState, Producer
 
-from mqbroker.embedded import commands
-from tests.broker import forks
 from tests.broker.cells import Cells
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Wire
-from tests.console.conftest import PASSWORD, USERS
+from tests.console.conftest import ada_at
 from tests.console.operators import Operator
 
 MISSING = "The cell c2 does not answer"
@@ -37,8 +35,7 @@ PAGES = (
 @pytest.fixture(scope="module")
 def ada(broker: RunningBroker) -> Operator:
     """An admin who is signed in."""
-    forks.run(commands.manage("shell", "--verbosity", "0", "--command", USERS), broker.environment).check_returncode()
-    return Operator.signed_in(broker.url, "ada", PASSWORD)
+    return ada_at(broker)
 
 
 def firsts(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -12,6 +12,7 @@ from tests.broker.characters import name
 from tests.broker.polling import eventually
 from tests.broker.proxy import LossyProxy
 from tests.broker.running import RunningBroker
+from tests.broker.tellings import told
 from tests.rocketmq.conftest import Gateway
 from tests.rocketmq.official import Failed, Language, Official
 
@@ -34,11 +35,6 @@ def sends_once(program: Official, topic: str) -> None:
 def subscribes(program: Official, group: str, topic: str, **filtered: str) -> None:
     """Starts a simple consumer."""
     program.do("subscribe", group=group, topic=topic, wait=5, **filtered)
-
-
-def state(broker: RunningBroker, transaction_id: str) -> str:
-    found: str = broker.wire().get(f"/v1/transactions/{transaction_id}").document["state"]
-    return found
 
 
 def test_a_simple_and_a_push_consumer_get_every_field(program: Official, second: Official, orders: str) -> None:
@@ -85,7 +81,7 @@ def test_transactions_are_committed_and_rolled_back(program: Official, broker: R
         program.do("end", transaction_id=rolled_back["transaction_id"], state="COMMIT")
     subscribes(program, "coupons", orders)
     assert [body(one) for one in program.receives(1)] == [b"tea"]
-    assert state(broker, rolled_back["transaction_id"]) == "ROLLED_BACK"
+    assert told(broker.wire(), rolled_back["transaction_id"])["state"] == "ROLLED_BACK"
 
 
 def test_the_half_of_a_killed_process_is_decided_by_the_checker_of_another(
@@ -97,7 +93,7 @@ def test_the_half_of_a_killed_process_is_decided_by_the_checker_of_another(
 
     produces(second, orders, "COMMIT")
 
-    eventually(lambda: state(broker, half["transaction_id"]) == "COMMITTED", within_seconds=30)
+    eventually(lambda: told(broker.wire(), half["transaction_id"])["state"] == "COMMITTED", within_seconds=30)
     assert second.bodies("checked") == [b"tea"]
     subscribes(second, "coupons", orders)
     assert [body(one) for one in second.receives(1)] == [b"tea"]

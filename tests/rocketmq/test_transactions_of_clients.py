@@ -12,6 +12,7 @@ from mqbroker.rocketmq.protocol.service_pb2 import RecoverOrphanedTransactionCom
 from tests.broker.characters import name
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
+from tests.broker.tellings import told
 from tests.rocketmq.conftest import Gateway
 from tests.rocketmq.stub import Client, Stream, message, of_producer, seconds
 
@@ -26,11 +27,6 @@ def begin(client: Client, topic: str, body: bytes = b"tea", **system: object) ->
     [entry] = client.send(message(topic, body, MessageType.TRANSACTION, **system)).entries
     assert entry.status.code == OK
     return entry.transaction_id
-
-
-def state(broker: RunningBroker, transaction_id: str) -> str:
-    found: str = broker.wire().get(f"/v1/transactions/{transaction_id}").document["state"]
-    return found
 
 
 def question(stream: Stream) -> RecoverOrphanedTransactionCommand:
@@ -75,7 +71,7 @@ def test_an_end_without_a_decision_leaves_it_open(client: Client, broker: Runnin
     transaction = begin(client, orders)
 
     assert client.end(orders, transaction, UNKNOWN) == OK
-    assert state(broker, transaction) == "PREPARED"
+    assert told(broker.wire(), transaction)["state"] == "PREPARED"
     assert client.end(orders, transaction, COMMIT) == OK
 
 
@@ -92,7 +88,7 @@ def test_ends_that_race_over_both_protocols_have_one_outcome(
                 f"/v1/transactions/{transaction}/end",
                 {"producer_group": orders, "state": "ROLLBACK"},
             )
-        outcome = state(broker, transaction)
+        outcome = told(broker.wire(), transaction)["state"]
         assert (by_grpc.result(), by_http.result().status) == {
             "COMMITTED": (OK, 409),
             "ROLLED_BACK": (ENDED, 200),
@@ -119,7 +115,7 @@ def test_a_lost_end_is_asked_for_over_the_stream_of_another_producer(
     assert (system.message_id, system.tag, list(system.keys)) == (entry.message_id, "a", ["k"])
     assert dict(asked.message.user_properties) == {"price": "3"}
     assert other.end(orders, asked.transaction_id, COMMIT, CHECK) == OK
-    assert state(broker, entry.transaction_id) == "COMMITTED"
+    assert told(broker.wire(), entry.transaction_id)["state"] == "COMMITTED"
     history = broker.wire().get(f"/v1/transactions/{entry.transaction_id}").document
     assert history["history"][-1]["by"] == "check"
 
@@ -218,4 +214,4 @@ def test_checks_go_on_after_one_that_decides_nothing(
         assert question(stream).transaction_id == transaction
         assert client.end(orders, transaction, resolution, CHECK) == OK
 
-    assert state(broker, transaction) == ("COMMITTED" if resolution == COMMIT else "ROLLED_BACK")
+    assert told(broker.wire(), transaction)["state"] == ("COMMITTED" if resolution == COMMIT else "ROLLED_BACK")
