@@ -1,5 +1,6 @@
 """Namespaces: create, change, list and delete."""
 
+import functools
 from typing import ClassVar
 
 from drf_spectacular.utils import extend_schema
@@ -8,7 +9,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from access import namespaces
-from access.audit import picture
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Time, Whole
 from mqbroker.api.control.lists import PageQuery
@@ -57,11 +57,8 @@ class NamespaceDetail(Resource):
         `<namespace>%orders`, in every path, field and answer, and the key sees no other namespace.
         """
         given = self.body(NamespaceSettings)
-        with self.recorded(namespace) as change:
-            change.before = picture(self.standing(namespaces.named, namespace))
-            row, made = namespaces.put(namespace, given)
-            change.after = picture(row)
-        return Response(Namespace(row).data, status=201 if made else 200)
+        put = functools.partial(namespaces.put, namespace, given)
+        return self.kept(namespace, namespaces.named, put, lambda row: Namespace(row).data)
 
     @extend_schema(operation_id="delete_namespace", responses={204: None})
     def delete(self, request: Request, namespace: str) -> Response:

@@ -7,7 +7,6 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from access.audit import picture
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Text, Time, Whole, Words
 from mqbroker.api.control.lists import PageQuery
@@ -84,11 +83,7 @@ class ProducerGroupDetail(Resource):
         The change applies to every request after the answer.
         """
         given = self.body(ProducerGroupSettings)
-        with self.recorded(group) as change:
-            change.before = picture(self.standing(registry.named, group))
-            row, made = registry.put(group, given)
-            change.after, answer = picture(row), document(row)
-        return Response(answer, status=201 if made else 200)
+        return self.kept(group, registry.named, lambda: registry.put(group, given), document)
 
     @extend_schema(operation_id="delete_producer_group", responses={204: None})
     def delete(self, request: Request, group: str) -> Response:

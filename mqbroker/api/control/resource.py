@@ -96,6 +96,23 @@ class Resource(APIView):
         """
         return audit.change(signature_of(self.request), self.action_of(self.request.method), target)
 
+    def kept(
+        self,
+        name: str,
+        find: Callable[[str], Row | None],
+        put: Callable[[], tuple[Row, bool]],
+        document: Callable[[Row], object],
+    ) -> Response:
+        """Creates or changes the object with this name by `put`, and writes the audit entry.
+
+        Returns the answer with the object's document.
+        """
+        with self.recorded(name) as change:
+            change.before = audit.picture(self.standing(find, name))
+            row, made = put()
+            change.after, answer = audit.picture(row), document(row)
+        return Response(answer, status=201 if made else 200)
+
     def removed(self, target: str, find: Callable[[], Row], remove: Callable[[Row], object]) -> Response:
         """Deletes the object that `find` returns, and writes the audit entry. Returns the answer."""
         with self.recorded(target) as change:

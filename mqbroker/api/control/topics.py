@@ -8,7 +8,6 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from access.audit import picture
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Time, Whole
 from mqbroker.api.control.lists import PageQuery
@@ -98,11 +97,7 @@ class TopicDetail(Resource):
     def put(self, request: Request, topic: str) -> Response:
         """Creates a topic, or changes the given fields. The change applies to every request after the answer."""
         given = self.body(TopicSettings)
-        with self.recorded(topic) as change:
-            change.before = picture(self.standing(registry.named, topic))
-            row, made = registry.put(topic, given)
-            change.after, answer = picture(row), document(row)
-        return Response(answer, status=201 if made else 200)
+        return self.kept(topic, registry.named, lambda: registry.put(topic, given), document)
 
     @extend_schema(operation_id="delete_topic", responses={204: None})
     def delete(self, request: Request, topic: str) -> Response:

@@ -8,7 +8,6 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from access.audit import picture
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Time, Whole
 from mqbroker.api.control.lists import PageQuery
@@ -106,11 +105,7 @@ class ScheduleDetail(Resource):
         given = self.body(ScheduleSettings)
         row = self.standing(registry.named, name)
         require_produce(request, topics_of(row and row.message, given.get(registry.MESSAGE)))
-        with self.recorded(name) as change:
-            change.before = picture(self.standing(registry.named, name))
-            row, made = registry.put(name, given)
-            change.after, answer = picture(row), document(row)
-        return Response(answer, status=201 if made else 200)
+        return self.kept(name, registry.named, lambda: registry.put(name, given), document)
 
     @extend_schema(operation_id="delete_schedule", responses={204: None})
     def delete(self, request: Request, name: str) -> Response:

@@ -1,5 +1,6 @@
 """Outboxes: tables in producers' databases whose rows the broker sends."""
 
+import functools
 from typing import ClassVar
 
 from drf_spectacular.utils import extend_schema
@@ -7,7 +8,6 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from access.audit import picture
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Time, Whole
 from mqbroker.api.control.lists import PageQuery
@@ -84,11 +84,8 @@ class OutboxDetail(Resource):
         before = self.standing(registry.named, name)
         require_produce(request, [*(before.topics if before else ()), *given.get("topics", ())])
         failure = registry.try_out(name, given)
-        with self.recorded(name) as change:
-            change.before = picture(self.standing(registry.named, name))
-            row, made = registry.put(name, given, failure)
-            change.after = picture(row)
-        return Response(Outbox(row).data, status=201 if made else 200)
+        put = functools.partial(registry.put, name, given, failure)
+        return self.kept(name, registry.named, put, lambda row: Outbox(row).data)
 
     @extend_schema(operation_id="delete_outbox", responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
