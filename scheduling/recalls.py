@@ -10,7 +10,6 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta, UnsetType
 
-from scheduling.errors import AlreadyDelivered
 from scheduling.publish import Publication
 from scheduling.rows import Fate, Standing
 from store.commit import writer
@@ -27,6 +26,12 @@ DELETE_TIMER = Statement(__file__, "delete_timer", one=UUID)
 FIND_FATE = Statement(__file__, "find_fate", Fate)
 FIND_STANDINGS = Statement(__file__, "find_standings", Standing)
 INSERT_RECALL = Statement(__file__, "insert_recall", one=int)
+
+
+class AlreadyDelivered(Refusal):
+    """The delayed message was delivered before it was recalled."""
+
+    code = "already_delivered"
 
 
 class Handle(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):

@@ -10,7 +10,7 @@ from delivery.receipts import expiry
 from delivery.receive import pull, receives
 from delivery.receive.receives import Receive
 from scheduling import recalls, release
-from scheduling.errors import AlreadyDelivered
+from scheduling.recalls import AlreadyDelivered
 from store.commit import writer
 from store.errors import OffsetOutOfRange
 from store.process.answer_budget import Hold
