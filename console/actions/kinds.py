@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 from console.actions import configuration, messages, shown_once, transactions, users
-from console.actions.errors import KindNotExist, TargetsOnly
 from console.actions.shapes import Kind, Matching, Parameters, Stepwise
 from console.actions.shown_once import Once
 from store.errors import Refusal
@@ -19,6 +18,18 @@ KINDS: Mapping[str, Stepwise] = {
 ONCE: Mapping[str, Once] = {
     kind.name: kind for kind in (*shown_once.KINDS, *users.ONCE, *OF_DOORS) if isinstance(kind, Once)
 }
+
+
+class KindNotExist(Refusal):
+    """There is no kind of action with this name."""
+
+    code = "not_found"
+
+
+class TargetsOnly(Refusal):
+    """Raised for a kind of action that needs a list of targets, and cannot change all things that match a filter."""
+
+    code = "message_illegal"
 
 
 def find(name: str) -> Stepwise:
