@@ -76,7 +76,7 @@ SECTIONS: tuple[dict[str, Any], ...] = (
             {"title": "API reference", "icon": "api", "link": "/docs"},
             {
                 **item("Users", "group", "users"),
-                "permission": "console.users.accounts.may_manage",
+                "permission": "console.pages.access.may_manage",
             },
         ],
     },
