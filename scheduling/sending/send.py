@@ -21,8 +21,8 @@ from store.db.pipeline import Call, Results
 from store.errors import MessageIdReused, Refusal, TopicMoved
 from store.messages import Message, MessageRow, accept, is_large
 from store.messages.accept import Parcel
+from store.messages.fields import row_of
 from store.messages.ids import new_id
-from store.messages.rows import row_of
 from store.naming import topics
 from store.notices import notifier
 from store.process import runtime

@@ -3,12 +3,13 @@
 import base64
 import uuid
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any, Self
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import asdict
 
 from store.db import arrays
 from store.messages.compression import Compression, of_form
@@ -175,6 +176,18 @@ class MessageRow(msgspec.Struct, gc=False):
     properties: bytes | None
     body: bytes
     body_form: str
+
+
+def row_of(record: Record, segment_id: int, log_offset: int, stored_at: datetime) -> MessageRow:
+    """The row that a record becomes, as PostgreSQL returns it in a session with the time zone UTC."""
+    given = {
+        "segment_id": segment_id,
+        "log_offset": log_offset,
+        "stored_at": stored_at,
+        "born_at": None if record.born_at is None else record.born_at.astimezone(UTC),
+        "keys": record.keys.split(" ") if record.keys else None,
+    }
+    return MessageRow(**{**asdict(record), **given})
 
 
 class StoredMessage(msgspec.Struct, kw_only=True, gc=False):
