@@ -88,11 +88,8 @@ FIELDS = fields.of(
 
 def page(after: str, count: int, matching: str = "", namespace: str | None = None) -> Sequence[ConsumerGroup]:
     """Consumer groups by name: the first `count` after `after` whose names contain `matching`, in any case."""
-    return list(
-        ConsumerGroup.objects.filter(namespaces.within(namespace), name__gt=after, name__icontains=matching).order_by(
-            "name"
-        )[:count]
-    )
+    rows = ConsumerGroup.objects.filter(namespaces.within(namespace))
+    return registry.by_name(rows, after, count, matching)
 
 
 def find(name: str) -> ConsumerGroup:

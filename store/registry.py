@@ -59,20 +59,12 @@ FIELDS = fields.of(
 
 def page(after: str, count: int, matching: str = "", namespace: str | None = None) -> Sequence[Topic]:
     """Topics by name: the first `count` after `after` whose names contain `matching`, upper or lower case."""
-    return list(
-        Topic.objects.filter(namespaces.within(namespace), name__gt=after, name__icontains=matching).order_by("name")[
-            :count
-        ]
-    )
+    return by_name(Topic.objects.filter(namespaces.within(namespace)), after, count, matching)
 
 
 def page_of_users(after: str, count: int, matching: str = "", namespace: str | None = None) -> Sequence[Topic]:
     """The page that `page` returns, without the broker's own topics."""
-    return list(
-        of_users()
-        .filter(namespaces.within(namespace), name__gt=after, name__icontains=matching)
-        .order_by("name")[:count]
-    )
+    return by_name(of_users().filter(namespaces.within(namespace)), after, count, matching)
 
 
 def of_users() -> QuerySet[Topic]:
@@ -87,11 +79,12 @@ def page_of_broker(after: str, count: int, matching: str = "", namespace: str | 
     """The page of the broker's own topics: retry topics, dead-letter topics, and the fixed ones."""
     own = Q(name__in=topics.SYSTEM) | Q(name__startswith=topics.RETRY_PREFIX)
     own |= Q(name__startswith=topics.DEAD_LETTER_PREFIX)
-    return list(
-        Topic.objects.filter(own, namespaces.within(namespace), name__gt=after, name__icontains=matching).order_by(
-            "name"
-        )[:count]
-    )
+    return by_name(Topic.objects.filter(own, namespaces.within(namespace)), after, count, matching)
+
+
+def by_name(rows: QuerySet[Row], after: str, count: int, matching: str) -> list[Row]:
+    """The first `count` of these rows by name after `after` whose names contain `matching`, upper or lower case."""
+    return list(rows.filter(name__gt=after, name__icontains=matching).order_by("name")[:count])
 
 
 def find(name: str) -> Topic:

@@ -51,11 +51,8 @@ FIELDS = fields.of(
 
 def page(after: str, count: int, matching: str = "", namespace: str | None = None) -> Sequence[ProducerGroup]:
     """Producer groups by name: the first `count` after `after` whose names contain `matching`, upper or lower case."""
-    return list(
-        ProducerGroup.objects.filter(namespaces.within(namespace), name__gt=after, name__icontains=matching).order_by(
-            "name"
-        )[:count]
-    )
+    rows = ProducerGroup.objects.filter(namespaces.within(namespace))
+    return registry.by_name(rows, after, count, matching)
 
 
 def find(name: str) -> ProducerGroup:

@@ -63,10 +63,8 @@ AIM = fields.named(FIELDS, "group", "topic", "url", "filter")
 
 def page(after: str, count: int, matching: str = "", namespace: str | None = None) -> Sequence[Subscription]:
     """Subscriptions by name: the first `count` after `after` whose names contain `matching`, in any case."""
-    found = Subscription.objects.filter(
-        namespaces.within(namespace), name__gt=after, name__icontains=matching
-    ).order_by("name")
-    return health.show(list(found[:count]))
+    rows = Subscription.objects.filter(namespaces.within(namespace))
+    return health.show(topic_registry.by_name(rows, after, count, matching))
 
 
 def find(name: str) -> Subscription:
