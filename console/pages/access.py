@@ -6,8 +6,7 @@ from django.views.decorators.http import require_GET
 
 from access import accounts, keys, roles
 from access.models import ApiKey
-from console.pages import counts, frame
-from store.stats import now
+from console.pages import frame
 
 PAGE = 50
 
@@ -15,11 +14,9 @@ PAGE = 50
 @require_GET
 def all_keys(request: HttpRequest) -> HttpResponse:
     """API keys by name. The key itself is not stored, and its digest is not shown."""
-    narrowing = frame.narrowing(request)
-    wanted = narrowing["matching"], narrowing["namespace"]
-    page = counts.part(keys.page(request.GET.get("after", ""), PAGE + 1, *wanted), PAGE)
-    shown = {"now": now(), "keys": [(key, limits_of(key)) for key in page.rows], "after": page.after, **narrowing}
-    return frame.show(request, "console/api_keys.html", "API keys", query=frame.kept(request), **shown)
+    rows, shown = frame.by_name(request, keys.page, PAGE)
+    with_limits = [(key, limits_of(key)) for key in rows]
+    return frame.show(request, "console/api_keys.html", "API keys", keys=with_limits, **shown)
 
 
 def limits_of(key: ApiKey) -> list[tuple[str, int]]:
@@ -38,7 +35,5 @@ def all_users(request: HttpRequest) -> HttpResponse:
     """The users of the console by name, with their roles. Only admins see them, because a user can be made an admin."""
     if not may_manage(request):
         raise PermissionDenied
-    matching = request.GET.get("q", "").strip()
-    page = counts.part(accounts.page(request.GET.get("after", ""), PAGE + 1, matching), PAGE)
-    shown = {"now": now(), "users": page.rows, "after": page.after, "matching": matching}
-    return frame.show(request, "console/users.html", "Users", query=frame.kept(request), **shown)
+    users, shown = frame.by_name(request, accounts.page, PAGE, in_namespaces=False)
+    return frame.show(request, "console/users.html", "Users", users=users, **shown)

@@ -1,6 +1,7 @@
 """Shows a template inside Unfold's frame, or a page for an object that does not exist."""
 
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
 
 from django.contrib import admin
 from django.http import HttpRequest
@@ -10,10 +11,22 @@ from access import namespaces
 from store.cells import cells
 from store.errors import MessageIllegal
 from store.reading import cursors
+from store.stats import now
 
 Cursor = TypeVar("Cursor")
 # The most namespaces that a list offers as a filter. The address may have any other namespace.
 NAMESPACES = 200
+
+
+class Named(Protocol):
+    """A row of a list by name."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+
+
+Row = TypeVar("Row", bound=Named)
 
 
 def show(request: HttpRequest, template: str, title: str, **shown: object) -> TemplateResponse:
@@ -48,6 +61,21 @@ def after(request: HttpRequest, type_: type[Cursor]) -> dict[int, Cursor] | None
         return cursors.decode_each(request.GET.get("after") or None, type_)
     except MessageIllegal:
         return None
+
+
+def by_name(
+    request: HttpRequest, page_of: Callable[..., Sequence[Row]], size: int, *, in_namespaces: bool = True
+) -> tuple[list[Row], dict[str, Any]]:
+    """A page of a list by name, and the values that its template shows besides the rows.
+
+    `page_of` reads a number of rows after a name, filtered by a part of the name and, `in_namespaces`, by a namespace.
+    """
+    values = narrowing(request) if in_namespaces else {"matching": request.GET.get("q", "").strip()}
+    filters = {name: value for name, value in values.items() if name != "namespaces"}
+    # One row more shows whether there is a next page.
+    found = page_of(request.GET.get("after", ""), size + 1, **filters)
+    following = found[size - 1].name if len(found) > size else ""
+    return list(found[:size]), {"now": now(), "after": following, "query": kept(request), **values}
 
 
 def narrowing(request: HttpRequest) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from console.monitoring.counts import GROUP_LIMIT, Count, up_to
-from console.pages import counts, frame
+from console.pages import frame
 from delivery import registry as consumer_registry
 from delivery import stats as delivery_stats
 from delivery.limits import waits
@@ -67,11 +67,8 @@ def producers(groups: list[ProducerGroup]) -> list[Producers]:
 @require_GET
 def all_producers(request: HttpRequest) -> HttpResponse:
     """Producer groups by name."""
-    narrowing = frame.narrowing(request)
-    wanted = narrowing["matching"], narrowing["namespace"]
-    page = counts.part(registry.page(request.GET.get("after", ""), PAGE + 1, *wanted), PAGE)
-    shown = {"now": now(), "groups": producers(page.rows), "after": page.after, **narrowing}
-    return frame.show(request, "console/producer_groups.html", "Producer groups", query=frame.kept(request), **shown)
+    groups, shown = frame.by_name(request, registry.page, PAGE)
+    return frame.show(request, "console/producer_groups.html", "Producer groups", groups=producers(groups), **shown)
 
 
 @require_GET
@@ -96,19 +93,19 @@ def one_producer(request: HttpRequest, name: str) -> HttpResponse:
 @require_GET
 def all_consumers(request: HttpRequest) -> HttpResponse:
     """Consumer groups by name; or by the age of their oldest unacked message, the oldest first."""
-    narrowing, by = frame.narrowing(request), request.GET.get("by", "")
-    matching, namespace = narrowing["matching"], narrowing["namespace"]
-    shown: dict[str, object]
+    by = request.GET.get("by", "")
     if by in SORTS:
-        groups = [group for group in delivery_stats.by_urgency() if matching.lower() in group.group.name.lower()]
+        narrowing = frame.narrowing(request)
+        matching, namespace = narrowing["matching"].lower(), narrowing["namespace"]
+        groups = [group for group in delivery_stats.by_urgency() if matching in group.group.name.lower()]
         groups = [group for group in groups if namespace in (None, part_of(group.group.name))]
-        shown = {"groups": sorted(groups, key=SORTS[by])[:SORTED], "after": "", "of": len(groups)}
+        shown = {"now": now(), "after": "", "query": frame.kept(request), "of": len(groups), **narrowing}
+        groups = sorted(groups, key=SORTS[by])[:SORTED]
     else:
-        page = counts.part(consumer_registry.page(request.GET.get("after", ""), PAGE + 1, matching, namespace), PAGE)
-        shown = {"groups": delivery_stats.of_groups(page.rows), "after": page.after}
-    around = {"now": now(), **narrowing, "by": by, "carried": {"by": by} if by in SORTS else {}}
-    kept = {"query": frame.kept(request), "unsorted": frame.kept(request, "by")}
-    return frame.show(request, "console/consumer_groups.html", "Consumer groups", **around, **kept, **shown)
+        rows, shown = frame.by_name(request, consumer_registry.page, PAGE)
+        groups = delivery_stats.of_groups(rows)
+    shown |= {"by": by, "carried": {"by": by} if by in SORTS else {}, "unsorted": frame.kept(request, "by")}
+    return frame.show(request, "console/consumer_groups.html", "Consumer groups", groups=groups, **shown)
 
 
 @require_GET

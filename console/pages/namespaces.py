@@ -9,14 +9,13 @@ from django.views.decorators.http import require_GET
 
 from access import namespaces
 from console.monitoring.counts import COUNT_LIMIT, Count, up_to
-from console.pages import counts, frame
+from console.pages import frame
 from delivery import stats as delivery_stats
 from delivery.dead_letters import lists as dead_letters
 from delivery.stats import GroupStats
 from store import registry, stats
 from store.models import Namespace
 from store.naming.namespaces import part_of
-from store.stats import now
 from transactions.reads import undecided
 from transactions.reads.listing import Wanted
 
@@ -54,8 +53,7 @@ class Sums:
 @require_GET
 def all_namespaces(request: HttpRequest) -> HttpResponse:
     """Namespaces by name, with their sums."""
-    matching = request.GET.get("q", "").strip()
-    page = counts.part(namespaces.page(request.GET.get("after", ""), PAGE + 1, matching), PAGE)
+    found, shown = frame.by_name(request, namespaces.page, PAGE, in_namespaces=False)
     groups, letters = delivery_stats.by_urgency(), Counter[str]()
     for of_group in dead_letters.groups():
         letters[part_of(of_group.group_name)] += of_group.letters
@@ -63,11 +61,8 @@ def all_namespaces(request: HttpRequest) -> HttpResponse:
         request,
         "console/namespaces.html",
         "Namespaces",
-        now=now(),
-        rows=[sums(row, [one for one in groups if part_of(one.group.name) == row.name], letters) for row in page.rows],
-        matching=matching,
-        query=frame.kept(request),
-        after=page.after,
+        rows=[sums(row, [one for one in groups if part_of(one.group.name) == row.name], letters) for row in found],
+        **shown,
     )
 
 

@@ -3,7 +3,7 @@
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
-from console.pages import counts, frame
+from console.pages import frame
 from delivery.push import registry
 from store.stats import now
 
@@ -13,11 +13,8 @@ PAGE = 25
 @require_GET
 def all_subscriptions(request: HttpRequest) -> HttpResponse:
     """Subscriptions by name."""
-    narrowing = frame.narrowing(request)
-    wanted = narrowing["matching"], narrowing["namespace"]
-    page = counts.part(registry.page(request.GET.get("after", ""), PAGE + 1, *wanted), PAGE)
-    shown = {"now": now(), "subscriptions": page.rows, "after": page.after, **narrowing}
-    return frame.show(request, "console/subscriptions.html", "Subscriptions", query=frame.kept(request), **shown)
+    rows, shown = frame.by_name(request, registry.page, PAGE)
+    return frame.show(request, "console/subscriptions.html", "Subscriptions", subscriptions=rows, **shown)
 
 
 @require_GET

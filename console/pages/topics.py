@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from console.monitoring.counts import Count
-from console.pages import counts, frame
+from console.pages import frame
 from scheduling import lateness
 from scheduling import stats as scheduling_stats
 from store import registry, stats
@@ -27,22 +27,16 @@ TIMERS = 20
 def all_topics(request: HttpRequest) -> HttpResponse:
     """Topics by name: users' topics first; the broker's own topics are folded away or on a separate page."""
     of_broker = request.GET.get("own") == "1"
-    narrowing = frame.narrowing(request)
     page_of = registry.page_of_broker if of_broker else registry.page_of_users
-    page = counts.part(
-        page_of(request.GET.get("after", ""), PAGE + 1, narrowing["matching"], narrowing["namespace"]), PAGE
-    )
+    rows, shown = frame.by_name(request, page_of, PAGE)
     return frame.show(
         request,
         "console/topics.html",
         "The broker's own topics" if of_broker else "Topics",
-        now=stats.now(),
-        rows=stats.held_by(page.rows, QUEUES),
+        rows=stats.held_by(rows, QUEUES),
         of_broker=of_broker,
-        **narrowing,
         carried={"own": "1"} if of_broker else {},
-        query=frame.kept(request),
-        after=page.after,
+        **shown,
     )
 
 
