@@ -43,7 +43,7 @@ MAX_NAME = MAX_CHARACTERS - len(RETRY_PREFIX)
 # A retry queue never changes its topic, so this time only bounds the size of the cache.
 RETRY_QUEUE_BELIEVED_SECONDS = 600.0
 
-# The most entries that a receive reads in a queue, for a filter or for an ordered group that parks entries.
+# The most entries that a receive reads in a queue to find messages that pass a filter, or whose key is not parked.
 MAX_ENTRIES_READ = 256
 
 

@@ -1,9 +1,9 @@
 """Limits of undecided transactions: of a producer group, of an API key that has one, and of its namespace.
 
 For a limit up to SMALL_COUNT, transactions are counted at each begin, so that begins one after another meet the limit
-exactly. A larger limit only protects the store, and its count is cached: for MANY_CACHED_SECONDS if the limit is at
-least FAR_LIMIT, which the begins of this time do not reach from a small count. Begins at the same time may exceed
-either limit by their number.
+exactly. A larger limit only protects the store, and its count is cached for FEW_CACHED_SECONDS or MANY_CACHED_SECONDS.
+For a limit of at least FAR_LIMIT the time is always the longer one: the begins of this time are too few to raise a
+small count to the limit. Begins at the same time may exceed each limit by their number.
 """
 
 from access.key_limits import Allowance
@@ -22,8 +22,8 @@ COUNT_UNDECIDED_OF_KEY = Statement(__file__, "count_undecided_of_key", one=int)
 COUNT_UNDECIDED_WITHIN = Statement(__file__, "count_undecided_within", one=int)
 
 SMALL_COUNT = 1000
-# Seconds for which a count is cached if the limit is larger: a count up to SMALL_COUNT, and a larger count, which costs
-# more and changes relatively less.
+# A limit above SMALL_COUNT: its count is cached for the first time if the count is at most SMALL_COUNT, else for the
+# second, because a large count costs more to read and changes relatively less.
 FEW_CACHED_SECONDS = 0.2
 MANY_CACHED_SECONDS = 2.0
 # A count cached for 0.2 s was too old whenever the machine was busy: then each begin needed a task.

@@ -41,7 +41,7 @@ class Line(Protocol):
         """Sends bytes, or keeps them until the socket takes them."""
 
     async def drained(self) -> None:
-        """Waits until all bytes but a few have left."""
+        """Waits until almost all bytes that were written have left for the client."""
 
     def read_on(self) -> None:
         """Reads further bytes of a body."""

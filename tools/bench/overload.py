@@ -22,8 +22,7 @@ from tools.bench.load import Connection, Measured
 from tools.bench.report import Report
 
 TIMES = 2.0
-# As many callers as can wait in the queue when the first one has waited for the limit; and a crowd, of which a part is
-# refused.
+# The first number of callers just fits into the queue within the longest wait. Of the second number some are refused.
 CALLERS = (4096, 8192)
 OPENED_TOGETHER = 128
 # The number of connections with which a process reaches its capacity.
