@@ -116,7 +116,7 @@ def opened(
 
 @contextmanager
 def _undivided(path: Path | None) -> Iterator[str]:
-    """Yields the path; for a path with a comma a temporary link without one, because Spark splits lists at commas."""
+    """Yields the path, or a temporary link if the path has a comma, because Spark splits lists at commas."""
     if path is None or "," not in str(path):
         yield str(path or "")
         return

@@ -22,7 +22,7 @@ def is_submitted(environ: Mapping[str, str]) -> bool:
 
 
 def main(words: list[str]) -> None:
-    """Runs the command that is the first argument, or the export without one."""
+    """Runs the command that is the first argument; without arguments the export."""
     # spark-submit puts this folder on the path; the broker's packages are in the folder above.
     sys.path[0] = str(Path(__file__).resolve().parents[1])
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")

@@ -230,7 +230,7 @@ class GroupStats:
 
 
 def of_groups(groups: Sequence[ConsumerGroup]) -> list[GroupStats]:
-    """The numbers of these groups."""
+    """The lag, the deliveries in flight and the retries of these groups."""
     in_flight, queues, waits = _in_flight(), _queues_of(groups), retrying.of_groups(groups)
     return [GroupStats(group, in_flight.get(group.id, 0), queues[group.id], waits[group.id]) for group in groups]
 

@@ -52,7 +52,7 @@ class Answer:
     cut: bool = False
     #: The target of a redirect.
     location: str | None = None
-    #: How far the server's clock is ahead of the time of the signature, by the `Date` of the answer; None without one.
+    #: How far the server's clock is ahead of the signature's time, by the `Date` of the answer; None without a `Date`.
     ahead_seconds: float | None = None
 
     @property

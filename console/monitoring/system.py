@@ -73,7 +73,7 @@ def _of_disk(disk: Disk | None) -> Iterator[str]:
 
 
 def read_disk() -> Disk | None:
-    """The disk of the embedded servers' data folder; None without one."""
+    """The disk of the embedded servers' data folder; None if this broker has no data folder."""
     if not settings.DATA_DIR:
         return None
     usage = shutil.disk_usage(settings.DATA_DIR)

@@ -66,7 +66,7 @@ MAX_MOVES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Retrying:
-    """The number of retrying messages, since when the oldest waits, and when the next is offered; None without one."""
+    """The number of retrying messages, the time of the oldest and of the next offer; None without messages."""
 
     messages: int = 0
     oldest_at: datetime | None = None

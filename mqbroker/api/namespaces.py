@@ -14,7 +14,7 @@ from mqbroker.wire.exchange import Exchange
 from store.errors import MessageIllegal, NoPermission
 from store.naming.namespaces import NAME_RULE, Namespace, is_namespace
 
-# The header with a client's namespace, for a key without one.
+# The header with a client's namespace, for a key that is bound to no namespace.
 HEADER = b"x-namespace"
 # The parts of paths that are followed by a name, and the fields of queries that are names.
 BEFORE_NAMES = frozenset((b"topics", b"producer-groups", b"consumer-groups", b"subscriptions", b"dead-letters"))

@@ -151,7 +151,7 @@ _here: ContextVar[Runtime | None] = ContextVar("cell", default=None)
 
 
 def install(runtime: Runtime | None) -> None:
-    """Makes this the control's runtime of the process, or leaves the process without one."""
+    """Makes this the control's runtime of the process, or leaves the process without a runtime."""
     global _control, _only, _found, _shared, placement
     _control, _shared = runtime, {} if runtime is None else runtime._parts
     placement = OverCells(runtime.cells, here) if runtime is not None and len(runtime.cells) > 1 else Placement()

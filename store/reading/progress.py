@@ -99,8 +99,8 @@ def lags(reader_ids: Sequence[int]) -> dict[int, list[Lag]]:
     """The lags of these readers in each queue of each topic that they have begun to read, by topic.
 
     At most MAX_QUEUES queues for one reader, MAX_LAGS for several. `next_entered_at`: the time of the reader's next
-    entry, None without one. A queue without a move is newer than the reader's first read, and is read from its first
-    entry.
+    entry; None if there is no next entry. A queue without a move is newer than the reader's first read, and is read
+    from its first entry.
     """
     limit = MAX_QUEUES if len(reader_ids) == 1 else MAX_LAGS
     found: dict[int, list[Lag]] = {reader_id: [] for reader_id in reader_ids}

@@ -37,7 +37,7 @@ class Checkout:
 
     @property
     def python(self) -> str:
-        """The Python interpreter with the checkout's own dependencies; without one, this interpreter."""
+        """The Python interpreter with the checkout's own dependencies; without such an interpreter, this one."""
         own = self.root / ".venv" / "bin" / "python"
         return str(own) if self.root != OURS and own.exists() else sys.executable
 

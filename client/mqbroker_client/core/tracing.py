@@ -12,7 +12,7 @@ except ImportError:  # provided by the extra `opentelemetry`
 
 
 def current() -> str | None:
-    """The `traceparent` of the calling code's span; None without one."""
+    """The `traceparent` of the calling code's span; None if the code runs in no span."""
     # Outside of a span, calling the propagators would take as long as encoding an end.
     if trace is None or not trace.get_current_span().get_span_context().is_valid:
         return None

@@ -81,7 +81,7 @@ class Parser:
         )
 
     async def decode_message(self, message: StreamMessage[Any]) -> Any:
-        """The body, decoded by its content type; without one as JSON, else as text, else as bytes."""
+        """The body, decoded by its content type; without a content type as JSON, else as text, else as bytes."""
         return decode_message(message)
 
 
