@@ -1,9 +1,12 @@
-"""The page of the broker's surroundings, which shows whether a problem is the broker's or its clients'."""
+"""The page of the broker's surroundings, which shows whether a problem is the broker's or its clients', and the page of
+the cells.
+"""
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
+from console.cells import moves, stats
 from console.monitoring import system as monitoring_system
 from console.pages import frame
 
@@ -37,3 +40,11 @@ def system(request: HttpRequest) -> HttpResponse:
 def secret(name: str) -> bool:
     """Whether a setting is secret, so that its value must not be shown."""
     return any(word in name for word in SECRET_WORDS)
+
+
+@require_GET
+def cells(request: HttpRequest) -> HttpResponse:
+    """All cells with their databases, which may be away or behind, their topics, and moves of topics, live."""
+    found = stats.read()
+    shown = {"found": found, "moves": moves.latest(), "every": 30 if found.move is None else 1}
+    return frame.show(request, "console/cells.html", "Cells", **shown)
