@@ -42,7 +42,7 @@ SURROUNDINGS = (beside,)
 METRICS = (
     Shared(
         "mqbroker_nightly_exports_total",
-        "Nightly exports that ended well, and tries that failed. No sample where none is set.",
+        "Nightly exports that succeeded, and attempts that failed; no sample without a nightly export in the settings.",
         _outcomes,
         labels=("outcome",),
         counter=True,

@@ -57,7 +57,7 @@ def _seconds(_: ReadOnce) -> list[Sample]:
 METRICS = (
     Shared(
         "mqbroker_move_seconds",
-        "For how long a move of topics between cells has not been ended; no sample without one.",
+        "Time since the start of a move of topics between cells that has not ended; no sample without a move.",
         _seconds,
         labels=("move", "step"),
     ),

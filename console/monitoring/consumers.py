@@ -14,31 +14,32 @@ from delivery.stats import GroupStats
 METRICS = (
     Metric(
         "mqbroker_consumer_lag",
-        "Entries of a topic that a consumer group was not handed yet.",
+        "Entries of a topic that were not handed to a consumer group yet.",
         lambda reading: [((one.group, one.topic), one.lag) for one in reading.lags],
         labels=("consumer_group", "topic"),
     ),
     Metric(
         "mqbroker_oldest_unacked_seconds",
-        "How long the oldest entry of a topic is visible that a consumer group was not handed or has not acked.",
+        "Age of the oldest visible entry of a topic that was not handed to a consumer group, or that the group has "
+        "not acked.",
         lambda reading: [((one.group, one.topic), one.oldest_unacked_seconds) for one in reading.lags],
         labels=("consumer_group", "topic"),
     ),
     Metric(
         "mqbroker_consumer_retrying",
-        "Messages of a topic that wait for their next attempt with a consumer group: in no lag, and not in flight.",
+        "Messages of a topic that wait for their next attempt in a consumer group; neither lag nor in flight.",
         lambda reading: [((one.group, one.topic), one.messages) for one in reading.retrying],
         labels=("group", "topic"),
     ),
     Metric(
         "mqbroker_oldest_retrying_seconds",
-        "How long the oldest of the messages waits that wait for their next attempt with a consumer group.",
+        "Waiting time of the oldest message that waits for its next attempt in a consumer group.",
         lambda reading: [((one.group, one.topic), one.oldest_seconds) for one in reading.retrying],
         labels=("group", "topic"),
     ),
     Metric(
         "mqbroker_deliveries_in_flight",
-        "Deliveries of a consumer group that are neither acked nor over.",
+        "Deliveries of a consumer group that are not acked and whose invisible time is not over.",
         lambda _: [((group,), count) for group, count in delivery_stats.in_flight().items()],
         labels=("consumer_group",),
     ),

@@ -13,7 +13,7 @@ METRICS = (
     ),
     Metric(
         "mqbroker_half_messages_by_topic",
-        "Half messages of undecided transactions, each at its topic: RocketMQ's TransactionMetrics.",
+        "Half messages of undecided transactions, by topic: RocketMQ's TransactionMetrics.",
         lambda reading: [
             ((row.topic, row.state), row.messages) for row in transaction_stats.by_topic(reading.namespace)
         ],
@@ -21,7 +21,8 @@ METRICS = (
     ),
     Metric(
         "mqbroker_transactions_total",
-        "Transactions that ever ended so, at each of their topics: RocketMQ's rocketmq_commit_messages_total.",
+        "Transactions that ever ended in this state, counted in each of their topics: RocketMQ's "
+        "rocketmq_commit_messages_total.",
         lambda reading: totals.by_end(reading.namespace),
         labels=("topic", "producer_group", "end"),
         counter=True,
@@ -40,7 +41,7 @@ METRICS = (
     ),
     Metric(
         "mqbroker_half_to_end_seconds",
-        "Time from half to end of the latest decided transactions.",
+        "Time from the half message to the end, of the latest decided transactions.",
         lambda _: [((quantile,), seconds) for quantile, seconds in transaction_stats.seconds_undecided().items()],
         labels=("quantile",),
     ),

@@ -120,14 +120,14 @@ def _now() -> Iterator[Answered]:
 
 REQUESTS = Shared(
     "mqbroker_requests_total",
-    "Answers of the web processes of this port by call and status; `other` is the control plane and the console.",
+    "Answers of the web processes at this port, by call and status; `other` is the control plane and the console.",
     lambda _: (((one.call, status), count) for one in _now() for status, count in one.statuses),
     labels=("call", "status"),
     counter=True,
 )
 SECONDS = Shared(
     "mqbroker_request_seconds",
-    "From the head of a request to the end of its answer, which a receive may wait for; as a histogram.",
+    "Time from a request's head to the end of its answer, including the wait of a receive; as a histogram.",
     lambda _: (),
     labels=("call",),
 )

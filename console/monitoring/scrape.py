@@ -77,7 +77,9 @@ class Shared(Metric):
     """A metric whose samples are read once for the whole installation, not in each cell."""
 
 
-CELL_UP = Metric("mqbroker_cell_up", "1 for a cell that answers, else 0; none where there is one cell.", lambda _: ())
+CELL_UP = Metric(
+    "mqbroker_cell_up", "1 for a cell that answers, else 0; no sample if there is only one cell.", lambda _: ()
+)
 
 
 class Scrape(Collector):

@@ -5,15 +5,16 @@ from mqbroker.environment import env
 ROCKETMQ_SERVER = env.choice(
     "ROCKETMQ_SERVER",
     "auto",
-    "The gRPC server for RocketMQ's clients. auto: grpcio's. native is that of the extra rocketmq-native: it takes a "
-    "third of the CPU, and messages of any length into memory before their key is known. TLS is always grpcio's.",
+    "The gRPC server for RocketMQ's clients. auto: grpcio. native: the server of the extra rocketmq-native, which "
+    "takes a third of the CPU, but reads messages of any length into memory before it knows their key. TLS is always"
+    " served by grpcio.",
     ("auto", "native", "grpcio"),
 )
 ROCKETMQ_CONNECTIONS = env.whole(
     "ROCKETMQ_CONNECTIONS",
     2048,
-    "Connections of a port for RocketMQ's clients; three quarters of them from one address, or CONNECTIONS_PER_ADDRESS "
-    "where that is less. A client has one, of some 15 kB.",
+    "The most connections at a port for RocketMQ's clients; from one address at most three quarters of them, or "
+    "CONNECTIONS_PER_ADDRESS if that is less. A client has one connection, of some 15 kB.",
     1,
     65536,
 )
@@ -24,5 +25,5 @@ ROCKETMQ_TLS_CERTIFICATE = env.text(
 )
 ROCKETMQ_TLS_KEY = env.text("ROCKETMQ_TLS_KEY", "", "File with the private key (PEM) of ROCKETMQ_TLS_CERTIFICATE.")
 ROCKETMQ_TLS_PORT = env.whole(
-    "ROCKETMQ_TLS_PORT", 8082, "The port with TLS for RocketMQ's clients, beside the plain one.", 1, 65535
+    "ROCKETMQ_TLS_PORT", 8082, "The port with TLS for RocketMQ's clients, besides the port without TLS.", 1, 65535
 )

@@ -71,19 +71,20 @@ SIGN_ON_SCOPES = env.read(
 SIGN_ON_ROLE_CLAIM = env.read(
     "SIGN_ON_ROLE_CLAIM",
     "roles",
-    "Claim of the ID token with the role: viewer, operator or admin, and bodies.",
+    "Claim of the ID token that contains the user's roles: viewer, operator or admin, and bodies.",
     _claim,
     "the name of a claim, such as roles",
 )
 SIGN_ON_RENEW_SECONDS = env.whole(
     "SIGN_ON_RENEW_SECONDS",
     900,
-    "Time after which the console asks the provider again whether a user's session there lasts; after twice this time "
-    "without an answer the console's session ends. Shorter ends it sooner, and interrupts pages more often.",
+    "Time after which the console asks the provider again whether a user's session still lasts; after twice this "
+    "time without an answer the console's session ends. A shorter time ends sessions sooner, and interrupts pages "
+    "more often.",
     1,
 )
 SIGN_ON_LOCAL_USERS = env.switch(
-    "SIGN_ON_LOCAL_USERS", True, "Let local users sign in with a password beside the identity provider's users."
+    "SIGN_ON_LOCAL_USERS", True, "Let local users sign in with a password, besides the identity provider's users."
 )
 for _name, _value in (("SIGN_ON_CLIENT_ID", SIGN_ON_CLIENT_ID), ("SIGN_ON_CLIENT_SECRET", SIGN_ON_CLIENT_SECRET)):
     # The value may be a secret, which no message shows.

@@ -40,10 +40,10 @@ def ailing(_: datetime) -> Iterator[Attention]:
 
 
 METRICS = (
-    Shared("mqbroker_schedules_failing", "Schedules whose latest message was refused, or waits.", _failing),
+    Shared("mqbroker_schedules_failing", "Schedules whose latest message was refused or still waits.", _failing),
     Shared(
         "mqbroker_schedules_overdue_seconds",
-        "For how long the oldest time of a schedule that does not fail has been due without its message; 0: none.",
+        "How long the oldest firing without a message has been due, of schedules that do not fail; 0: there is none.",
         lambda _: [((), overdue_seconds())],
     ),
 )

@@ -75,19 +75,19 @@ def _seconds_since(moment: datetime | None) -> float:
 METRICS = (
     Shared(
         "mqbroker_outbox_rows_waiting",
-        "Rows of an outbox that were not drained at the latest look, counted to 100,000.",
+        "Rows that waited in an outbox at the latest look, counted to 100,000.",
         _of_each(lambda row: row.waiting),
         labels=("outbox",),
     ),
     Shared(
         "mqbroker_outbox_oldest_seconds",
-        "For how long the oldest of them has waited; 0 without one, and of an outbox that is paused.",
+        "How long the oldest waiting row of an outbox has waited; 0 without waiting rows, and for a paused outbox.",
         _of_each(_oldest_seconds),
         labels=("outbox",),
     ),
     Shared(
         "mqbroker_outbox_looked_seconds",
-        "Since when no process has looked into an outbox that could; 0 of one that is paused.",
+        "Time since a process of the broker last looked into an outbox; 0 for a paused outbox.",
         _of_each(_looked_seconds),
         labels=("outbox",),
     ),
@@ -100,14 +100,14 @@ METRICS = (
     ),
     Shared(
         "mqbroker_outbox_rows_refused_total",
-        "Rows of an outbox that no message could be made of.",
+        "Rows of an outbox that could not become messages.",
         _of_each(lambda row: row.refused),
         labels=("outbox",),
         counter=True,
     ),
     Shared(
         "mqbroker_outbox_fails",
-        "1 while an outbox cannot be drained, else 0, also of one that is paused.",
+        "1 while an outbox cannot be drained, else 0; 0 also for a paused outbox.",
         _of_each(lambda row: row.failure is not None and not row.paused),
         labels=("outbox",),
     ),
