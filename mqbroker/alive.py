@@ -29,7 +29,7 @@ def main(words: list[str]) -> int:
     """Returns 0 if the process works; otherwise prints the reason and returns 1."""
     parser = argparse.ArgumentParser("mqbroker.alive", description=__doc__)
     parser.add_argument("kind", choices=("web", "worker", "beat"))
-    parser.add_argument("--schedule", type=Path, help="that of beat, which needs it")
+    parser.add_argument("--schedule", type=Path, help="the file of beat's times; beat needs it")
     given = parser.parse_args(words)
     if given.kind == "beat" and given.schedule is None:
         parser.error("beat needs --schedule")

@@ -29,7 +29,7 @@ def main(words: list[str]) -> int:
         type=options.path_given,
         default=ROOT / "dist",
         metavar="FOLDER",
-        help="where they go, and SHA256SUMS with a line for each (default: dist)",
+        help="the folder of the files and of SHA256SUMS, with a line for each file (default: dist)",
     )
     folder: Path = parser.parse_args(words).to
     folder.mkdir(parents=True, exist_ok=True)

@@ -37,7 +37,7 @@ PLACE = re.compile(r"://|^\s*-|\bindex\b")
 
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser("mq check", description=__doc__)
-    parser.add_argument("--figures", action="store_true", help="print how long files are and how often they repeat")
+    parser.add_argument("--figures", action="store_true", help="print lengths and repetitions of the code")
     if parser.parse_args(words).figures:
         figures.print_all()
         budgets.print_all()

@@ -58,9 +58,9 @@ class Mutant:
 
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser("mq mutants", description=__doc__)
-    parser.add_argument("--seed", type=int, default=1, help="what chooses the faults (default: 1)")
-    parser.add_argument("--count", type=int, default=120, help="how many faults (default: 120)")
-    parser.add_argument("--to", type=Path, required=True, metavar="FILE", help="the outcomes, a line each")
+    parser.add_argument("--seed", type=int, default=1, help="the number that chooses the faults (default: 1)")
+    parser.add_argument("--count", type=int, default=120, help="the number of faults (default: 120)")
+    parser.add_argument("--to", type=Path, required=True, metavar="FILE", help="the file of the outcomes, a line each")
     parser.add_argument("--near", action="store_true", help="run the tests of the app alone, and no others behind them")
     parser.add_argument("--all", action="store_true", help="run each form of a promise, as ./mq test --all does")
     given = parser.parse_args(words)

@@ -10,7 +10,7 @@ from tools.build import time_of_commit
 
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser("mq sbom", description=__doc__)
-    parser.add_argument("file", nargs="?", type=Path, help="where to write it; without one it is printed")
+    parser.add_argument("file", nargs="?", type=Path, help="the file to write; without it the list is printed")
     given = parser.parse_args(words)
     text = components.of_checkout(time_of_commit())
     if given.file is None:

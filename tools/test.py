@@ -60,11 +60,11 @@ def parser() -> argparse.ArgumentParser:
     pytest = "Other options are pytest's: .venv/bin/python -m pytest --help prints them once ./mq test has run."
     usage = "mq test [file or folder ...] [options, pytest's too]"
     made = argparse.ArgumentParser("mq test", usage, __doc__, pytest, allow_abbrev=False)
-    made.add_argument("--all", action="store_true", help="add what only varies a promise, and takes minutes")
-    made.add_argument("--twice", action="store_true", help="run what is unsteady ten times more")
+    made.add_argument("--all", action="store_true", help="add the tests that only vary a promise, which take minutes")
+    made.add_argument("--twice", action="store_true", help="run the unsteady tests ten times more")
     made.add_argument("--postgres", metavar="MAJOR", help="run on this version; alone, note the result")
     made.add_argument("--profile", metavar="FILE", type=Path, help="write where the time goes, by file and by fixture")
-    made.add_argument("-n", "--numprocesses", type=int, metavar="N", help="so many processes; 0: pytest's own alone")
+    made.add_argument("-n", "--numprocesses", type=int, metavar="N", help="N processes; 0: pytest's own process alone")
     made.add_argument("-m", dest="marks", default="", metavar="MARKS", help="pytest's selection by marks")
     made.set_defaults(notes=False)
     return made

@@ -32,7 +32,8 @@ def add_to(parser: ArgumentParser) -> None:
         type=tasks,
         default=CORES,
         metavar="N",
-        help="how many tasks run at once where Spark runs here (default: %(default)s; 2 where no sender shares it)",
+        help="the number of tasks at once if Spark runs on this machine (default: %(default)s; 2 if no sender shares "
+        "the machine)",
     )
     parser.add_argument(
         "--nice",
@@ -41,8 +42,7 @@ def add_to(parser: ArgumentParser) -> None:
         # Text, which argparse converts to a number; mqbroker.settings refuses an invalid value.
         default=os.environ.get(VARIABLE, str(NICENESS)),
         metavar="N",
-        help="by how much all of it gives way to other processes, on as many processors as --cores: 19 at most, 0: not "
-        "at all (default: %(default)s)",
+        help="the nice value of all its processes, on as many processors as --cores: 0 to 19 (default: %(default)s)",
     )
 
 

@@ -29,7 +29,7 @@ def setting(text: str) -> tuple[str, str]:
 def add_to(parser: CommandParser) -> None:
     """Adds the options for Spark: where it runs, its settings, and how far it lowers its priority on this machine."""
     parser.add_argument(
-        "--master", default="", metavar="URL", help="where Spark runs, such as spark://HOST:7077 (default: here)"
+        "--master", default="", metavar="URL", help="Spark's master, such as spark://HOST:7077 (default: here)"
     )
     parser.add_argument(
         "--conf",

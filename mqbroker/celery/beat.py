@@ -58,7 +58,9 @@ def end(number: int, _: FrameType | None) -> NoReturn:
 def main() -> None:
     """Sends tasks until a signal."""
     parser = argparse.ArgumentParser("mqbroker.celery.beat", description=__doc__)
-    parser.add_argument("--schedule", required=True, metavar="PATH", help="keeps when each task was sent last")
+    parser.add_argument(
+        "--schedule", required=True, metavar="PATH", help="the file with the time at which each task was last sent"
+    )
     schedule = parser.parse_args().schedule
     scheduler: Any = PatientScheduler  # a class works as well as a name
     BeatByName(app=app, schedule=schedule, scheduler_cls=scheduler, loglevel="WARNING", quiet=True).run()

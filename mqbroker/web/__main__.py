@@ -86,7 +86,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser("mqbroker.web", description=__doc__)
     made.add_argument("--host", default="127.0.0.1")
     made.add_argument("--port", type=int, default=8000)
-    made.add_argument("--socket", type=int, metavar="FD", help="a listening socket that is inherited")
+    made.add_argument("--socket", type=int, metavar="FD", help="the number of an inherited listening socket")
     made.add_argument("--processes", type=counts.parse, default="1", help=f"{counts.MEANING} (default: 1)")
     made.add_argument("--reload", action="store_true", help="start again when code changes")
     made.add_argument("--children", type=children, default=(), help=argparse.SUPPRESS)

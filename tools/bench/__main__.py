@@ -70,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
         "--rounds",
         type=int,
         default=Options.rounds,
-        help="of limit, throughput, client, cells, split and export's senders (default: %(default)s)",
+        help="number of rounds of limit, throughput, client, cells, split and export's senders (default: %(default)s)",
     )
     words.add_argument(
         "--seconds",
@@ -84,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
         default=Options.processes,
         help="throughput: web processes of this checkout; another one has 1 (default: %(default)s)",
     )
-    words.add_argument("--json", type=Path, metavar="FILE", help="write all figures there too, after each case")
+    words.add_argument("--json", type=Path, metavar="FILE", help="write all figures to FILE too, after each case")
     return words
 
 

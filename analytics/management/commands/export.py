@@ -25,10 +25,11 @@ class Command(BaseCommand):
             "--to",
             type=place_given,
             metavar="DIR",
-            help="a new or an empty folder, or an earlier export, to which what is new since is added; or its URL",
+            help="a new or empty folder, or an earlier export, to which the export adds what is new; or the folder's "
+            "URL",
         )
         what.add_argument(
-            "--verify", type=place_given, metavar="DIR", help="compare an export with its list and the broker"
+            "--verify", type=place_given, metavar="DIR", help="compare an export with its manifest and the broker"
         )
         parser.add_argument(
             "--format",
@@ -41,13 +42,13 @@ class Command(BaseCommand):
             "--reader",
             choices=("source", "jdbc"),
             default="source",
-            help="what reads the database: ADBC in Spark's Python workers, or Spark's JDBC, which needs a driver of "
-            "Java's (default: %(default)s)",
+            help="the reader of the database: ADBC in Spark's Python workers, or Spark's JDBC, which needs a Java "
+            "driver (default: %(default)s)",
         )
         parser.add_argument(
             "--progress",
             action="store_true",
-            help="a line a second with table, rows and rate; a terminal has it anyway",
+            help="print a line a second with table, rows and rate; a terminal always shows it",
         )
         spark.add_to(parser)
 

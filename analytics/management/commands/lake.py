@@ -35,7 +35,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument(
-            "--to", type=path_given, metavar="DIR", help="a new or an empty folder, or a lake, which is continued"
+            "--to", type=path_given, metavar="DIR", help="a new or empty folder, or a lake, which the command continues"
         )
         what.add_argument(
             "--verify", type=path_given, metavar="DIR", help="compare the commits of a lake with the broker's log"
@@ -47,8 +47,10 @@ class Command(BaseCommand):
             metavar="SECONDS",
             help="the time between two commits while the lake is not behind (default: 60)",
         )
-        parser.add_argument("--once", action="store_true", help="add what is there now, and end")
-        parser.add_argument("--compact", action="store_true", help="merge small files first; the lake does it itself")
+        parser.add_argument("--once", action="store_true", help="add the messages that the broker has now, then end")
+        parser.add_argument(
+            "--compact", action="store_true", help="merge small files first; a running lake merges them anyway"
+        )
 
     def handle(self, *args: Any, to: Path | None, verify: Path | None, **options: Any) -> None:
         spark.require("deltalake", "deltalake")

@@ -25,13 +25,16 @@ class Command(BaseCommand):
             "--to",
             type=place_given,
             metavar="DIR",
-            help="a new or an empty folder, or earlier reports; or its URL (default: DIR-reports)",
+            help="a new or empty folder, or earlier reports; or the folder's URL (default: DIR-reports)",
         )
         parser.add_argument(
             "--console", action="store_true", help="show charts of the reports in the console of the export's broker"
         )
         parser.add_argument(
-            "--html", type=path_given, metavar="FILE", help="the page (default: report.html in that folder)"
+            "--html",
+            type=path_given,
+            metavar="FILE",
+            help="the file of the page (default: report.html in the folder of the reports)",
         )
         spark.add_to(parser)
 

@@ -9,7 +9,7 @@ from mqbroker.embedded.folder import DataFolder
 
 def add_arguments(parser: argparse.ArgumentParser, scopes: str) -> None:
     """Adds the options for the broker's URL and key."""
-    parser.add_argument("--broker", metavar="URL", help="of a running broker; needs --api-key")
+    parser.add_argument("--broker", metavar="URL", help="the URL of a running broker; needs --api-key")
     options.add_api_key(parser, f"that the broker knows, {scopes}")
     options.add_data_folder(parser)
 

@@ -33,13 +33,13 @@ def standby(words: list[str]) -> int:
     parser = argparse.ArgumentParser("mq cells standby", description=standby.__doc__)
     options.add_data_folder(parser)
     parser.add_argument("word", choices=["standby"], help=argparse.SUPPRESS)
-    parser.add_argument("cell", help="whose database the printed URL names")
+    parser.add_argument("cell", help="the cell whose database the printed URL names")
     parser.add_argument(
         "--to",
         type=options.path_given,
         required=True,
         metavar="FOLDER",
-        help="where the standby is kept; one that is there is started again, also where it has become a cell",
+        help="the folder of the standby; a standby in it is started again, even if it has become a cell",
     )
     given = parser.parse_args(words)
     if os.environ.get("DATABASE_URL"):

@@ -14,7 +14,7 @@ from mqbroker.embedded.waiting import say
 
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser("mq demo", description=__doc__)
-    parser.add_argument("--orders", type=options.positive, default=100, help="how many (default: 100)")
+    parser.add_argument("--orders", type=options.positive, default=100, help="the number of orders (default: 100)")
     beside.add_arguments(parser, "with every scope")
     given = parser.parse_args(words)
     orders = ("--orders", str(given.orders))

@@ -7,7 +7,7 @@ from mqbroker.embedded.cli import options, up
 
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser("mq dev", description=__doc__)
-    parser.add_argument("--port", type=options.port, default=8000, help="of the web process (default: 8000)")
+    parser.add_argument("--port", type=options.port, default=8000, help="the port of the web process (default: 8000)")
     options.add_data_folder(parser)
     options.add_api_key(parser, "the key that callers will use (default: one is made)")
     options.add_rocketmq_port(parser)

@@ -46,7 +46,7 @@ def add_data_folder(parser: argparse.ArgumentParser) -> None:
         "--data-dir",
         type=data_folder,
         default=os.environ.get("MQBROKER_DATA_DIR") or str(ROOT / ".mqbroker"),
-        help="where everything is kept (default: .mqbroker beside manage.py)",
+        help="the folder of all data (default: .mqbroker beside manage.py)",
         metavar="FOLDER",
         dest="folder",
     )
@@ -56,7 +56,7 @@ def add_rocketmq_port(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rocketmq-port",
         type=port,
-        help="serve RocketMQ 5's clients there, over gRPC (default: not)",
+        help="serve RocketMQ 5's clients at this port, over gRPC (default: no port)",
         metavar="PORT",
     )
 

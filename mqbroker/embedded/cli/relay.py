@@ -9,7 +9,7 @@ from mqbroker.embedded.errors import CannotStart
 
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser("mq relay", description=__doc__)
-    parser.add_argument("file", type=options.path_given, help="in TOML: topic, group, and the target")
+    parser.add_argument("file", type=options.path_given, help="the TOML file with topic, group and target")
     beside.add_arguments(parser, "which may consume the topic")
     given = parser.parse_args(words)
     found = beside.broker(parser, given)

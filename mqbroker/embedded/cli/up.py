@@ -13,15 +13,16 @@ from mqbroker.web import counts
 
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser("mq up", description=__doc__)
-    parser.add_argument("--port", type=options.port, default=8000, help="of the web process (default: 8000)")
+    parser.add_argument("--port", type=options.port, default=8000, help="the port of the web process (default: 8000)")
     options.add_data_folder(parser)
     options.add_api_key(parser, "the key that callers will use (default: one is made)")
-    parser.add_argument("--no-demo", action="store_true", help="without the order and coupon services")
+    parser.add_argument("--no-demo", action="store_true", help="do not start the order and coupon services")
     parser.add_argument("--processes", type=processes, default="auto", help=f"{counts.MEANING} (default: auto)")
     parser.add_argument(
         "--cells",
         type=options.positive,
-        help="databases of the private server, c0 to c<N-1>, to try cells with; more are made, none is taken away",
+        help="number of cells to try, each a database of the private server: c0 to c<N-1>; further ones are made, "
+        "none is removed",
     )
     options.add_rocketmq_port(parser)
     return serve(parser.parse_args(words))

@@ -42,19 +42,19 @@ class Command(BaseCommand):
         words = parser.add_subparsers(dest="word", required=True, metavar=metavar)
         if IS_PRIVATE:
             words.add_parser(STANDBY, help="copy the private PostgreSQL, and run the copy as a standby until Ctrl-C")
-        words.add_parser("list", help="cells with their topics, and what is wrong with them")
+        words.add_parser("list", help="show the cells with their topics and their problems")
         adding = words.add_parser("add", help="make an empty database a cell; or set the URL of a cell")
         adding.add_argument("name", help=registry.NAME_RULE)
         adding.add_argument("url", help="postgresql://user:password@host:port/database, or - to read it")
-        opening = words.add_parser("open", help="have new topics lie in a cell from now on; the others stay")
+        opening = words.add_parser("open", help="put new topics into a cell from now on; existing topics stay")
         opening.add_argument("name")
-        closing = words.add_parser("close", help="have no new topics lie in a cell: they lie in the control again")
+        closing = words.add_parser("close", help="put no more new topics into a cell, but into the control again")
         closing.add_argument("name")
-        syncing = words.add_parser("sync", help="make a cell's copies of the configuration what the control has")
-        syncing.add_argument("name", nargs="?", help="of one cell (default: of all)")
-        removing = words.add_parser("remove", help="take a cell without topics out; its database is left as it is")
+        syncing = words.add_parser("sync", help="write the control's configuration into a cell's copies again")
+        syncing.add_argument("name", nargs="?", help="the cell (default: all cells)")
+        removing = words.add_parser("remove", help="remove a cell without topics; its database stays as it is")
         removing.add_argument("name")
-        topics = words.add_parser("topics", help="give topics a home: they lie in one cell, and move together")
+        topics = words.add_parser("topics", help="give topics a home: its topics are in one cell, and move together")
         topics.add_argument("what", choices=["home"])
         topics.add_argument("name", metavar="HOME", help=HOME_FORM)
         topics.add_argument("topics", nargs="+", metavar="TOPIC")
@@ -140,7 +140,7 @@ class Command(BaseCommand):
 
 
 def _add_moves(words: Any) -> None:
-    splitting = words.add_parser("split", help="have homes of a cell lie in a new one, its promoted standby")
+    splitting = words.add_parser("split", help="move homes of a cell into a new cell, the promoted standby")
     splitting.add_argument("name")
     splitting.add_argument("--into", required=True, metavar="CELL", help="the name of the new cell")
     splitting.add_argument(
@@ -151,14 +151,18 @@ def _add_moves(words: Any) -> None:
         metavar="HOME",
         help=f"{HOME_RULE}; once for each: --home shop --home orders",
     )
-    moving_whole = words.add_parser("move", help="have a whole cell lie on another server, its promoted standby")
+    moving_whole = words.add_parser("move", help="move a whole cell to another server, the promoted standby")
     moving_whole.add_argument("name")
     for each in (splitting, moving_whole):
-        each.add_argument("--standby", required=True, metavar="URL", help="of the cell's database there; - reads it")
+        each.add_argument(
+            "--standby", required=True, metavar="URL", help="the URL of the cell's database there; - reads it"
+        )
         each.add_argument("--dry-run", action="store_true", help="check, and print what would be done")
-        each.add_argument("--promote-by-hand", action="store_true", help="wait until a provider has promoted it")
+        each.add_argument(
+            "--promote-by-hand", action="store_true", help="wait until a provider has promoted the standby"
+        )
     words.add_parser("resume", help="finish a move that was stopped")
-    words.add_parser("undo", help="take a move back whose topics lie in the source still")
+    words.add_parser("undo", help="undo a move whose topics are still in the source")
 
 
 def _read(url: str) -> str:

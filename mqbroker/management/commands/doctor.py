@@ -19,7 +19,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Adds the option that chooses the output format."""
-        parser.add_argument("--json", action="store_true", help="a JSON object for each finding")
+        parser.add_argument("--json", action="store_true", help="print a JSON object for each finding")
 
     def handle(self, *arguments: Any, **options: Any) -> None:
         """Prints the findings, and exits with 1 if one of them is urgent."""

@@ -40,14 +40,14 @@ class Command(BaseCommand):
         parser.add_argument(
             "--api-key",
             default=settings.API_KEY or None,
-            help="give this API key every scope instead of making one; MQBROKER_API_KEY shows in no list of processes",
+            help="give this API key every scope instead of making a key; MQBROKER_API_KEY is not in process lists",
         )
         parser.add_argument(
             "--cells",
             type=int,
             default=1,
             metavar="N",
-            help="make databases of the control's server the cells c1 to c<N-1>, to try cells with",
+            help="make databases of the control's server, c1 to c<N-1>, cells to try",
         )
 
     def handle(self, *args: Any, api_key: str | None, cells: int, **options: Any) -> None:

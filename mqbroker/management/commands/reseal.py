@@ -23,7 +23,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--replace-unreadable",
             action="store_true",
-            help="where the key of a secret is lost: give its endpoint or subscription a new one",
+            help="give endpoints and subscriptions a new secret if the key of their secret is lost",
         )
 
     def handle(self, *args: Any, replace_unreadable: bool, **options: Any) -> None:

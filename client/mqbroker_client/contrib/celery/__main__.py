@@ -19,10 +19,12 @@ from mqbroker_client.core.errors import BrokerError
 def main(words: list[str] | None = None) -> int:
     """Relays until SIGTERM or Ctrl-C."""
     parser = argparse.ArgumentParser("python -m mqbroker_client.contrib.celery", description=__doc__)
-    parser.add_argument("app", help="as Celery's own -A: shop.celery, or shop.celery:app")
-    parser.add_argument("--topic", default=TOPIC, help="of the calls (default: %(default)s)")
+    parser.add_argument("app", help="the Celery app, as in Celery's -A: shop.celery, or shop.celery:app")
+    parser.add_argument("--topic", default=TOPIC, help="the topic of the calls (default: %(default)s)")
     parser.add_argument("--group", default=GROUP, help="the relay's consumer group (default: %(default)s)")
-    parser.add_argument("--concurrency", type=int, default=CONCURRENCY, help="threads (default: %(default)s)")
+    parser.add_argument(
+        "--concurrency", type=int, default=CONCURRENCY, help="the number of threads (default: %(default)s)"
+    )
     given = parser.parse_args(words)
     try:
         app = find_app(given.app)

@@ -157,14 +157,14 @@ def named_value(text: str) -> tuple[str, str]:
 def message_words(words: argparse.ArgumentParser) -> None:
     """Adds the arguments of a command that makes a message."""
     words.add_argument("topic")
-    words.add_argument("body", nargs="?", help="a text; - or nothing: standard input")
-    words.add_argument("--file", help="the body, byte by byte")
+    words.add_argument("body", nargs="?", help="the body as a text; - or nothing: read standard input")
+    words.add_argument("--file", help="a file with the body, byte by byte")
     words.add_argument("--tags")
-    words.add_argument("--key", action="append", default=[], help="for look-up; may be repeated")
+    words.add_argument("--key", action="append", default=[], help="a key for look-up; may be repeated")
     words.add_argument(
         "--property", action="append", default=[], type=named_value, metavar="NAME=VALUE", help="may be repeated"
     )
     words.add_argument("--sharding-key")
     words.add_argument("--delay", type=float, metavar="SECONDS")
     words.add_argument("--deliver-at", type=moment, metavar="TIME")
-    words.add_argument("--id", type=UUID, help="the message's own: the same one again stores nothing new")
+    words.add_argument("--id", type=UUID, help="the id of the message: a second send with this id stores nothing new")

@@ -112,10 +112,10 @@ def _shared(**defaults: object) -> argparse.ArgumentParser:
     After the command they have no default, because it would replace a value from before.
     """
     shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
-    shared.add_argument("--url", help="of the broker; several with commas between them")
+    shared.add_argument("--url", help="the URL of the broker, or several between commas")
     shared.add_argument("--api-key-file", type=Path)
-    shared.add_argument("--namespace", help="in which all names are bare; a key that is bound to one needs it not")
-    shared.add_argument("--json", action="store_true", help="JSON, a line for each result")
+    shared.add_argument("--namespace", help="the namespace of all names; not needed for a key that is bound to one")
+    shared.add_argument("--json", action="store_true", help="print JSON, a line for each result")
     shared.set_defaults(**defaults)
     return shared
 
@@ -138,17 +138,17 @@ def _add_messages(add: Add) -> None:
     receive.add_argument("--max", type=int, default=32)
     receive.add_argument("--wait", type=float, default=0, metavar="SECONDS")
     receive.add_argument("--filter", help="a tag expression: 'paid || shipped'")
-    receive.add_argument("--ack", action="store_true", help="they are done when they are printed")
+    receive.add_argument("--ack", action="store_true", help="ack the messages when they are printed")
     tail = add("tail", messages.tail, "Show the last messages of a topic; no consumer group notices.")
     tail.add_argument("topic")
-    tail.add_argument("--last", type=int, default=10, help="of each queue (default: %(default)s)")
+    tail.add_argument("--last", type=int, default=10, help="number of messages of each queue (default: %(default)s)")
     tail.add_argument("--from", dest="from_", choices=("latest", "earliest"), default="latest")
-    tail.add_argument("--follow", "-f", action="store_true", help="go on with new ones until Ctrl-C")
+    tail.add_argument("--follow", "-f", action="store_true", help="go on with new messages until Ctrl-C")
 
 
 def _add_operators(add: Add) -> None:
     add("topics", operators.topics, "List the topics.").add_argument(
-        "--all", action="store_true", help="the broker's own, too"
+        "--all", action="store_true", help="list the broker's own topics, too"
     )
     add("groups", operators.groups, "List the consumer and producer groups.")
     add("keys", operators.keys, "List the API keys.")
@@ -161,14 +161,14 @@ def _add_operators(add: Add) -> None:
     redrive.add_argument("group")
     redrive.add_argument("message_id", nargs="*")
     redrive.add_argument("--all", action="store_true")
-    redrive.add_argument("--to-topic", help="another one than each came from")
-    redrive.add_argument("--yes", action="store_true", help="do it, and not only show it")
+    redrive.add_argument("--to-topic", help="send to this topic, not to the message's own")
+    redrive.add_argument("--yes", action="store_true", help="do it instead of only showing it")
     reset = add("reset", operators.reset, "Move a consumer group in a topic; a dry run without --yes.")
     reset.add_argument("group")
     reset.add_argument("topic")
     reset.add_argument("--to", required=True, metavar="earliest|latest|TIME|OFFSET")
     reset.add_argument("--queue", type=int, metavar="ID")
-    reset.add_argument("--yes", action="store_true", help="do it, and not only show it")
+    reset.add_argument("--yes", action="store_true", help="do it instead of only showing it")
 
 
 def _add_transactions(add: Add) -> None:
@@ -178,11 +178,11 @@ def _add_transactions(add: Add) -> None:
     add("trace", transactions.trace, "Show what happened to a message.").add_argument("message_id", type=UUID)
     resume = add("resume", transactions.resume, "Have a discarded transaction checked again.")
     resume.add_argument("transaction_id", type=UUID)
-    resume.add_argument("--reason", help="for the audit")
+    resume.add_argument("--reason", help="the reason, for the audit")
     resolve = add("resolve", transactions.resolve, "Decide a transaction that its producer does not decide.")
     resolve.add_argument("transaction_id", type=UUID)
     resolve.add_argument("state", choices=("commit", "rollback"))
-    resolve.add_argument("--reason", required=True, help="for the audit")
+    resolve.add_argument("--reason", required=True, help="the reason, for the audit")
 
 
 def _add_watching(add: Add) -> None:
@@ -192,11 +192,13 @@ def _add_watching(add: Add) -> None:
     ):
         group = add(name, run, what)
         group.add_argument("group")
-        group.add_argument("--checks", action="store_true", help="the checks of a producer group instead")
+        group.add_argument(
+            "--checks", action="store_true", help="pause or resume the checks of a producer group instead"
+        )
     add("stats", watching.stats, "Show how much was stored, delivered and decided.")
     watch = add("watch", watching.watch, "Show the rates line by line, until Ctrl-C.")
     watch.add_argument("--every", type=float, default=2.0, metavar="SECONDS")
-    watch.add_argument("--times", type=int, metavar="N", help="end after so many lines")
+    watch.add_argument("--times", type=int, metavar="N", help="end after N lines")
 
 
 def _broker(given: argparse.Namespace) -> Broker:

@@ -22,10 +22,10 @@ def add_arguments(parser: CommandParser) -> None:
         nargs="?",
         choices=("list", "send", "drop"),
         default="list",
-        help="show all; send what waits, and what is set apart of these; take messages out of their rows, unsent",
+        help="list: show all; send: send those that wait, of given ids also those that are set apart; drop: delete them",
     )
-    parser.add_argument("transaction_id", nargs="*", type=UUID, help="as the list shows it")
-    parser.add_argument("--refused", action="store_true", help="all that the broker has refused")
+    parser.add_argument("transaction_id", nargs="*", type=UUID, help="the id in the list")
+    parser.add_argument("--refused", action="store_true", help="all messages that the broker has refused")
 
 
 def run(kept: KeptMessages, options: Mapping[str, Any], output: Output) -> None:

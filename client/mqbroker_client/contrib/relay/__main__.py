@@ -17,7 +17,7 @@ from mqbroker_client.core.errors import BrokerError
 def main(words: list[str] | None = None) -> int:
     """Relays until SIGTERM or Ctrl-C."""
     parser = argparse.ArgumentParser("python -m mqbroker_client.contrib.relay", description=__doc__)
-    parser.add_argument("file", type=Path, help="in TOML: topic, group, and the target")
+    parser.add_argument("file", type=Path, help="the TOML file with topic, group and target")
     given = parser.parse_args(words)
     try:
         found = configuration.read(given.file)

@@ -24,14 +24,21 @@ class Command(BaseCommand):
     help = "Runs tasks until SIGTERM or Ctrl-C; running tasks then have --stop-seconds to end."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--queues", help="names with commas between, the preferred ones first (default: QUEUES)")
-        parser.add_argument("--threads", type=int, default=8, help="tasks at a time (default: %(default)s)")
+        parser.add_argument(
+            "--queues", help="names of queues between commas, the preferred queues first (default: QUEUES)"
+        )
+        parser.add_argument("--threads", type=int, default=8, help="number of tasks at a time (default: %(default)s)")
         parser.add_argument("--backend", default="default", help="a key of TASKS (default: %(default)s)")
         parser.add_argument("--reload", action="store_true", help="start again when code changes, for development")
         parser.add_argument(
-            "--invisible-seconds", type=float, default=60.0, help="after which a dead worker's task runs"
+            "--invisible-seconds",
+            type=float,
+            default=60.0,
+            help="the time after which another worker runs a dead worker's task",
         )
-        parser.add_argument("--stop-seconds", type=float, default=30.0, help="that a stop gives to running tasks")
+        parser.add_argument(
+            "--stop-seconds", type=float, default=30.0, help="the time that running tasks have at a stop"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["reload"]:

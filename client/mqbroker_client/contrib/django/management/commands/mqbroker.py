@@ -25,25 +25,30 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         works = parser.add_subparsers(dest="work", required=True)
         works.add_parser("checks", help="answer the broker's checks, send kept messages, delete old rows")
-        keeping = works.add_parser("kept", help="list, send or drop what is kept while the broker is away")
+        keeping = works.add_parser("kept", help="list, send or drop messages that were kept while the broker was away")
         keeping.add_argument("--database", help="one of MQBROKER's databases (default: its DATABASE)")
         kept.add_arguments(keeping)
         relay = works.add_parser("celery-relay", help="publish calls of tasks to the broker of a Celery app")
-        relay.add_argument("app", help="as Celery's own -A: shop.celery, or shop.celery:app")
-        relay.add_argument("--topic", default="celery-tasks", help="of the calls (default: %(default)s)")
+        relay.add_argument("app", help="the Celery app, as in Celery's -A: shop.celery, or shop.celery:app")
+        relay.add_argument("--topic", default="celery-tasks", help="the topic of the calls (default: %(default)s)")
         relay.add_argument("--group", default="celery-relay", help="the relay's consumer group (default: %(default)s)")
-        relay.add_argument("--concurrency", type=int, default=8, help="threads (default: %(default)s)")
+        relay.add_argument("--concurrency", type=int, default=8, help="the number of threads (default: %(default)s)")
         consume = works.add_parser("consume", help="run a consumer")
         consume.add_argument("topic")
         consume.add_argument("group")
-        consume.add_argument("handler", help="of a delivery, by its dotted name: shop.coupons.handle")
-        consume.add_argument("--concurrency", type=int, default=8, help="threads (default: %(default)s)")
+        consume.add_argument("handler", help="the handler of a delivery, by its dotted name: shop.coupons.handle")
+        consume.add_argument("--concurrency", type=int, default=8, help="the number of threads (default: %(default)s)")
         consume.add_argument("--invisible-seconds", type=float, default=60.0)
-        consume.add_argument("--stop-seconds", type=float, default=30.0, help="that a stop gives the handlers that run")
+        consume.add_argument(
+            "--stop-seconds", type=float, default=30.0, help="the time that running handlers have at a stop"
+        )
         kinds = consume.add_mutually_exclusive_group()
         kinds.add_argument("--ordered", action="store_true", default=None, help="the group is ordered")
         kinds.add_argument(
-            "--unordered", dest="ordered", action="store_false", help="it is not; else the broker is asked"
+            "--unordered",
+            dest="ordered",
+            action="store_false",
+            help="the group is not ordered; without either option the broker is asked",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
