@@ -22,7 +22,7 @@ def add_arguments(parser: CommandParser) -> None:
         nargs="?",
         choices=("list", "send", "drop"),
         default="list",
-        help="list: show all; send: send those that wait, of given ids also those that are set apart; drop: delete them",
+        help="list: show all; send: send what waits, and of given ids also what is set apart; drop: delete them",
     )
     parser.add_argument("transaction_id", nargs="*", type=UUID, help="the id in the list")
     parser.add_argument("--refused", action="store_true", help="all messages that the broker has refused")
