@@ -122,5 +122,5 @@ def test_a_viewer_sees_everything_of_a_transaction_but_its_body(broker: Broker, 
     page = vic.sees(f"transactions/{half}/")
 
     assert "order 4711" not in page.html
-    assert "Viewers see no bodies unless an admin gives them that at Users." in page.text
+    assert "Viewers see no bodies unless an admin gives them this right at Users." in page.text
     assert "orders" in page.links
