@@ -39,7 +39,7 @@ def main(words: list[str]) -> int:
         print(" ".join(str(problem).split()), file=sys.stderr)
         return 1
     if not is_alive:
-        print(f"The {given.kind} on {socket.gethostname()} has not beaten for {SECONDS:g} s.", file=sys.stderr)
+        print(f"The {given.kind} on {socket.gethostname()} has had no heartbeat for {SECONDS:g} s.", file=sys.stderr)
     return 0 if is_alive else 1
 
 

@@ -55,7 +55,7 @@ def _watch(niceness: int, say: Callable[[str], None], still_seconds: float, ende
         if waited >= still_seconds and got < waited * LEAST_SHARE:
             is_raised = background.come_forward()
             kept = "" if is_raised else ", but for its niceness, which this user may not raise (--nice 0 sets none)"
-            say(f"In {waited:.0f} s it got {got:.1f} s of a processor: it gives way to others no longer{kept}.")
+            say(f"In {waited:.0f} s it got {got:.1f} s of a processor: its priority is no longer lowered{kept}.")
             return
 
 

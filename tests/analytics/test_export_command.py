@@ -48,7 +48,7 @@ def test_rows_are_counted_on_both_sides_and_printed(exported: Exported, past: Pa
     ]
     # A role that only reads may export.
     assert unnoted == (
-        "Retention that waits for exports does not know of this one: permission denied for table export."
+        "This export was not noted in the broker, so retention does not know it: permission denied for table export."
     )
     assert last.startswith(f"Exported to {exported.folder} in ")
 

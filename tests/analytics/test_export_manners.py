@@ -182,7 +182,7 @@ def test_a_command_that_gets_no_processor_gives_way_no_longer_and_says_so() -> N
         after = process.stdout.readline()
 
     assert (at_first, behind) == (f"{START_NICENESS} 1\n", "19 1\n")
-    assert re.match(r"In \d s it got 0\.\d s of a processor: it gives way to others no longer", said)
+    assert re.match(r"In \d s it got 0\.\d s of a processor: its priority is no longer lowered", said)
     assert after.split()[1] == str(os.cpu_count())
     # Only root may raise a niceness.
     assert after.split()[0] == (str(os.nice(0)) if os.geteuid() == 0 else "19")

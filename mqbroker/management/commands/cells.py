@@ -126,7 +126,9 @@ class Command(BaseCommand):
     def _undo(self, **_: Any) -> None:
         with moving.taken_over(COMMAND, self._say) as run:
             run.take_back()
-        self.stdout.write(f"{run.move.source_name} has its topics as before. What was promoted is no cell: drop it.")
+        self.stdout.write(
+            f"{run.move.source_name} has its topics as before. The promoted database is no cell: drop it."
+        )
 
     def _finish(self, run: moving.Run) -> None:
         with run:

@@ -55,7 +55,7 @@ def receive(broker: Broker, given: argparse.Namespace, output: Output) -> None:
     if given.ack:
         consumer.ack(received)
     elif received:
-        output.say("They are handed out again after their invisible time: --ack is for messages that are done.")
+        output.say("These messages are handed out again after their invisible time, because --ack was not given.")
 
 
 def tail(broker: Broker, given: argparse.Namespace, output: Output) -> None:

@@ -48,7 +48,7 @@ def stats(broker: Broker, given: argparse.Namespace, output: Output) -> None:
     ]
     output.rows(rows, ("of", "kept", "last_minute", "per_second", "last_hour"), "")
     if found["missing"]:
-        output.say(f"Not counted, as they did not answer: {', '.join(found['missing'])}.")
+        output.say(f"Not counted, because these cells did not answer: {', '.join(found['missing'])}.")
 
 
 def watch(broker: Broker, given: argparse.Namespace, output: Output) -> None:
