@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.house.sources import ROOT
 from tests.simulated.loop.scenarios import SCENARIOS
+from tests.simulated.models.test_models import TWINS
 
 SIMULATED = ROOT / "tests" / "simulated"
 COLUMNS = ("promise", "models", "interleavings", "scenarios", "bound")
@@ -25,9 +26,7 @@ def modules_with(definition: str, files: Iterable[Path]) -> set[str]:
 
 
 def test_each_model_is_named_with_the_promise_that_it_holds() -> None:
-    tests = (path.stem for path in (SIMULATED / "models").glob("test_model_*.py"))
-
-    assert named("models") == {name.removeprefix("test_model_") for name in tests} - {"checker", "digests"}
+    assert named("models") == TWINS.keys() == modules_with(r"^MODEL = ", (SIMULATED / "models").glob("[!t]*.py"))
 
 
 def test_each_room_of_interleavings_is_named_with_the_promise_that_it_holds() -> None:
