@@ -54,10 +54,7 @@ class Java:
     version: int
 
     def home(self, folder: Path) -> Path:
-        """Makes a JAVA_HOME in `folder` for Spark's scripts.
-
-        Its `java` drops options for which this version prints a warning.
-        """
+        """Makes a JAVA_HOME in `folder`, whose `java` drops options for which this version prints a warning."""
         unwanted = VECTOR_MODULE if self.version <= ACTION_PACKAGE_UNTIL else f"{VECTOR_MODULE}|{ACTION_PACKAGE}"
         shim = folder / "java" / "bin" / "java"
         shim.parent.mkdir(parents=True, exist_ok=True)

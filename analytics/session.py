@@ -1,6 +1,4 @@
-"""Opens a Spark session for one job: with little output, in UTC, with limited memory; on this
-machine or on a cluster.
-"""
+"""Opens a Spark session for one job: with little output, in UTC, with limited memory; here or on a cluster."""
 
 import logging
 import os
@@ -156,10 +154,7 @@ def _ended(session: SparkSession) -> Iterator[None]:
 
 
 def _choices(cluster: Cluster) -> dict[str, str]:
-    """Environment variables for the workers' Python and Spark's settings folder.
-
-    The caller's variables only count on a cluster.
-    """
+    """Variables for the workers' Python and Spark's settings folder. The caller's variables only count on a cluster."""
     # The Python of this process has pyarrow and the driver; the first Python of the PATH may lack them.
     ours = {"PYSPARK_PYTHON": sys.executable, "SPARK_CONF_DIR": str(java.NO_SETTINGS)}
     return {name: os.environ.get(name, value) if cluster.master else value for name, value in ours.items()}

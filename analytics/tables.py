@@ -17,10 +17,7 @@ COPIED = "copied"
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of the export: its statement and columns.
-
-    The column `day_of` gives the day by which its files are sorted.
-    """
+    """A table of the export: its statement and columns. By the column `day_of` its files are sorted into days."""
 
     statement: Statement[Any]
     columns: StructType

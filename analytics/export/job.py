@@ -41,10 +41,7 @@ Announce = Callable[[Counted], None]
 def export(
     spark: SparkSession, conninfo: str, target: Path, workspace: Path, wishes: Wishes, announce: Announce
 ) -> Manifest:
-    """Exports a database to a folder of this machine. The files are written to `workspace` first.
-
-    Raises ExportFailed.
-    """
+    """Exports a database to a folder of this machine, by way of files in `workspace`. Raises ExportFailed."""
     to = Local(workspace / "export")
     with progress.shown(spark, wishes.say) if wishes.say else nullcontext():
         made = write(opening.source(spark, conninfo, wishes), conninfo, to, announce, Local(target))
@@ -58,10 +55,7 @@ def export(
 
 
 def add(source: Source, conninfo: str, place: Hadoop, announce: Announce, *, compact: bool = False) -> Manifest:
-    """Adds new rows to an export in a folder that cannot be replaced as a whole, such as one behind a URL.
-
-    Raises ExportFailed.
-    """
+    """Adds new rows to an export in a folder behind a URL, which cannot be replaced as a whole. Raises ExportFailed."""
     with remote.draft(place, conninfo) as draft:
         made = write(source, conninfo, place, announce, place)
         if compact:

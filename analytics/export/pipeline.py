@@ -38,10 +38,7 @@ def of_slices(source: Source, table: Table, clauses: Sequence[str], to: Place, n
 
 
 def of_moment(source: Source, table: Table, first: str, clause: str, to: Place, name: str) -> None:
-    """Writes the rows of a snapshot, which the statement `first` enters.
-
-    If possible, this process writes without a task of Spark.
-    """
+    """Writes the rows of a snapshot, which the statement `first` enters: where possible without a task of Spark."""
     if is_here(source) and isinstance(source, AdbcSource) and isinstance(to, Local):
         source.save_now(table, first, clause, to.folder / name)
         return

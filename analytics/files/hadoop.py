@@ -77,9 +77,7 @@ class Hadoop:
             return bytes(opened.read())
 
     def write(self, path: str, content: bytes) -> None:
-        """Writes with one PUT if the store shows a file only when it is closed; else writes a new
-        file and renames it.
-        """
+        """Writes with one PUT if the store shows a file only when it is closed; else renames a new file."""
         unfinished = f".{path}.unfinished"
         with self.created(path if self._renames is None else unfinished) as created:
             created.write(content)
@@ -159,9 +157,7 @@ class _Input(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: Any) -> int:
-        """Fills the buffer as far as the file reaches: Parquet's readers take a shorter read for
-        the end of the file.
-        """
+        """Fills the buffer as far as the file reaches: Parquet's readers take a shorter read for the file's end."""
         done = 0
         with _failures():
             while done < len(buffer):

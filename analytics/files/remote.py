@@ -122,9 +122,7 @@ def _take(holder: Connection, place: Hadoop) -> bool:
 
 
 def require_reports(place: Hadoop, contents: Contents) -> None:
-    """Raises FolderRefused unless the folder is empty or holds only earlier reports and leftovers
-    of a killed command.
-    """
+    """Raises FolderRefused unless the folder is empty or holds earlier reports or leftovers of a killed command."""
     names = place.names()
     strange = names - contents.names - {BEGUN}
     if strange or (names and not _is_ours(place, names, contents)):

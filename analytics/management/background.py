@@ -126,10 +126,7 @@ def step_back(niceness: int) -> None:
 
 
 def come_forward() -> bool:
-    """Gives all processes of the command the priority of the parent.
-
-    Returns whether this user may raise the priority.
-    """
+    """Gives all processes of the command the parent's priority. Returns whether this user may raise the priority."""
     front = os.getppid()
     _leave_idle_group(front)
     niceness, processors = os.getpriority(os.PRIO_PROCESS, front), os.sched_getaffinity(front)

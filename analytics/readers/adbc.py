@@ -26,10 +26,7 @@ FILES = StructType([StructField("path", StringType())])
 
 @dataclass(frozen=True, slots=True)
 class AdbcSource:
-    """A database that frames are read from.
-
-    The connection string is kept in the closures of tasks, so that it is not in plans.
-    """
+    """A database that frames are read from. The connection string is in the closures of tasks, and so not in plans."""
 
     spark: SparkSession
     conninfo: str = field(repr=False)

@@ -34,10 +34,7 @@ SHARED_OPTIONS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The address of a PostgreSQL database for JDBC.
-
-    The password is not in the URL, because URLs appear in plans and logs.
-    """
+    """The address of a database for JDBC. The password is not in the URL, because URLs appear in plans and logs."""
 
     url: str
     properties: Mapping[str, str] = field(repr=False)

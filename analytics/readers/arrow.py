@@ -107,10 +107,7 @@ def _column(column: Any, wanted: pyarrow.DataType) -> Any:
 
 
 def _maps(column: Any, wanted: pyarrow.MapType) -> pyarrow.MapArray:
-    """Parses the properties, which are JSON written by the broker.
-
-    Other text stops the export: a null would hide a loss of data.
-    """
+    """Parses the properties, JSON of the broker. Other text stops the export: a null would hide a loss of data."""
     maps = [None if text is None else _properties.decode(text) for text in column.to_pylist()]
     ends = list(accumulate((len(one or ()) for one in maps), initial=0))
     starts = [None if one is None else start for one, start in zip(maps, ends, strict=False)]

@@ -18,9 +18,7 @@ FIND_IDENTITY = Statement(__file__, "find_identity", Identity)
 
 
 class Database(NamedTuple):
-    """A cell's database as a connection string for libpq; None if this process lacks the key for
-    the cell's stored URL.
-    """
+    """A cell's database as a connection string; None if this process lacks the key for the cell's stored URL."""
 
     cell_id: int
     name: str

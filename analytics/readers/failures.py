@@ -1,6 +1,4 @@
-"""Turns the failure of an export or report into one sentence: of the database, Spark, its Python
-workers, or the disk.
-"""
+"""Turns the failure of an export or report into a sentence: of the database, Spark, its Python workers, or the disk."""
 
 import re
 from collections.abc import Iterator
@@ -36,10 +34,7 @@ def failures_as_ours() -> Iterator[None]:
 
 
 def _of_spark(problem: Exception) -> ExportFailed:
-    """The failure as ExportFailed.
-
-    A worker fails because of the database or a missing package; other failures are Spark's.
-    """
+    """The failure as ExportFailed: a worker's because of the database or a missing package, or Spark's own."""
     if answered := OF_ADBC.search(str(problem)):
         return ExportFailed(f"The database did not answer as it should: {answered['reason'].strip(' :.')}.")
     if lacking := OF_IMPORT.search(str(problem)):

@@ -53,7 +53,7 @@ BUDGETS = {
     "other broker": Budget((*BROKER, CONTROL), (*CORE, *DOORS, *CELLS), 28_000),
     "client core": Budget((f"{CLIENT}/core", f"{CLIENT}/aio", f"{CLIENT}/barrier"), (), 7_600),
     "client contrib": Budget((f"{CLIENT}/contrib",), (), 6_450),
-    "analytics": Budget(("analytics",), (), 7_920),
+    "analytics": Budget(("analytics",), (), 7_860),
     "tools": Budget(("tools",), ("tools/bench",), 1_656),
     "bench": Budget(("tools/bench",), (), 4_612),
     "examples": Budget(("examples",), (), 550),

@@ -30,10 +30,7 @@ def require(wanted: str, target: Path | str) -> None:
 
 
 def kept(export: Path) -> set[str]:
-    """The table formats that an export has.
-
-    Later exports continue these formats even if they are not requested again.
-    """
+    """The table formats that an export has. Later exports continue these formats without being asked."""
     deltas = any((export / table / delta.LOG).is_dir() for table in TABLES)
     return ({"delta"} if deltas else set()) | ({"iceberg"} if (export / iceberg.FOLDER).is_dir() else set())
 

@@ -51,10 +51,7 @@ STREAMED = ("committed", "messages", "entries", "transactions")
 
 
 def narrowed(table: str, names: Sequence[str]) -> StructType:
-    """The columns with these names, in this order.
-
-    Raises OptionRefused for a name that is not a column of the table.
-    """
+    """The columns with these names, in this order. Raises OptionRefused for a name that is no column of the table."""
     columns = TABLES[table].columns
     for name in names:
         if name not in columns.names:

@@ -56,10 +56,7 @@ class BrokerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self.most_per_trigger) if self.most_per_trigger else ReadAllAvailable()
 
     def initialOffset(self) -> Position:
-        """The position at which a stream without a checkpoint begins, from its options.
-
-        Raises LogBusy, OptionRefused.
-        """
+        """The position at which a stream without a checkpoint begins, by its options. Raises LogBusy, OptionRefused."""
         with closed.quiet(self.conninfo) as (reader, _):
             return positioned(self.order, reader, self._find(reader)[0], self.starting)
 
