@@ -48,7 +48,8 @@ class Pooler:
     def __init__(self, folder: Path, database_url: str, mode: str, program: str, **more: str | int) -> None:
         self.direct_url, self.mode = database_url, mode
         url, port = urlsplit(database_url), free_port()
-        self.url = url._replace(netloc=f"{url.username}:{url.password}@127.0.0.1:{port}").geturl()
+        # What the URL says of TLS is between the pooler and the server.
+        self.url = url._replace(netloc=f"{url.username}:{url.password}@127.0.0.1:{port}", query="").geturl()
         folder.mkdir(exist_ok=True)
         folder.chmod(0o755)
         (folder / "users").write_text(f'"{url.username}" "{url.password}"\n')

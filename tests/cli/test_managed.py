@@ -3,18 +3,24 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from mqbroker_client import Admin, Broker, Producer
 
 from mqbroker.embedded.commands import ROOT
-from tests.analytics import sources
-from tests.broker import characters, managed
+from mqbroker.embedded.folder import why_taken
+from tests.analytics import parquet, sources
+from tests.broker import characters, managed, poolers
 from tests.broker.endpoints import ProducerEndpoint
 from tests.broker.polling import eventually
 from tests.broker.receiving import Receiving
@@ -27,10 +33,18 @@ BODIES = {"committed", "checked", "sent", "at a level", "at a time", "by schedul
 # A statement that only the provider or a superuser may run, and the end of a session by a limit of the provider's.
 COMPLAINTS = re.compile(r"mqbroker.*(?:ERROR|FATAL): .*(?:permission denied|must be|due to \w+.timeout|terminating)")
 CHANGES = re.compile(r"ALTER (?:ROLE|USER|SYSTEM|DATABASE)|CREATE (?:EXTENSION|ROLE|USER)")
+# Behind a pooler, which passes on no settings of a session: the role's own, in its own database.
+OWN_DEFAULTS = re.compile(rf'ALTER ROLE "{managed.BROKER}" IN DATABASE "{managed.DATABASE}" SET')
+
+
+@pytest.fixture(scope="module", params=["direct", "transaction"])
+def way(request: pytest.FixtureRequest) -> str:
+    """How the broker reaches the server: directly, or by PgBouncer, which pools by transaction."""
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[managed.Managed]:
+def server(way: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[managed.Managed]:
     folder = tmp_path_factory.mktemp("managed")
     # PostgreSQL may run as another user, which has to pass through.
     folder.chmod(0o755)
@@ -49,6 +63,7 @@ class Installation:
 
     server: managed.Managed
     up: Up
+    variables: dict[str, str]
 
     @property
     def broker(self) -> Broker:
@@ -60,7 +75,7 @@ class Installation:
 
     def manage(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """A command of manage.py in the environment of the broker."""
-        environment = {**os.environ, **QUICK, "DATABASE_URL": self.server.url}
+        environment = {**os.environ, **QUICK, **self.variables}
         environment["REDIS_URL"] = (
             f"redis://:{self.up.folder.secret('valkey')}@127.0.0.1:{self.up.folder.port('valkey')}/0"
         )
@@ -70,12 +85,33 @@ class Installation:
 
 
 @pytest.fixture(scope="module")
-def installed(server: managed.Managed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+def variables(way: str, server: managed.Managed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Where the broker's database is: with TLS to the server, from the broker or from the pooler."""
+    if way == "direct":
+        yield {"DATABASE_URL": server.url}
+        return
+    with tempfile.TemporaryDirectory() as readable, ExitStack() as stack:
+        # For PgBouncer, which is another user and may not enter the folders of pytest.
+        Path(readable).chmod(0o755)
+        authority = shutil.copy(server.certificates / "ca.pem", readable)
+        tls = f"server_tls_sslmode = verify-full\nserver_tls_ca_file = {authority}"
+        folder = tmp_path_factory.mktemp("pooler")
+        pooler = stack.enter_context(poolers.pooler(folder, server.url, way, more=tls))
+        # No session yet: it would not have the defaults that the first start gives the role.
+        eventually(lambda: why_taken(urlsplit(pooler.url).port or 0))
+        yield {"DATABASE_URL": pooler.url, **pooler.settings}
+
+
+@pytest.fixture(scope="module")
+def installed(
+    server: managed.Managed, variables: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Installation]:
     with running() as run:
         up = Up(run, tmp_path_factory.mktemp("up") / "data folder")
-        up.start("--api-key", API_KEY, database_url=server.url, **QUICK)
+        others = {name: value for name, value in variables.items() if name != "DATABASE_URL"}
+        up.start("--api-key", API_KEY, database_url=variables["DATABASE_URL"], **QUICK, **others)
         try:
-            yield Installation(server, up)
+            yield Installation(server, up, variables)
         finally:
             up.stop()
 
@@ -119,11 +155,23 @@ def test_what_is_exported_is_read_by_tls(installed: Installation) -> None:
     assert b"sent" in [row["body"] for row in sources.streamed(installed.server.url, table="messages")]
 
 
+@pytest.mark.spark
+@pytest.mark.parametrize("reader", ["source", "jdbc"])
+def test_an_export_reads_by_tls(installed: Installation, reader: str, tmp_path: Path) -> None:
+    sent = Producer(installed.broker, "shop").send(f"exported-by-{reader}", b"sent")
+
+    done = installed.manage("export", "--to", str(tmp_path / "export"), "--reader", reader)
+
+    assert done.returncode == 0, done.stderr
+    assert str(sent.message_id) in {str(row["message_id"]) for row in parquet.rows(tmp_path / "export" / "messages")}
+
+
 def test_nothing_was_asked_of_the_server_that_only_its_provider_may_do(installed: Installation) -> None:
     of_broker = [line for line in installed.server.log().splitlines() if line.startswith(("mqbroker", "manage"))]
 
     assert any("CREATE TABLE" in line for line in of_broker)
-    assert [line for line in of_broker if COMPLAINTS.search(line) or CHANGES.search(line)] == []
+    foreign = [line for line in of_broker if not OWN_DEFAULTS.search(line)]
+    assert [line for line in foreign if COMPLAINTS.search(line) or CHANGES.search(line)] == []
 
 
 @pytest.mark.parametrize(
