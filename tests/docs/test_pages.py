@@ -43,6 +43,7 @@ MADE = {
     "checks.py",
     "watched.py",
     "app.py",
+    "outbox.sql",
     "urls.py",
     "views.py",
     "settings.py",

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests import packages
+from tests.docs.stories import BARE
 from tests.outboxes.conftest import Shop
 from tests.outboxes.roles import PAGE, Roles
 
@@ -40,9 +41,15 @@ def program(language: str, shop: Shop) -> str:
     return str(found.replace('"orders"', f'"{shop.topic}"'))
 
 
+def commands(start: str) -> list[str]:
+    """The words of a command of the page, without the URL at its end."""
+    [found] = re.findall(rf"`({start} [^`']+)", PAGE.read_text())
+    return str(found).split()
+
+
 def run(words: list[str], folder: Path) -> None:
-    """Runs a program."""
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
+    """Runs a program with PATH and HOME alone."""
+    done = subprocess.run(words, cwd=folder, env=BARE, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
 
 
@@ -54,9 +61,8 @@ def test_java_sends_by_jdbc(shop: Shop, roles: Roles, tmp_path: Path) -> None:
     (tmp_path / "Shop.java").write_text(program("java", shop))
 
     (tmp_path / "postgresql.jar").symlink_to(JDBC)
-    [command] = re.findall(r"`(java [^`]+) 'jdbc:", PAGE.read_text())
 
-    run([*command.split(), url], tmp_path)
+    run([*commands("java"), url], tmp_path)
 
     assert [message["body"] for message in shop.receives_all(1)] == ['{"article": 7}']
 
@@ -65,11 +71,11 @@ def test_node_sends_by_pg(shop: Shop, roles: Roles, tmp_path: Path) -> None:
     if shutil.which("npm") is None:
         pytest.skip("Node is not installed")
     (tmp_path / "shop.mjs").write_text(program("js", shop))
-    words = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(tmp_path), "pg@8"]
-    if subprocess.run(words, cwd=tmp_path, capture_output=True, timeout=300).returncode != 0:
+    install = commands("npm install")
+    if subprocess.run(install, cwd=tmp_path, env=BARE, capture_output=True, timeout=300).returncode != 0:
         pytest.skip("npm finds no package pg from here")
 
-    run(["node", "shop.mjs", roles.url(roles.writer)], tmp_path)
+    run([*commands("node"), roles.url(roles.writer)], tmp_path)
 
     assert [message["body"] for message in shop.receives_all(1)] == ['{"article": 7}']
 
