@@ -1,5 +1,6 @@
 """Rows for a topic that takes none now wait in their order, and are set apart by nothing; other rows flow."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -69,3 +70,18 @@ def test_what_an_outbox_sends_counts_for_the_limit_of_a_namespace_and_waits_for_
     assert refused(shop) == 0
     # Each try after a refusal sends a row, so there are no more refusals than rows, and two in each process before.
     assert 0 < eventually(lambda: int(shop.operator.reads(f"/v1/namespaces/{team}")["refused"])) <= 20 + 2 * 2
+
+
+@pytest.mark.parametrize(("created_at", "age"), [("2400-01-01", timedelta()), ("2001-01-01", timedelta(days=9000))])
+def test_a_row_that_waits_is_as_old_as_its_source_says_and_never_of_a_time_to_come(
+    shop: Shop, created_at: str, age: timedelta
+) -> None:
+    shop.operator.put(f"/v1/topics/{shop.topic}", permission="r")
+    shop.register()
+    with shop.session() as session:
+        row = "INSERT INTO mqbroker_outbox (topic, body, created_at) VALUES (%s, 'x', %s)"
+        session.execute(row, [shop.topic, created_at])
+
+    oldest_at = datetime.fromisoformat(eventually(lambda: shop.outbox["oldest_at"]))
+
+    assert datetime.now(UTC) - oldest_at >= age

@@ -118,14 +118,9 @@ class Progress:
 
     async def _write(self, failure: str | None, *, stands_by: bool = False) -> None:
         self._noted_at = time.monotonic()
-        waiting, oldest_at, outdated = self._waits or (None, None, None)
-        noted: dict[str, object] = {
-            "drained": self._drained,
-            "refused": self._refused,
-            "waiting": waiting,
-            "oldest_at": oldest_at,
-        }
-        noted |= {"outdated": outdated, "failure": failure, "stands_by": stands_by}
-        await connections.read_control(NOTE_OUTBOX, {**self._of, **noted})
+        waiting, waited_seconds, outdated = self._waits or (None, None, None)
+        counted = {"drained": self._drained, "refused": self._refused, "waiting": waiting, "outdated": outdated}
+        noted = {**self._of, **counted, "failure": failure, "waited_seconds": waited_seconds, "stands_by": stands_by}
+        await connections.read_control(NOTE_OUTBOX, noted)
         self._drained = self._refused = 0
         self._waits = None

@@ -1,6 +1,5 @@
 """The types of rows that statements about outboxes return."""
 
-from datetime import datetime
 from typing import NamedTuple
 
 
@@ -130,8 +129,8 @@ class Refused(NamedTuple):
 
 
 class Waits(NamedTuple):
-    """The number of waiting rows, the time of the oldest, and whether the table is of an earlier docs/sql.md."""
+    """The number of waiting rows, the oldest one's wait, and whether the table is of an earlier docs/sql.md."""
 
     waiting: int
-    oldest_at: datetime | None
+    waited_seconds: float | None
     is_outdated: bool

@@ -1,8 +1,12 @@
--- In a source: count the waiting rows, up to a limit, and read the time of the first, if it is valid. A table of an
--- earlier docs/sql.md has no sequence by which producers see that the drain is awake.
+-- In a source: count the waiting rows, up to a limit, and read for how long the first has waited, if its time is valid:
+-- by the source's own clock, which may differ from the broker's. It is null without a row, and negative for a time to
+-- come. A table of an earlier docs/sql.md has no sequence by which producers see that the drain is awake.
 SELECT
     count(*) AS waiting,
-    min(w.created_at) FILTER (WHERE w.created_at BETWEEN '2000-01-01' AND '9999-01-01') AS oldest_at,
+    extract(
+        EPOCH FROM clock_timestamp()
+        - min(w.created_at) FILTER (WHERE w.created_at BETWEEN '2000-01-01' AND '9999-01-01')
+    )::double precision AS waited_seconds,
     to_regclass('mqbroker_outbox_awake') IS NULL AS is_outdated
 FROM (
     SELECT o.created_at
