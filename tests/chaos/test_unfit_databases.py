@@ -4,6 +4,7 @@ import os
 import secrets
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
@@ -14,7 +15,7 @@ import pytest
 from mqbroker.embedded import commands
 from mqbroker.embedded.servers import postgres
 from store.db import guards
-from tests.broker import databases, poolers, prepared_servers
+from tests.broker import databases, forks, poolers, prepared_servers
 from tests.broker.polling import eventually
 from tests.broker.ports import free_port
 from tests.broker.running import API_KEY, RunningBroker
@@ -67,20 +68,11 @@ def ready(running: RunningBroker) -> Answer:
 def refused_starts(running: RunningBroker) -> list[str]:
     """What a web process, a worker and the preparation say that do not start; they must end by themselves."""
     web = commands.python("-m", "mqbroker.web", "--port", str(free_port()))
-    started = [
-        subprocess.Popen(
-            words,
-            env=running.environment,
-            cwd=commands.ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for words in (web, commands.worker(), commands.manage("prepare"))
-    ]
-    said = [one.communicate(timeout=300)[0] for one in started]
-    assert all(one.returncode for one in started), [one.returncode for one in started]
-    return said
+    started = (web, commands.worker(), commands.manage("prepare"))
+    with ThreadPoolExecutor(len(started)) as starts:
+        ended = list(starts.map(lambda words: forks.run(words, running.environment), started))
+    assert all(one.returncode for one in ended), [one.returncode for one in ended]
+    return [one.stdout + one.stderr for one in ended]
 
 
 @pytest.mark.parametrize("name", ["fsync", "full_page_writes"])
