@@ -187,6 +187,12 @@ class ForkedChild(Child):
     def pid(self) -> int:
         return self._fork.pid if self._fork else super().pid
 
+    @property
+    def returncode(self) -> int | None:
+        """As subprocess has it; None until a look has found the process ended."""
+        latest = self._fork or self._process
+        return latest.returncode if latest else None
+
     def start(self) -> None:
         if server().forks(self.command, self.environment):
             self.bound_log()
@@ -214,10 +220,9 @@ class ForkedChild(Child):
 
     def failure(self) -> str | None:
         """How the process ended, if by an error of its own."""
-        if self._runs():
+        if self._runs() or not self.returncode:
             return None
-        status = self._fork.returncode if self._fork else self._process and self._process.returncode
-        return f"{self.name} has ended by {status}:\n{self.last_lines()}" if status else None
+        return f"{self.name} has ended by {self.returncode}:\n{self.last_lines()}"
 
     def _runs(self) -> bool:
         return self._fork.poll() is None if self._fork else super().is_running()

@@ -3,13 +3,14 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import psycopg
 import pytest
@@ -37,7 +38,8 @@ class Project:
     folder: Path
     more: Mapping[str, Any] = field(default_factory=dict)
     group: str = field(default_factory=lambda: characters.name("shop"))
-    program: "subprocess.Popen[str] | None" = None
+    program: ForkedChild | None = None
+    _lines: TextIO | None = None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -58,23 +60,38 @@ class Project:
 
     def tell(self, story: str, *arguments: Any) -> Any:
         """What a story returns, which the project's program does."""
-        if self.program is None or self.program.poll() is not None:
-            command = [PYTHON, "-m", "tests.task_backend.project", "stories"]
-            pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-            self.program = subprocess.Popen(command, cwd=ROOT, env=self.environment, text=True, **pipes)
-        reader, writer = self.program.stdout, self.program.stdin
-        assert reader is not None
-        assert writer is not None
-        writer.write(json.dumps([story, *arguments]) + "\n")
-        writer.flush()
-        if not (line := reader.readline()):
-            assert self.program.wait() == -signal.SIGKILL, "the story failed"
+        lines = self._lines or self._start()
+        print(json.dumps([story, *arguments]), file=lines, flush=True)
+        if not (line := lines.readline()):
+            program = self.program
+            self.close()
+            assert program is not None
+            assert program.returncode == -signal.SIGKILL, f"the story failed:\n{program.last_lines()}"
         return json.loads(line or "null")
+
+    def _start(self) -> TextIO:
+        """Starts the program, which ends when the connection is closed; returns the connection to it."""
+        place = self.folder / "stories"
+        place.unlink(missing_ok=True)
+        command = [PYTHON, "-m", "tests.task_backend.project", "stories", str(place)]
+        self.program = ForkedChild("stories", command, self.environment, self.folder / "stories.log", ROOT)
+        self.program.start()
+
+        def connected() -> TextIO | None:
+            with suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
+                connection.connect(str(place))
+                return connection.makefile("rw")
+            return None
+
+        self._lines = eventually(connected)
+        return self._lines
 
     def close(self) -> None:
         """Ends the program."""
-        if self.program is not None and self.program.poll() is None:
-            self.program.communicate(timeout=60)
+        if self._lines is not None and self.program is not None:
+            self._lines.close()
+            self._lines = None
+            assert self.program.wait(60), self.program.last_lines()
 
     def worker(self, *words: str) -> Child:
         """A worker, to be started."""

@@ -1,13 +1,14 @@
-"""Stories of the project, which this program does for a test: each line is a list in JSON, a story and its arguments.
+"""Stories of the project, which this program does for a test, over a socket: each line is a list in JSON, a story and
+its arguments.
 
-Each story is a function; what it returns is printed as a line of JSON.
+Each story is a function; what it returns is written as a line of JSON.
 """
 
 import asyncio
 import json
 import os
 import signal
-import sys
+import socket
 from contextlib import ExitStack, suppress
 from datetime import timedelta
 from functools import partial
@@ -177,7 +178,10 @@ def runs(using: str = "default") -> list[str]:
     return list(Run._default_manager.using(using).order_by("pk").values_list("about", flat=True))
 
 
-def main() -> None:
-    for line in sys.stdin:
-        story, *arguments = json.loads(line)
-        print(json.dumps(globals()[story](*arguments)), flush=True)
+def main(place: str) -> None:
+    with socket.create_server(place, family=socket.AF_UNIX) as listening:
+        connection, _ = listening.accept()
+    with connection, connection.makefile("rw") as lines:
+        while line := lines.readline():
+            story, *arguments = json.loads(line)
+            print(json.dumps(globals()[story](*arguments)), file=lines, flush=True)
