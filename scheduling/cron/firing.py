@@ -182,7 +182,7 @@ class Outcome(NamedTuple):
 
     @property
     def is_refused(self) -> bool:
-        """Whether its message will never be stored."""
+        """Whether the message of the firing will never be stored."""
         return not self.waits and self.failure is not None
 
 

@@ -102,7 +102,7 @@ FIELDS = fields.of(
         component="MissedTimes",
         choices=MISSED,
     ),
-    fields.Switch("paused", "Paused", help="Whether its times pass without a message"),
+    fields.Switch("paused", "Paused", help="Whether the schedule sends no messages at its times"),
 )
 
 
