@@ -95,5 +95,5 @@ class Command(BaseCommand):
         )
         control = address.conninfo(settings.DIRECT_DATABASE)
         for reason in installation.export(control, target, os.environ, wishes, announce):
-            self.stdout.write(f"Retention that waits for exports does not know of this one: {reason}.")
+            self.stdout.write(f"This export was not noted in the broker, so retention does not know it: {reason}.")
         return f"Exported to {target}"
