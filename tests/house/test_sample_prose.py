@@ -1,6 +1,7 @@
 """Promises of tools/house/sample_prose.py: a seed names a sample, so two readers can speak about the same sentences."""
 
 import ast
+import functools
 
 import pytest
 
@@ -8,8 +9,10 @@ from tools.house import sample_prose
 
 
 def test_the_same_seed_prints_the_same_sample_of_60_explanations_30_sentences_and_20_refusals(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # All passages are read once for both samples: reading them takes four seconds of CPU.
+    monkeypatch.setattr(sample_prose, "passages", functools.cache(sample_prose.passages))
     sample_prose.main(["--seed", "7"])
     first = capsys.readouterr().out
     sample_prose.main(["--seed", "7"])
