@@ -1,7 +1,6 @@
 """`exactly_once` holds for consumers that are killed at the worst moments, on each database."""
 
 import signal
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from mqbroker_client.barrier.inbox import Inbox
 from mqbroker.embedded.commands import ROOT
 from tests.barrier import mariadb, places, processes
 from tests.barrier.places import Place
+from tests.broker import forks
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 
@@ -54,13 +54,19 @@ def payments_after_all_deaths(way: str, place: Place, broker: RunningBroker, top
     Admin(broker.client()).create_consumer_group(topic)
     Producer(broker.client(), topic).send_batch(topic, [Message(topic, body.encode()) for body in BODIES])
     words = [sys.executable, "-m", "tests.client.killed_consumer", way, broker.url, place.url, topic, str(folder)]
-    for _ in DEATHS:
-        with subprocess.Popen(words, env=processes.environment(), cwd=ROOT) as program:
-            assert program.wait(120) == -signal.SIGKILL
-    with subprocess.Popen(words, env=processes.environment(), cwd=ROOT) as program:
+    program = forks.ForkedChild("consumer", words, processes.environment(), folder / "consumer.log", ROOT)
+    try:
+        for _ in DEATHS:
+            program.start()
+            assert program.wait(120)
+            assert program.returncode == -signal.SIGKILL, program.last_lines()
+        program.start()
         eventually(lambda: all_came_again(folder) and payments(place).keys() == set(BODIES), within_seconds=60)
-        program.send_signal(signal.SIGTERM)
-        assert program.wait(120) == 0
+        program.ask_to_stop()
+        assert program.wait(120)
+        assert program.returncode == 0, program.last_lines()
+    finally:
+        program.kill()
     return payments(place)
 
 
