@@ -12,7 +12,7 @@ import contextlib
 import http.client
 import json
 import os
-import subprocess
+import signal
 import sys
 import threading
 import time
@@ -23,8 +23,9 @@ from urllib.parse import urlsplit
 
 from mqbroker.embedded.commands import ROOT
 from mqbroker.embedded.processes import identity
-from tests.broker import characters
-from tests.broker.polling import at_this_load
+from tests.broker import characters, forks
+from tests.broker.forks import ForkedChild
+from tests.broker.polling import at_this_load, eventually
 from tests.broker.running import RunningBroker
 
 MEBIBYTE = 1024 * 1024
@@ -109,7 +110,7 @@ def hold(burden: Burden, most_bytes: int) -> None:
 
 def burden_of(broker: RunningBroker, load: Callable[[], object], web: int = 0) -> Burden:
     """Runs the load, and measures it against one web process, which the sends go to."""
-    with _sending(broker, web) as sender, watching(memory_of(broker)) as worst:
+    with sending(broker, __name__, broker.urls[web]) as sender, watching(memory_of(broker)) as worst:
         time.sleep(QUIET_SECONDS)
         before, began = memory_of(broker), time.monotonic()
         load()
@@ -117,8 +118,7 @@ def burden_of(broker: RunningBroker, load: Callable[[], object], web: int = 0) -
         if IS_STRICT:
             time.sleep(AFTER_SECONDS)
         after = memory_of(broker)
-        sent, _ = sender.communicate()
-    lines = [json.loads(line) for line in sent.splitlines()]
+        lines = sends_of(sender)
     return Burden(
         before,
         {pid: max(size, worst.get(pid, 0)) for pid, size in before.items()},
@@ -178,48 +178,49 @@ def watching(pids: Iterable[int]) -> Iterator[Memory]:
 
 
 @contextlib.contextmanager
-def _sending(broker: RunningBroker, web: int) -> Iterator["subprocess.Popen[str]"]:
-    """A process that sends until its standard input ends; what it prints has its sends."""
-    made = broker.wire(web).post("/v1/api-keys", {"name": characters.name("sender"), "scopes": ["produce:*"]})
-    words = [sys.executable, "-m", __name__, broker.urls[web], made.document["key"], characters.name("beside")]
-    with subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as sender:
-        try:
-            assert sender.stdout is not None
-            # It has sent once: its connection is open, its topic there.
-            sender.stdout.readline()
-            yield sender
-        finally:
-            if sender.stdin is not None and not sender.stdin.closed:
-                sender.stdin.close()
-            sender.wait()
+def sending(broker: RunningBroker, module: str, address: str) -> Iterator[ForkedChild]:
+    """The program of a module, with an address, a key and a topic of its own. It has sent once when the block begins:
+    its connection is open, its topic there.
+    """
+    name = characters.name("beside")
+    words = [sys.executable, "-m", module, address, characters.key_of(broker, "produce:*"), name]
+    environment = {**os.environ, **forks.PATH}
+    sender = ForkedChild(name, words, environment, broker.folder / f"{name}.log", ROOT, stop_seconds=120)
+    sender.start()
+    try:
+        eventually(lambda: sender.log.read_text())
+        yield sender
+    finally:
+        sender.stop()
 
 
-def send_until_the_end(url: str, key: str, topic: str) -> None:
-    """Sends each EVERY_SECONDS over one connection until standard input ends, then prints each send.
+def sends_of(sender: ForkedChild) -> list[tuple[float, float, int]]:
+    """Ends the program; what it printed of each of its sends."""
+    sender.stop()
+    return [json.loads(line) for line in sender.log.read_text().splitlines() if line]
+
+
+def send_until_the_end(send: Callable[[], int]) -> None:
+    """Sends each EVERY_SECONDS until SIGTERM, then prints each send.
 
     A line has the time at which it was due, the seconds to its answer, and its status; 0 where there was none.
     """
     over = threading.Event()
-
-    def wait_for_the_end() -> None:
-        sys.stdin.read()
-        over.set()
-
-    threading.Thread(target=wait_for_the_end, daemon=True).start()
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=120)
+    signal.signal(signal.SIGTERM, lambda number, frame: over.set())
     sent: list[tuple[float, float, int]] = []
     due = time.monotonic()
     while not over.wait(max(0.0, due - time.monotonic())):
-        status = _send(connection, key, topic)
+        status = send()
         sent.append((due, time.monotonic() - due, status))
         if len(sent) == 1:
             print(flush=True)
         due += EVERY_SECONDS
-    for send in sent:
-        print(json.dumps(send))
+    for each in sent:
+        print(json.dumps(each))
 
 
-def _send(connection: http.client.HTTPConnection, key: str, topic: str) -> int:
+def send(connection: http.client.HTTPConnection, key: str, topic: str) -> int:
+    """The status of a send; 0 without an answer."""
     body = json.dumps({"topic": topic, "body": "beside"}).encode()
     try:
         connection.request("POST", "/v1/messages", body, {"Authorization": f"Bearer {key}"})
@@ -232,4 +233,6 @@ def _send(connection: http.client.HTTPConnection, key: str, topic: str) -> int:
 
 
 if __name__ == "__main__":
-    send_until_the_end(*sys.argv[1:])
+    url, *key_and_topic = sys.argv[1:]
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=120)
+    send_until_the_end(lambda: send(connection, *key_and_topic))
