@@ -46,7 +46,7 @@ def page(chromium: Browser) -> Iterator[Page]:
 def recorded(broker: Broker, ada: Operator, console: str, page: Page, tmp_path: Path) -> Path:
     """The folder of a new recording."""
     named = story(broker)
-    folder = Path(os.environ.get("MQ_DEMO") or tmp_path)
+    folder = ROOT / (os.environ.get("MQ_DEMO") or tmp_path)
     come_in(page, ada)
     paths = {
         "index.html": "",
