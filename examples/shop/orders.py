@@ -77,8 +77,7 @@ class OrderService:
         try:
             sent = transactions.send_message_in_transaction(message, accident, transaction_id=order_id)
         except BrokerError:
-            # No half message was confirmed, so nothing was paid. If the half message was stored after all, its check
-            # finds no row and rolls it back.
+            # No half is confirmed: nothing was paid. If the half was stored after all, its check rolls it back.
             return NOT_TAKEN
         return ANSWERS.get(sent.state, NOT_TAKEN)
 

@@ -75,14 +75,17 @@ ROUTES = sorted({route for route in routes(admin.site.get_urls()) if route not i
 # The parameters that each of our pages may read: those that its module names; a form of actions has all of them.
 FORMS = ("actions/new/", "actions/once/")
 SOURCES = {route: inspect.getsource(inspect.getmodule(view) or view) for route, view, _ in OWN_ROUTES}
-# By the module around the page.
-NARROWED = {"q": "frame.narrowing", "namespace": "frame.narrowing"}
-READ = {
-    route: [
-        name for name in OURS if f'"{name}"' in source or route in FORMS or NARROWED.get(name, source + "$") in source
-    ]
-    for route, source in SOURCES.items()
-}
+# The parameters that the module around the page reads for it.
+AROUND = {"frame.narrowing": ("q", "namespace"), "frame.by_name": ("after", "q", "namespace")}
+
+
+def read_by(route: str, source: str) -> list[str]:
+    """Our parameters that a page may read."""
+    around = {name for call, names in AROUND.items() if call in source for name in names}
+    return [name for name in OURS if f'"{name}"' in source or route in FORMS or name in around]
+
+
+READ = {route: read_by(route, source) for route, source in SOURCES.items()}
 
 
 def test_the_console_has_all_these_addresses() -> None:

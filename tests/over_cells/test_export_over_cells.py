@@ -13,12 +13,14 @@ from typing import Any
 import duckdb
 import pyarrow.parquet as parquet
 import pytest
+from django.conf import settings
 from mqbroker_client import Admin, Producer
 from pyspark.sql import SparkSession
 
 from analytics import java, session
 from analytics.files import listed, manifest
 from analytics.files.folder import workspace
+from analytics.readers import driver
 from tests.analytics.conftest import ROOT, content
 from tests.broker import characters
 from tests.broker.cells import Cells
@@ -86,7 +88,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         yield running
         return
     runtime = java.find(java.candidates(os.environ))
-    with session.opened(runtime, None, tmp_path_factory.mktemp("spark"), brief=True) as opened:
+    # A later session of this process has the Java of the first one, and with this Java its classes.
+    jdbc = driver.find(settings.JDBC_JAR)
+    with session.opened(runtime, jdbc, tmp_path_factory.mktemp("spark"), brief=True) as opened:
         yield opened
 
 
