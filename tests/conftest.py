@@ -15,7 +15,7 @@ from store.process import runtime
 from store.process.runtime import Runtime
 from tests import packages
 from tests.barrier import mariadb
-from tests.broker import cells, characters, databases, poolers
+from tests.broker import cells, characters, databases, poolers, processor_time
 from tests.broker.endpoints import ProducerEndpoint, states
 from tests.broker.running import POOLED, RunningBroker
 from tests.broker.wire import Wire
@@ -66,8 +66,7 @@ def cpu_seconds() -> float:
     parent of pytest, has waited for what lost its own parent.
     """
     command = psutil.Process(os.getppid()).parent()
-    used = [each.cpu_times() for each in command.children(recursive=True)] if command else []
-    return sum(each.user + each.system + each.children_user + each.children_system for each in used)
+    return processor_time.used_below(command) if command else 0.0
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -21,7 +21,7 @@ import pytest
 from mqbroker.embedded.commands import ROOT
 from mqbroker.embedded.folder import DataFolder
 from mqbroker.embedded.processes import identity
-from tests.broker import databases
+from tests.broker import databases, processor_time
 from tests.broker.polling import at_this_load
 from tests.broker.ports import free_port
 from tests.broker.wire import Wire
@@ -68,9 +68,7 @@ class Up:
     def cpu_seconds(self) -> float:
         """The CPU that the supervisor and all processes below it have used so far."""
         assert self.process
-        top = psutil.Process(self.process.pid)
-        used = [one.cpu_times() for one in (top, *top.children(recursive=True))]
-        return sum(one.user + one.system + one.children_user + one.children_system for one in used)
+        return processor_time.used_by_tree(psutil.Process(self.process.pid))
 
     def pids(self) -> dict[str, int]:
         """The processes by name, as written down for the next start."""

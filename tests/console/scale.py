@@ -6,7 +6,6 @@ As a program, on an empty, migrated database: prints each page's statements, tim
 
 import argparse
 import asyncio
-import contextlib
 import json
 import os
 import statistics
@@ -16,6 +15,8 @@ from typing import Any, NamedTuple
 
 import psutil
 import psycopg
+
+from tests.broker.processor_time import used_by_tree
 
 PAGES = (
     "",
@@ -142,13 +143,7 @@ def server_seconds(postmaster: psutil.Process | None) -> float:
     """The CPU that a PostgreSQL of this machine has used: the postmaster, its backends, and those that have ended."""
     if postmaster is None:
         return 0.0
-    found = postmaster.cpu_times()
-    seconds = found.user + found.system + found.children_user + found.children_system
-    for backend in postmaster.children():
-        with contextlib.suppress(psutil.NoSuchProcess):
-            one = backend.cpu_times()
-            seconds += one.user + one.system
-    return float(seconds)
+    return used_by_tree(postmaster)
 
 
 async def open_overview(user: str, postmaster: psutil.Process) -> dict[str, float]:

@@ -16,6 +16,7 @@ import pytest
 from tests.broker.burdens import IS_STRICT, MEBIBYTE
 from tests.broker.cells import joined
 from tests.broker.polling import eventually
+from tests.broker.processor_time import used_by_tree
 from tests.broker.running import RunningBroker
 
 CELLS = 10
@@ -59,16 +60,10 @@ def idle(prepared: str, folder: Path, cells: int) -> Idle:
             process = psutil.Process(broker.webs[0].pid)
             eventually(lambda: all(sessions(url) for url in found.urls))
             time.sleep(SETTLE_SECONDS)
-            before, began = seconds_of(process), time.monotonic()
+            before, began = used_by_tree(process), time.monotonic()
             time.sleep(WATCHED_SECONDS)
-            used, took = seconds_of(process) - before, time.monotonic() - began
+            used, took = used_by_tree(process) - before, time.monotonic() - began
             return Idle(used / took, process.memory_full_info().uss, [sessions(url) for url in found.urls])
-
-
-def seconds_of(process: psutil.Process) -> float:
-    """The CPU seconds of a process and of what it has started."""
-    times = [one.cpu_times() for one in (process, *process.children(recursive=True))]
-    return sum(one.user + one.system for one in times)
 
 
 def sessions(url: str) -> int:
