@@ -86,6 +86,10 @@ def finish(folder: Path, written: Iterable[str]) -> None:
 def _by_day(batch: pyarrow.RecordBatch, day_of: str) -> Iterator[tuple[str, pyarrow.RecordBatch]]:
     """Splits a batch by segment and day; yields the folder of each segment and day, and its rows."""
     segments, days = batch.column("segment"), batch.column(day_of).cast(pyarrow.date32())
+    if len(segments.unique()) == len(days.unique()) == 1:
+        # Nearly all batches: their rows are not copied.
+        yield f"segment={segments[0]}/day={days[0]}", batch
+        return
     for pair in (
         pyarrow.table({"segment": segments, "day": days}).group_by(["segment", "day"]).aggregate([]).to_pylist()
     ):
