@@ -31,8 +31,7 @@ def of_slices(source: Source, table: Table, clauses: Sequence[str], to: Place, n
     source.spark.sparkContext.setJobGroup(name, f"{name}: {len(clauses)} slices")
     if is_here(source) and isinstance(source, AdbcSource) and isinstance(to, Local):
         # Renames the files of tasks that counted, and removes those of other tasks.
-        written = source.files(table, clauses, to.folder / name).collect()
-        days.finish(to.folder / name, [row.path for row in written])
+        days.finish(to.folder / name, source.files(table, clauses, to.folder / name))
         return
     write(dated(source.slices(table, clauses), table), to.url(name))
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StringType, StructField, StructType
 
 from analytics import connections
 from analytics.files import days
@@ -17,11 +16,7 @@ from analytics.rows import Backend
 from analytics.tables import Table
 
 if TYPE_CHECKING:
-    from adbc_driver_postgresql import dbapi
-
-
-# The schema of the frame with the paths of files that tasks have written.
-FILES = StructType([StructField("path", StringType())])
+    import adbc_driver_manager
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +39,15 @@ class AdbcSource:
         write = partial(_write, self.conninfo, table.arrow, to, table.day_of, first=first)
         days.finish(to, write(table.query(clause)))
 
-    def files(self, table: Table, slices: Sequence[str], to: Path) -> DataFrame:
-        """The paths of new files with the rows of the slices, in a folder that the workers can write to.
+    def files(self, table: Table, slices: Sequence[str], to: Path) -> list[str]:
+        """Writes the rows of the slices to new files, in a folder that the workers can write to. Returns their paths.
 
         Each task reads a slice and writes its own files: no row becomes a Java object.
         """
         queries = [table.query(clause) for clause in slices]
         write = partial(_files, self.conninfo, queries, table.arrow, to, table.day_of)
-        return self._numbers(queries).mapInArrow(write, FILES)
+        numbers = self.spark.sparkContext.parallelize(range(len(queries)), len(queries))
+        return numbers.mapPartitions(write).collect()
 
     def _read(self, queries: Sequence[str], table: Table, first: Sequence[str] = ()) -> DataFrame:
         read = partial(arrow.numbered, self.conninfo, queries, table.arrow, first)
@@ -62,29 +58,18 @@ class AdbcSource:
         return self.spark.range(0, len(queries), 1, len(queries))
 
 
-def bind(cursor: "dbapi.Cursor") -> None:
+def bind(connection: "adbc_driver_manager.AdbcConnection") -> None:
     """Binds the server's process of a reader's session to the processors of this process."""
-    cursor.execute(connections.FIND_BACKEND.text)
-    [found] = cursor.fetchall()
-    connections.bind_backend(Backend(*found))
+    [found] = [row for rows in arrow.rows(connection, connections.FIND_BACKEND.text) for row in rows.to_pylist()]
+    connections.bind_backend(Backend(**found))
 
 
 def _files(
-    conninfo: str,
-    queries: Sequence[str],
-    schema: pyarrow.Schema,
-    to: Path,
-    day_of: str | None,
-    numbers: Iterable[pyarrow.RecordBatch],
-) -> Iterator[pyarrow.RecordBatch]:
+    conninfo: str, queries: Sequence[str], schema: pyarrow.Schema, to: Path, day_of: str | None, numbers: Iterable[int]
+) -> Iterator[str]:
     """Writes the rows of the queries with these numbers to new files, in a Spark worker. Yields the paths."""
-    written = [
-        path
-        for batch in numbers
-        for number in batch.column(0).to_pylist()
-        for path in _write(conninfo, schema, to, day_of, queries[number])
-    ]
-    yield pyarrow.RecordBatch.from_pydict({"path": written}, pyarrow.schema([("path", pyarrow.string())]))
+    for number in numbers:
+        yield from _write(conninfo, schema, to, day_of, queries[number])
 
 
 def _write(

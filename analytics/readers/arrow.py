@@ -4,9 +4,11 @@ The workers of a cluster have only this module of the broker, so it imports no o
 needs backports.zstd, or Python 3.14.
 """
 
+import collections
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,7 @@ import pyarrow
 import pyarrow.compute
 
 if TYPE_CHECKING:
-    from adbc_driver_postgresql import dbapi
+    import adbc_driver_manager
 
 # The driver collects this many bytes before it returns a batch; a single row may be larger.
 BATCH_BYTES = 8 * 1024 * 1024
@@ -43,27 +45,52 @@ def batches(
     query: str,
     schema: pyarrow.Schema,
     first: Sequence[str] = (),
-    begin: "Callable[[dbapi.Cursor], None] | None" = None,
+    begin: "Callable[[adbc_driver_manager.AdbcConnection], None] | None" = None,
 ) -> Iterator[pyarrow.RecordBatch]:
     """The rows of a query with the columns of the schema.
 
     The statements `first` run before it, in the same transaction.
 
-    `begin` is called with the cursor before the query. JSON becomes a map where the schema has a map. Raises ADBC's
+    `begin` is called with the connection before the query. JSON becomes a map where the schema has a map. Raises ADBC's
     errors, which contain no password.
     """
-    # Imported here, because it imports pandas, which takes half a second; reports do not need it.
-    from adbc_driver_postgresql import StatementOptions, dbapi
-
-    with dbapi.connect(conninfo) as connection, connection.cursor() as cursor:
+    with _connected(conninfo) as connection:
         for statement in first:
-            cursor.execute(statement)
+            collections.deque(rows(connection, statement), maxlen=0)
         if begin:
-            begin(cursor)
-        cursor.adbc_statement.set_options(**{StatementOptions.BATCH_SIZE_HINT_BYTES.value: str(BATCH_BYTES)})
-        cursor.execute(query)
-        for batch in cursor.fetch_record_batch():
+            begin(connection)
+        for batch in rows(connection, query):
             yield converted(batch, schema)
+
+
+@contextmanager
+def _connected(conninfo: str) -> "Iterator[adbc_driver_manager.AdbcConnection]":
+    """A session, in a transaction. ADBC's `dbapi` is not used: it imports pandas, which takes each worker a second."""
+    import adbc_driver_manager
+    import adbc_driver_postgresql
+
+    with (
+        adbc_driver_postgresql.connect(conninfo) as database,
+        adbc_driver_manager.AdbcConnection(database) as connection,
+    ):
+        connection.set_autocommit(False)
+        yield connection
+
+
+def rows(connection: "adbc_driver_manager.AdbcConnection", query: str) -> Iterator[pyarrow.RecordBatch]:
+    """The rows of a query as ADBC returns them. Raises ADBC's errors."""
+    import adbc_driver_manager
+    from adbc_driver_postgresql import StatementOptions
+
+    with adbc_driver_manager.AdbcStatement(connection) as statement:
+        statement.set_options(**{StatementOptions.BATCH_SIZE_HINT_BYTES.value: str(BATCH_BYTES)})
+        statement.set_sql_query(query)
+        stream, _ = statement.execute_query()
+        try:
+            yield from pyarrow.RecordBatchReader.from_stream(stream)
+        except (pyarrow.ArrowException, OSError) as problem:
+            status = adbc_driver_manager.AdbcStatusCode.IO
+            raise adbc_driver_manager.OperationalError(str(problem), status_code=status) from problem
 
 
 def converted(batch: pyarrow.RecordBatch, schema: pyarrow.Schema) -> pyarrow.RecordBatch:

@@ -23,6 +23,7 @@ django.setup()
 from analytics import connections, java, session  # noqa: E402  # imported after Django is set up
 from analytics.export import job  # noqa: E402  # after Django is set up
 from analytics.files.place import Local  # noqa: E402
+from analytics.management import classes  # noqa: E402
 from analytics.readers import address, arrow, counts, driver, opening  # noqa: E402
 from analytics.readers.adbc import AdbcSource  # noqa: E402
 from analytics.readers.opening import Source  # noqa: E402
@@ -65,7 +66,8 @@ def exported(conninfo: str, to: Path, reader: str) -> dict[str, float]:
     if reader == "jdbc":
         jar = driver.find(settings.JDBC_JAR) or driver.fetch(runtime, to / "driver")
     clock.seconds()
-    with session.opened(runtime, jar, to / "spark", brief=reader == "source" or is_brief(conninfo)) as spark:
+    brief = reader == "source" or is_brief(conninfo)
+    with classes.kept(runtime), session.opened(runtime, jar, to / "spark", brief=brief) as spark:
         source = way(spark, conninfo, reader)
         found["session"] = clock.seconds()
 
