@@ -119,7 +119,7 @@ def become(server: int, request: dict[str, Any]) -> None:
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_PDEATHSIG, request["end_signal"], 0, 0, 0)
     # A list of processes shows the module or script.
-    libc.prctl(PR_SET_NAME, next(word for word in request["words"] if word != "-m").encode(), 0, 0, 0)
+    libc.prctl(PR_SET_NAME, request["words"][request["words"][0] == "-m"].encode(), 0, 0, 0)
     if os.getppid() != server:
         sys.exit("the parent ended before its child began")
     for number, path in enumerate([os.devnull, request["stdout"], request["stderr"]]):
@@ -135,8 +135,12 @@ def become(server: int, request: dict[str, Any]) -> None:
 
 
 def run(words: list[str]) -> None:
-    """`-m module …` or `script …`, as Python's own command line does."""
-    if words[0] == "-m":
+    """`-m module …`, `-c code …` or `script …`, as Python's own command line does."""
+    if words[0] == "-c":
+        sys.argv = ["-c", *words[2:]]
+        sys.path.insert(0, "")
+        exec(compile(words[1], "<string>", "exec"), {"__name__": "__main__"})
+    elif words[0] == "-m":
         sys.argv = words[1:]
         sys.path.insert(0, os.getcwd())
         runpy.run_module(words[1], run_name="__main__", alter_sys=True)

@@ -19,12 +19,13 @@ from mqbroker.embedded.commands import ROOT
 from mqbroker.embedded.processes.child import Child
 
 PROGRAM = Path(__file__).with_name("fork_server.py")
-# What the settings of the broker and of the tests' programs are read from, what pytest notes for itself, and the width
-# of a help. A difference in any other variable may concern Python, the loader of programs or an installed package: that
-# process is started anew.
+# What the settings of the broker and of the tests' programs are read from, what pytest notes for itself, the width of a
+# help, and what Spark and Polars set in a process that imports them: the server imports neither. A difference in any
+# other variable may concern Python, the loader of programs or an installed package: that process is started anew.
 OWN = (
     *("MQBROKER_", "DATABASE_URL", "DIRECT_DATABASE_URL", "REDIS_URL", "API_KEY", "DJANGO_SETTINGS_MODULE", "PYTEST_"),
-    *("COLUMNS", "SHOP_DATABASE_URL", "CELERY_BROKER_URL", "PROJECT"),
+    *("COLUMNS", "SHOP_DATABASE_URL", "CELERY_BROKER_URL", "PROJECT", "MORE_SETTINGS", "MQ_CALLED_FROM"),
+    *("SPARK_", "PYSPARK_", "_RJEM_MALLOC_CONF"),
 )
 
 
@@ -145,9 +146,7 @@ def use(server: ForkServer) -> None:
 
 
 def server() -> ForkServer:
-    """The one of this process, started at its first use; another one when a test has set a variable since, as Spark's
-    do.
-    """
+    """The one of this process, started at its first use; another one when a test has set a variable since."""
     variables = frozenset(others(os.environ).items())
     if variables not in _servers:
         [_servers[variables]] = start(1)

@@ -50,7 +50,7 @@ def environment() -> dict[str, str]:
     return {**os.environ, **forks.PATH, "MQBROKER_DELAY_LEVELS": "1s 2s"}
 
 
-@pytest.mark.parametrize("words", [["tells.py"], ["-m", "tells"]])
+@pytest.mark.parametrize("words", [["tells.py"], ["-m", "tells"], ["-c", TELLS]])
 def test_a_fork_finds_what_a_new_process_finds(words: list[str], environment: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "tells.py").write_text(TELLS)
     command = [sys.executable, *words, "two words"]
