@@ -27,9 +27,10 @@ from tests.analytics.history import live
 from tests.analytics.parquet import sign
 from tests.analytics.past import Past
 from tests.analytics.writers import Connection
-from tests.broker import databases
+from tests.broker import databases, forks
 
 ROOT = Path(__file__).resolve().parents[2]
+EXPORT = (sys.executable, "manage.py", "export", "--to")
 # All that a URL, a conninfo string, a Java property or a shell might take amiss.
 PASSWORD = "p@ss:w/o?rd #1% '\"\\$&ü"
 # All that Spark or Hadoop might take for a list, a pattern or a URL.
@@ -139,13 +140,18 @@ def start(
 ) -> subprocess.Popen[str]:
     """An export in a process of its own, which the words before it start."""
     return subprocess.Popen(
-        [*before, sys.executable, "manage.py", "export", "--to", str(target), *words],
+        [*before, *EXPORT, str(target), *words],
         cwd=ROOT,
         env={**os.environ, "DATABASE_URL": database, **environ},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def done(database: str, target: Path | str, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """An export that ends by itself."""
+    return forks.run([*EXPORT, str(target), *words], {**os.environ, "DATABASE_URL": database, **environ})
 
 
 def content(of: Path) -> dict[str, bytes]:
@@ -173,6 +179,5 @@ def killed(reader: str, past: Past, jdbc: Path, tmp_path_factory: pytest.TempPat
 @pytest.fixture(scope="session")
 def exported(reader: str, killed: Killed) -> Exported:
     """The past, exported once by JDBC, to where the killed export left off."""
-    with start(reader, killed.target, "--reader", "jdbc") as export:
-        out, err = export.communicate()
-    return Exported(killed.target, out, err, export.returncode)
+    export = done(reader, killed.target, "--reader", "jdbc")
+    return Exported(killed.target, export.stdout, export.stderr, export.returncode)

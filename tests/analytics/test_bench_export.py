@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.analytics.conftest import ROOT
+from tests.broker import forks
 
 BENCH = (sys.executable, "-m", "mqbroker.embedded.cli", "bench", "export")
 
@@ -35,7 +36,7 @@ def test_each_reader_is_measured_beside_the_limit(jdbc: Path, tmp_path: Path) ->
 
 
 def test_an_unknown_part_is_refused_with_the_known_ones() -> None:
-    done = subprocess.run([*BENCH, "--case", "writers"], cwd=ROOT, capture_output=True, text=True)
+    done = forks.run([*BENCH, "--case", "writers"], os.environ)
 
     assert done.returncode == 2
     [known] = [line for line in done.stderr.splitlines() if "No case has writers in its name: there are " in line]

@@ -1,16 +1,16 @@
 """`manage.py export`: what it prints, how it ends, and what it leaves when it is killed."""
 
-import subprocess
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 from analytics.files import manifest
-from tests.analytics.conftest import ROOT, Exported, Killed, content, start
+from tests.analytics.conftest import Exported, Killed, content, done
 from tests.analytics.parquet import sign
 from tests.analytics.past import Past
-from tests.broker import databases
+from tests.broker import databases, forks
 
 
 @pytest.fixture
@@ -56,13 +56,12 @@ def test_rows_are_counted_on_both_sides_and_printed(exported: Exported, past: Pa
 def test_a_refusal_is_one_sentence_with_its_code(reader: str, target: Path) -> None:
     before = content(target)
 
-    with start(reader, target, "--reader", "jdbc", MQBROKER_JDBC_JAR="/none.jar") as refused:
-        out, err = refused.communicate()
+    refused = done(reader, target, "--reader", "jdbc", MQBROKER_JDBC_JAR="/none.jar")
 
-    assert (refused.returncode, out) == (1, "")
-    assert err.startswith("CommandError: MQBROKER_JDBC_JAR names /none.jar, which is no file: ")
-    assert err.endswith(" (driver_missing)\n")
-    assert len(err.splitlines()) == 1
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr.startswith("CommandError: MQBROKER_JDBC_JAR names /none.jar, which is no file: ")
+    assert refused.stderr.endswith(" (driver_missing)\n")
+    assert len(refused.stderr.splitlines()) == 1
     assert content(target) == before
 
 
@@ -70,24 +69,26 @@ def test_a_refusal_is_one_sentence_with_its_code(reader: str, target: Path) -> N
 def test_a_number_of_tasks_that_is_none_is_refused(program: list[str], tmp_path: Path) -> None:
     command = [sys.executable, *program, "export", "--to", str(tmp_path / "export"), "--cores", "0"]
 
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    refused = forks.run(command, os.environ)
 
-    assert done.returncode != 0
-    assert "0 is no number of tasks: give a whole number from 1 on." in done.stderr
+    assert refused.returncode != 0
+    assert "0 is no number of tasks: give a whole number from 1 on." in refused.stderr
 
 
 def test_a_database_that_is_away_is_one_sentence(target: Path) -> None:
-    with start("postgresql://nobody@127.0.0.1:1/nothing", target) as refused:
-        out, err = refused.communicate()
+    refused = done("postgresql://nobody@127.0.0.1:1/nothing", target)
 
-    assert (refused.returncode, out) == (1, "")
-    assert err.startswith("CommandError: The database did not answer as it should: connection failed: ")
-    assert err.endswith(" (export_failed)\n")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    said = "CommandError: The database did not answer as it should: connection failed: "
+    assert refused.stderr.startswith(said)
+    assert refused.stderr.endswith(" (export_failed)\n")
 
 
 def test_a_database_without_the_brokers_tables_is_one_sentence(target: Path) -> None:
-    with databases.fresh() as empty, start(empty, target) as refused:
-        out, err = refused.communicate()
+    with databases.fresh() as empty:
+        refused = done(empty, target)
 
-    assert (refused.returncode, out) == (1, "")
-    assert err == "CommandError: The database has no tables of the broker: `./mq up` makes them. (export_failed)\n"
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == (
+        "CommandError: The database has no tables of the broker: `./mq up` makes them. (export_failed)\n"
+    )

@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import sys
 from itertools import product
 from pathlib import Path
@@ -12,6 +11,7 @@ from django.core.management.base import CommandParser
 
 from analytics.management.commands import export, lake, report
 from tests.analytics.conftest import ROOT
+from tests.broker import forks
 
 DOORS = {
     "mq": ["-m", "mqbroker.embedded.cli"],
@@ -64,7 +64,7 @@ def test_each_option_is_taken_by_each_door(name: str, door: str, tmp_path: Path)
         "MQBROKER_DATA_DIR": str(tmp_path),
     }
 
-    done = subprocess.run([sys.executable, *DOORS[door], *words], cwd=ROOT, env=environ, capture_output=True, text=True)
+    done = forks.run([sys.executable, *DOORS[door], *words], environ)
 
     # Only a command that has understood its words looks for the export, or for the database.
     assert (done.returncode, done.stdout) == (1, "")
@@ -75,7 +75,7 @@ def test_each_option_is_taken_by_each_door(name: str, door: str, tmp_path: Path)
 def test_mq_refuses_what_the_command_would_refuse_before_it_starts_a_database(name: str, tmp_path: Path) -> None:
     words = [*DOORS["mq"], name, "--data-dir", str(tmp_path / "data"), "--cores", "none"]
 
-    done = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True)
+    done = forks.run([sys.executable, *words], os.environ)
 
     assert done.returncode == 2
     assert "none is no number of tasks: give a whole number from 1 on." in done.stderr
@@ -86,12 +86,6 @@ def test_mq_refuses_what_the_command_would_refuse_before_it_starts_a_database(na
 def test_a_path_is_relative_to_the_folder_in_which_mq_was_called(tmp_path: Path) -> None:
     environ = {**os.environ, "MQ_CALLED_FROM": str(tmp_path), "MQBROKER_DATA_DIR": str(tmp_path / "data")}
 
-    done = subprocess.run(
-        [sys.executable, *DOORS["mq"], "report", "none", "--nice", "0"],
-        cwd=ROOT,
-        env=environ,
-        capture_output=True,
-        text=True,
-    )
+    done = forks.run([sys.executable, *DOORS["mq"], "report", "none", "--nice", "0"], environ)
 
     assert f"{tmp_path / 'none'} " in done.stderr

@@ -13,25 +13,17 @@ from tests.analytics import lakes
 from tests.analytics.conftest import ROOT
 from tests.analytics.test_export_committed import fill
 from tests.analytics.writers import Connection
+from tests.broker import forks
 
 
-def started(database: str, *words: str | Path) -> subprocess.Popen[str]:
-    """The command in a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, "manage.py", "lake", *map(str, words)],
-        cwd=ROOT,
-        env={**os.environ, "DATABASE_URL": database},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def command(*words: str | Path) -> list[str]:
+    return [sys.executable, "manage.py", "lake", *map(str, words)]
 
 
 def done(database: str, *words: str | Path) -> tuple[int, str, str]:
     """The status of a finished command, and what it said."""
-    with started(database, *words) as process:
-        out, err = process.communicate()
-    return process.returncode, out, err
+    process = forks.run(command(*words), {**os.environ, "DATABASE_URL": database})
+    return process.returncode, process.stdout, process.stderr
 
 
 def test_the_lake_goes_on_until_it_is_stopped(busy_database: str, writer: Connection, tmp_path: Path) -> None:
@@ -58,7 +50,10 @@ def test_a_lake_that_was_stopped_is_continued_by_the_next_start(
     fill(writer, 9)
     lakes.caught_up(busy_database, folder)
     fill(writer, 9)
-    with started(busy_database, "--to", folder) as process:
+    pipe, environ = subprocess.PIPE, {**os.environ, "DATABASE_URL": busy_database}
+    with subprocess.Popen(
+        command("--to", folder), cwd=ROOT, env=environ, stdout=pipe, stderr=pipe, text=True
+    ) as process:
         assert process.stdout is not None
         said = process.stdout.readline()
         process.send_signal(signal.SIGINT)

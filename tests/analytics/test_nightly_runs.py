@@ -16,6 +16,7 @@ from django.conf import settings
 from analytics.nightly import runs
 from store.db import connections
 from tests.analytics.conftest import ROOT
+from tests.broker import forks
 from tests.broker.polling import eventually
 from tests.store.keeper import Keeper
 
@@ -123,7 +124,7 @@ def environment(database: str, to: Path, **others: str) -> dict[str, str]:
 def test_a_worker_without_spark_says_so_once_and_begins_nothing(keeper: Keeper, tmp_path: Path) -> None:
     command = [sys.executable, "-c", WITHOUT_SPARK]
 
-    done = subprocess.run(command, cwd=ROOT, env=environment(keeper.url, tmp_path), capture_output=True, text=True)
+    done = forks.run(command, environment(keeper.url, tmp_path))
 
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("PySpark is not installed, so this worker starts no nightly export") == 1
@@ -137,7 +138,7 @@ def test_a_run_that_takes_too_long_is_ended_with_all_that_it_started(keeper: Kee
     limits = environment(keeper.url, target, MQBROKER_EXPORT_NIGHTLY_MAX_SECONDS="3", **manners)
     [day] = night(keeper)
 
-    done = subprocess.run([sys.executable, "manage.py", "nightly", str(day)], cwd=ROOT, env=limits, timeout=120)
+    done = forks.run([sys.executable, "manage.py", "nightly", str(day)], limits)
 
     assert done.returncode == 0
     reason = "export: it took longer than EXPORT_NIGHTLY_MAX_SECONDS (3 s)"
@@ -155,7 +156,7 @@ def test_a_run_goes_on_when_its_worker_is_killed_and_leaves_export_reports_and_c
     [day] = night(keeper)
 
     worker = [sys.executable, "-c", WORKER, str(day)]
-    killed = subprocess.run(worker, cwd=ROOT, env=environment(keeper.url, target))
+    killed = forks.run(worker, environment(keeper.url, target))
 
     assert killed.returncode == -signal.SIGKILL
     eventually(
