@@ -17,7 +17,7 @@ from tests.broker.polling import eventually
 from tests.task_backend.conftest import PYTHON, Project
 
 # MQ_TASK_ORDERS=5000 in the environment: some minutes for each shop.
-ORDERS = int(os.environ.get("MQ_TASK_ORDERS", "200"))
+ORDERS = int(os.environ.get("MQ_TASK_ORDERS", "120"))
 # The fewest and the most orders that are committed between two kills.
 BETWEEN_KILLS = (10, max(40, ORDERS // 40))
 # In which a shop of so many orders ends, also where others use the cores.

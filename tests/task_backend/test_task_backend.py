@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from mqbroker_client import Consumer
 
 from tests.broker import characters
@@ -152,18 +151,13 @@ def test_a_message_may_belong_to_a_transaction_of_a_further_database(project: Pr
     assert refusal == "the database 'other' sends no messages: name it in MORE_DATABASES of MQBROKER"
 
 
-@pytest.mark.parametrize(
-    ("backend", "aliases", "reason"),
-    [
-        ("strict", [], r"note is enqueued in no transaction of default, other: enqueue it within .*OUTSIDE"),
-        ("default", ["third"], r"enqueued in transactions of third.*: name the database in MORE_DATABASES"),
-        ("default", ["default", "other"], r"enqueued in transactions of default, other.*DATABASE of the task backend"),
-    ],
-)
-def test_a_task_that_would_belong_to_no_transaction_is_refused(
-    project: Project, backend: str, aliases: list[str], reason: str
-) -> None:
+def test_a_task_that_would_belong_to_no_transaction_is_refused(project: Project) -> None:
     project.close()
     project.databases = {**project.databases, "third": f"sqlite://{project.folder / 'third.sqlite3'}"}
 
-    assert re.search(reason, project.tell("refused", backend, *aliases))
+    for backend, aliases, reason in (
+        ("strict", [], r"note is enqueued in no transaction of default, other: enqueue it within .*OUTSIDE"),
+        ("default", ["third"], r"enqueued in transactions of third.*: name the database in MORE_DATABASES"),
+        ("default", ["default", "other"], r"enqueued in transactions of default, other.*DATABASE of the task backend"),
+    ):
+        assert re.search(reason, project.tell("refused", backend, *aliases))
