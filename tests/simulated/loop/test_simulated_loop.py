@@ -4,10 +4,13 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
 from mqbroker.embedded.commands import ROOT
+from tests.simulated.loop import threads
 from tests.simulated.loop.exploring import Scenario, digest, explore, prepared, report, run, trimmed
 from tests.simulated.loop.scenarios import SCENARIOS
 from tests.simulated.loop.virtual import loop, process, require
@@ -52,8 +55,6 @@ def test_different_seeds_are_different_runs() -> None:
 
 
 def test_an_hour_takes_no_time_and_the_clock_of_the_product_shows_it() -> None:
-    import time
-
     began = time.perf_counter()
     seen: list[float] = []
 
@@ -105,6 +106,19 @@ def test_a_process_that_is_stopped_does_nothing_until_it_is_resumed() -> None:
         require(len(seen) == 3 and seen[2] - began >= 12.5, "a resumed process does not go on", seen)
 
     assert explore(scenario(play), 1, 10).failure is None
+
+
+def test_a_thread_of_the_machine_sleeps_as_ever_beside_a_run() -> None:
+    slept: list[None] = []
+
+    async def play() -> None:
+        with threads.replaced():
+            other = threading.Thread(target=lambda: slept.append(time.sleep(0)))
+            other.start()
+            other.join()
+
+    assert run(scenario(play), 1).failure == ""
+    assert slept == [None]
 
 
 def test_what_waits_for_ever_is_a_failure_that_names_it() -> None:
