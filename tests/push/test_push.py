@@ -42,6 +42,11 @@ def send(producer: Producer, topic: str, count: int) -> list[str]:
     return said
 
 
+# A call that is not answered in time is repeated, message by message. A process that the machine gives no processor may
+# be silent for longer than the 10 s of the default.
+PATIENT = {"timeout_seconds": 60}
+
+
 def is_settled(operator: Operator, name: str) -> bool:
     """Whether nothing is in flight."""
     return operator.in_flight(name) == 0
@@ -94,7 +99,7 @@ def test_a_message_is_pushed_signed_and_an_empty_answer_acks_it(
 def test_a_call_holds_a_batch_and_every_message_comes_once(
     operator: Operator, producer: Producer, server: ProducerEndpoint, topic: str, name: str
 ) -> None:
-    operator.subscribes(name, topic, server.url, max_batch=10, paused=True)
+    operator.subscribes(name, topic, server.url, max_batch=10, paused=True, **PATIENT)
     said = send(producer, topic, 50)
 
     operator.changes(name, paused=False)
@@ -270,7 +275,7 @@ def test_two_workers_push_no_message_twice(
     name: str,
 ) -> None:
     server.replies(acks(after_seconds=0.3))
-    operator.subscribes(name, topic, server.url, concurrency=1)
+    operator.subscribes(name, topic, server.url, concurrency=1, **PATIENT)
     said = send(producer, topic, 200)
     eventually(lambda: operator.listeners() == len(broker.webs) + 2)
 
