@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from mqbroker.embedded.servers import postgres
+from tests.broker import prepared_servers
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 
@@ -16,14 +17,12 @@ END_SESSIONS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE use
 
 @pytest.fixture
 def administrator(tmp_path: Path) -> Iterator[psycopg.Connection]:
-    """A session that may change roles, at a server where `rotated` owns a database."""
+    """A session that may change roles, at a server where `rotated` may use the broker's tables."""
     tmp_path.chmod(0o711)
-    server = postgres.Server(tmp_path / "server")
-    server.start()
+    server = prepared_servers.started(postgres.Server(tmp_path / "server"))
     try:
         with psycopg.connect(server.url.replace("//mqbroker:", "//postgres:"), autocommit=True) as session:
-            session.execute("CREATE ROLE rotated LOGIN PASSWORD 'first'")
-            session.execute("CREATE DATABASE rotated OWNER rotated")
+            session.execute("CREATE ROLE rotated LOGIN PASSWORD 'first' IN ROLE mqbroker")
             yield session
     finally:
         server.stop()
@@ -36,9 +35,8 @@ def test_a_password_that_changes_in_its_file_needs_no_restart(
     file.touch(mode=0o600)
     file.write_text("*:*:*:rotated:first\n")
     port = administrator.info.port
-    url = f"postgresql://rotated@127.0.0.1:{port}/rotated?passfile={file}"
+    url = f"postgresql://rotated@127.0.0.1:{port}/mqbroker?passfile={file}"
     broker = RunningBroker(tmp_path / "broker", url, os.environ["REDIS_URL"])
-    broker.prepare()
 
     def sends() -> bool:
         return broker.wire().post("/v1/messages", {"topic": "orders", "body": "1"}).status == 201

@@ -16,8 +16,8 @@ from tests.broker.running import RunningBroker
 PORTS = "give postgresql://user:password@host:port/database, or several servers as host1:port1,host2:port2."
 
 
-def test_a_broker_finds_the_server_that_is_there_among_two(tmp_path: Path) -> None:
-    with databases.fresh() as url:
+def test_a_broker_finds_the_server_that_is_there_among_two(prepared: str, tmp_path: Path) -> None:
+    with databases.copied(prepared) as url:
         parts = urlsplit(url)
         user, _, place = parts.netloc.rpartition("@")
         both = parts._replace(netloc=f"{user}@127.0.0.1:{free_port()},{place}", query="target_session_attrs=read-write")

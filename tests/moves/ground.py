@@ -3,7 +3,6 @@
 import os
 import subprocess
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from mqbroker.embedded import commands
 from mqbroker.embedded.commands import ROOT
 from mqbroker.embedded.servers import postgres
-from mqbroker.embedded.servers.standby import Standby, let_promote
+from mqbroker.embedded.servers.standby import Standby
 from tests.broker import forks, prepared_servers
 from tests.broker.running import QUICK, RunningBroker
 from tests.chaos import mutants
@@ -27,15 +26,10 @@ class Ground:
     def __init__(self, folder: Path, mutant: Mutant | None = None) -> None:
         self.folder = folder
         folder.chmod(0o711)
-        self.primary = prepared_servers.started(postgres.Server(folder / "primary"))
+        self.primary = prepared_servers.started_with_cells(postgres.Server(folder / "primary"))
         # What a page and a list tell of a move is read at once.
         settings = {**QUICK, "MQBROKER_CONSOLE_READING_SECONDS": "0"}
         self.broker = RunningBroker(folder / "broker", self.primary.url, os.environ["REDIS_URL"], settings, webs=2)
-        made = forks.run(commands.manage("prepare", "--cells", "2"), self.broker.environment)
-        assert made.returncode == 0, made.stderr
-        for database in ("mqbroker", "mqbroker_c1"):
-            let_promote(self.primary, database)
-        self.cells("open", "c1")
         if mutant is not None:
             mutants.give(mutant, self.broker)
         self._standbys: list[Standby] = []
@@ -102,8 +96,3 @@ class Ground:
         for standby in self._standbys:
             standby.stop()
         self.primary.stop()
-
-
-def url_in(server: postgres.Server, database: str) -> str:
-    """The URL of one of a server's databases."""
-    return urlsplit(server.url)._replace(path=f"/{database}").geturl()

@@ -7,8 +7,9 @@ from mqbroker_client import Admin
 
 from tests.broker import characters, metrics
 from tests.broker.polling import eventually
+from tests.broker.prepared_servers import url_in
 from tests.broker.running import RunningBroker
-from tests.moves.ground import Ground, url_in
+from tests.moves.ground import Ground
 
 # What is sent behind a split; and what the broker stores itself, or a failed write leaves out.
 SENT, FEW = 4, 100

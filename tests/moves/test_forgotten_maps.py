@@ -16,16 +16,19 @@ from mqbroker_client.core.retries import Retry
 from tests.broker import characters
 from tests.broker.database_proxy import DatabaseProxy
 from tests.broker.polling import at_this_load
+from tests.broker.prepared_servers import url_in
 from tests.broker.running import API_KEY
 from tests.chaos import mutants
 from tests.chaos.mutants import Mutant
-from tests.moves.ground import Ground, url_in
+from tests.moves.ground import Ground
 
 # MQ_OLD_MAP_SECONDS=10 in the environment has the map as old as that.
 OLD_MAP_SECONDS = float(os.environ.get("MQ_OLD_MAP_SECONDS", "4"))
 # Also where the split itself took that long: more than the longest pause of the SDK between two tries.
 OLD_MAP_BEHIND_SECONDS = 3.0
 CALLERS = 8
+# Between two messages of a caller.
+PACE_SECONDS = 0.02
 QUEUES = 2
 RUNS_OF_THE_MUTANT = 8
 
@@ -42,7 +45,7 @@ class Callers:
 
     def work(self, caller: int) -> None:
         number = 0
-        while not self._ends.is_set():
+        while not self._ends.wait(PACE_SECONDS):
             body = f"{caller}-{number}"
             number += 1
             # The SDK tries a half for three seconds, as RocketMQ does. One that is refused has no end.

@@ -8,18 +8,19 @@ import pytest
 
 from mqbroker.embedded.servers.standby import Standby
 from tests.broker.polling import eventually
+from tests.broker.prepared_servers import url_in
 from tests.broker.running import RunningBroker
 from tests.delivery.limited import LimitedGroup, bodies, values
 from tests.delivery.limited_crowds import Noted, above_rate, at_once, crowd, done, handed_in, largest_of, noted
-from tests.moves.ground import Ground, url_in
+from tests.moves.ground import Ground
 
 pytestmark = pytest.mark.chaos
-# The rate lets the messages that are sent before the split last for 20 s, so that the split has load.
+# The rate lets the messages that are sent before the split last for 10 s, so that the split has load.
 IN_FLIGHT, PER_SECOND, BURST = 2, 10.0, 4
 # A limit in flight that paced values do not reach: PostgreSQL notes only deliveries that count.
 FAR = 1000
 # The messages of each value that are sent before the split, and behind the split.
-BEFORE, BEHIND = 200, 20
+BEFORE, BEHIND = 100, 20
 
 
 class Side:

@@ -16,8 +16,9 @@ from mqbroker.embedded.servers import postgres
 from mqbroker.embedded.servers.standby import let_promote
 from tests.broker import characters
 from tests.broker.polling import at_this_load, eventually
+from tests.broker.prepared_servers import url_in
 from tests.broker.running import RunningBroker
-from tests.moves.ground import ENDED_SECONDS, Ground, url_in
+from tests.moves.ground import ENDED_SECONDS, Ground
 
 PROMOTE_NOW = "Promote the standby of "
 

@@ -8,9 +8,10 @@ import pytest
 from mqbroker_client import Admin
 
 from tests.broker import characters
+from tests.broker.prepared_servers import url_in
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Answer
-from tests.moves.ground import Ground, url_in
+from tests.moves.ground import Ground
 
 # MQ_ROUNDS=50 in the environment has so many.
 ROUNDS = int(os.environ.get("MQ_ROUNDS", "2"))

@@ -4,9 +4,10 @@ from mqbroker_client import Admin, Consumer, LocalTransactionState, Producer
 
 from tests.broker import characters
 from tests.broker.characters import bodies
+from tests.broker.prepared_servers import url_in
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Wire
-from tests.moves.ground import Ground, url_in
+from tests.moves.ground import Ground
 from tests.over_cells.test_metrics import series
 
 

@@ -21,8 +21,9 @@ from mqbroker_client.core.errors import TransactionEnded
 
 from tests.broker import characters
 from tests.broker.polling import at_this_load
+from tests.broker.prepared_servers import url_in
 from tests.broker.running import RunningBroker
-from tests.moves.ground import Ground, url_in
+from tests.moves.ground import Ground
 
 # MQ_SPLITS=20 in the environment has so many; MQ_SEED repeats a run.
 SPLITS = int(os.environ.get("MQ_SPLITS", "2"))

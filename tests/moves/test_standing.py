@@ -13,10 +13,11 @@ from mqbroker.embedded import commands
 from mqbroker.embedded.commands import ROOT
 from tests.broker import characters, forks, metrics
 from tests.broker.polling import eventually
+from tests.broker.prepared_servers import url_in
 from tests.broker.running import RunningBroker
 from tests.console.conftest import ada_at
 from tests.console.operators import Operator
-from tests.moves.ground import Ground, url_in
+from tests.moves.ground import Ground
 
 STOPPED = "its run has ended before the move was done"
 FINISHES, TAKES_BACK = "`manage.py cells resume` finishes it", "`manage.py cells undo` takes it back"

@@ -9,9 +9,10 @@ from mqbroker_client import Admin
 from tests.broker import characters
 from tests.broker.load import Crowd
 from tests.broker.polling import at_this_load
+from tests.broker.prepared_servers import url_in
 from tests.broker.running import RunningBroker
 from tests.chaos.shops import Shop, everything
-from tests.moves.ground import ENDED_SECONDS, Ground, url_in
+from tests.moves.ground import ENDED_SECONDS, Ground
 
 ACKNOWLEDGED = 200
 
