@@ -109,16 +109,20 @@ def test_a_process_that_is_stopped_does_nothing_until_it_is_resumed() -> None:
 
 
 def test_a_thread_of_the_machine_sleeps_as_ever_beside_a_run() -> None:
-    slept: list[None] = []
+    slept: list[str] = []
+
+    def sleeps() -> None:
+        time.sleep(0)
+        slept.append("as ever")
 
     async def play() -> None:
         with threads.replaced():
-            other = threading.Thread(target=lambda: slept.append(time.sleep(0)))
+            other = threading.Thread(target=sleeps)
             other.start()
             other.join()
 
     assert run(scenario(play), 1).failure == ""
-    assert slept == [None]
+    assert slept == ["as ever"]
 
 
 def test_what_waits_for_ever_is_a_failure_that_names_it() -> None:
