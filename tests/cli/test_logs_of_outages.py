@@ -14,8 +14,8 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
 
 
 @pytest.fixture
-def proxy() -> Iterator[DatabaseProxy]:
-    with databases.fresh() as database_url, DatabaseProxy(database_url) as proxy:
+def proxy(prepared: str) -> Iterator[DatabaseProxy]:
+    with databases.copied(prepared) as database_url, DatabaseProxy(database_url) as proxy:
         yield proxy
 
 
@@ -23,7 +23,6 @@ def proxy() -> Iterator[DatabaseProxy]:
 def distant(proxy: DatabaseProxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """A broker with a worker and beat, whose database is behind the proxy."""
     running = RunningBroker(tmp_path_factory.mktemp("distant"), proxy.url, os.environ["REDIS_URL"])
-    running.prepare()
     with running:
         yield running
 
