@@ -107,7 +107,7 @@ class Receipt(models.Model):
                 condition=models.Q(state__in=("held", "parked")),
                 name="receipt_waiting",
             ),
-            # Index for `find_standings_of_keys`: deliveries in flight that count towards a limit.
+            # Index for `hand_out_by_turns`: deliveries in flight that count towards a limit.
             models.Index(
                 fields=("group_id", "origin_topic_id", "limit_value"),
                 condition=models.Q(state="flight", limit_value__isnull=False),

@@ -1,6 +1,6 @@
 """Rooms: how many more messages of each value may be handed out, while a batch chooses messages of an ordered group."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,49 +12,18 @@ from store.db.statements import Statement
 from store.queues import Queue
 
 
-class Walk(NamedTuple):
-    """A walk over at most `most` keys with waiting messages, from the key after `begin` round to the key `after`."""
-
-    begin: str
-    is_round: bool
-    after: str
-    most: int
-
-
 class Standing(NamedTuple):
-    """A key, the deliveries in flight of the key's value, counted up to the largest limit of the group, and the seconds
-    until the value's bucket is full. `is_round`: the walk has begun again at the first key.
+    """A value, its deliveries in flight, counted up to the largest limit of the group, and the seconds until its bucket
+    is full.
     """
 
-    fair_key: str
-    is_round: bool
+    value: str
     in_flight: int
     due_seconds: float
 
 
-FIND_STANDINGS_OF_KEYS = Statement(__file__, "find_standings_of_keys", Standing)
+FIND_STANDINGS_OF_VALUES = Statement(__file__, "find_standings_of_values", Standing)
 COUNT_TOWARDS_LIMITS = Statement(__file__, "count_towards_limits")
-NO_WALK = Walk(keys.NO_KEY, True, keys.NO_KEY, 0)
-
-
-async def standings(
-    batch: Batch,
-    group_id: int,
-    topic_id: int,
-    limits: Limits,
-    walk: Walk = NO_WALK,
-    given: Sequence[str] = (),
-) -> Sequence[Standing]:
-    """The standings of the keys of a walk, and then of the keys `given`."""
-    parameters = {
-        "group_id": group_id,
-        "topic_id": topic_id,
-        **walk._asdict(),
-        "fair_key": list(given),
-        "of_group": limits.by == keys.GROUP,
-        "max_in_flight": limits.most_in_flight,
-    }
-    return await batch.read(FIND_STANDINGS_OF_KEYS, parameters)
 
 
 @dataclass(slots=True)
@@ -89,9 +58,15 @@ class Rooms:
         wanted = {self._value(key) for key in sharding_keys} - self._left.keys()
         if not wanted:
             return
-        for row in await standings(batch, self.group_id, self.topic_id, self.limits, given=sorted(wanted)):
-            room = self.limits.limit(row.fair_key).room(row.in_flight, row.due_seconds)
-            self._left[row.fair_key], self._waits[row.fair_key] = room.messages, room.wait_seconds
+        parameters = {
+            "group_id": self.group_id,
+            "topic_id": self.topic_id,
+            "value": sorted(wanted),
+            "max_in_flight": self.limits.most_in_flight,
+        }
+        for row in await batch.read(FIND_STANDINGS_OF_VALUES, parameters):
+            room = self.limits.limit(row.value).room(row.in_flight, row.due_seconds)
+            self._left[row.value], self._waits[row.value] = room.messages, room.wait_seconds
 
     def has(self, key: str) -> bool:
         """Whether a message of this sharding key may be handed out. If not, notes when its value may have room."""

@@ -1,14 +1,26 @@
-"""Receives of a fair group in a pipelined batch: they read ahead, then hand out waiting entries by turns (`turns`)."""
+"""Receives of a group whose keys take turns (`turns`), in a pipelined batch: they read ahead, then hand out what waits.
+
+A group takes turns if it is fair or has limits.
+"""
 
 import struct
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Self, cast
 
 from delivery.limits import keys
+from delivery.limits.bounds import SLOT_SECONDS
 from delivery.receive import packed
 from delivery.receive.deliveries import Handout, Receiver
 from delivery.receive.handout import Reading, Receiving, are_short, columns_of, columns_of_queues, readings_of
-from delivery.receive.turns import HAND_OUT_BY_TURNS, MAX_OFFSETS, MAX_READ_AHEAD, NOT_CHOSEN, READ_AHEAD, Turns
+from delivery.receive.turns import (
+    HAND_OUT_BY_TURNS,
+    LOOK_ON_SECONDS,
+    MAX_LOOKED,
+    MAX_OFFSETS,
+    MAX_READ_AHEAD,
+    READ_AHEAD,
+    Turns,
+)
 from store.db import arrays, pipeline
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
@@ -32,11 +44,12 @@ ENTRIES = struct.Struct("!ii")
 
 
 class FairReceiving(Receiving):
-    """Hands out entries to a receive of a fair group: like `Receiving`, but with four steps in place of `hand_out`.
+    """Hands out entries to a receive of a group whose keys take turns: like `Receiving`, but with four steps in place of
+    `hand_out`.
 
     1. `choose_ahead` chooses the entries that are read ahead.
     2. `read_ahead` stores them by key.
-    3. `hand_out_by_turns` chooses waiting entries and hides them.
+    3. `hand_out_by_turns` chooses waiting entries of keys that are below their limits, and hides them.
     4. `record_moves` moves the group's progress beyond the entries that were read ahead.
 
     A stepwise batch writes receives with a filter, and counts the waiting messages from time to time.
@@ -86,13 +99,13 @@ class FairReceiving(Receiving):
                 is_left = row.cut or row.taken > 0 or more > 0
                 its = handed[receive]
                 receive.result = Handout(receive.receiver, its, read, more=is_left and not its)
+                receive.result.again_seconds = row.again_seconds
                 receive.result.count_bodies()
 
 
 def kind_of(receiver: Receiver) -> type[Receiving]:
-    """The operation that hands out entries to a receive. Receives of a group with limits are written stepwise."""
-    is_by_turns = receiver.is_fair and not (receiver.group.ordered or receiver.is_limited)
-    return FairReceiving if is_by_turns else Receiving
+    """The operation that hands out entries to a receive."""
+    return FairReceiving if receiver.reads_ahead and not receiver.group.ordered else Receiving
 
 
 def _first_ones(readings: Sequence[Reading]) -> list[FairReceiving]:
@@ -105,14 +118,16 @@ def _columns_of_turns(receives: Sequence[FairReceiving]) -> dict[str, bytes | No
         # The register `mq.readings` names the readings, `mq.ahead` the entries to read ahead.
         "readings": None,
         "ahead": None,
-        **NOT_CHOSEN,
         "room_ahead": arrays.int4s([0 if one.turn.is_full else MAX_READ_AHEAD for one in receives]),
         "property": arrays.texts([keys.pattern(one.receiver.key_source) for one in receives]),
-        "max_key": arrays.int4(keys.MAX_KEY),
+        "key_length": arrays.int4s([keys.length(one.receiver.key_source) for one in receives]),
         "max_offsets": arrays.int4(MAX_OFFSETS),
         "after": arrays.texts([one.turn.key for one in receives]),
         "follows": arrays.int8s([one.turn.under_way for one in receives]),
         "only_whole": b"\x00",
+        "max_looked": arrays.int4(MAX_LOOKED),
+        "look_on_seconds": arrays.float8(LOOK_ON_SECONDS),
+        "slot_seconds": arrays.float8(SLOT_SECONDS),
     }
     for one in receives:
         one.turn.under_way = one.nonce

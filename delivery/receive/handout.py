@@ -35,7 +35,7 @@ ONLY_FREE = b"\x01"
 async def hand_out(receiver: Receiver, kind: type["Receiving"]) -> Handout:
     """Hands a receive its entries, hides them from the group, and reads their messages; none while the group is paused.
 
-    `kind`: the operation, `Receiving`, or its subclass for fair groups.
+    `kind`: the operation, `Receiving`, or its subclass for groups whose keys take turns.
 
     Raises SystemBusy when too many operations or answers wait or the database is away. Raises OutcomeUnknown when the
     connection broke during the commit: messages may then be hidden until their invisible time is over.
@@ -122,6 +122,7 @@ class Receiving(Pipelined[Handout]):
         columns = {
             **arrays.int4_columns(("key", "key_reading", "key_group_id"), rows, wide=("key",)),
             "key_fair_by": arrays.texts([group.fair_by for _, _, group in locks]),
+            "key_limits_by": arrays.texts([group.limits and group.limits["by"] for _, _, group in locks]),
             # A joined receive waits for no lock, because the other operations of the batch would wait with it.
             "only_free": ONLY_FREE if operations[0].joined else only_free,
         }

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from delivery import groups
 from delivery.groups import QueueProgress
-from delivery.receive import limited, ordered_turns, selection, turns
+from delivery.receive import ordered_turns, selection, turns
 from delivery.receive.deliveries import Handout, Receiver
 from store.commit.batch import Batch
 from store.reading import progress
@@ -63,8 +63,7 @@ async def _hand_out_to_group(batch: Batch, group_id: int, handouts: Sequence[Han
             by_topic.setdefault(handout.receiver.topic.id if handout.receiver.reads_ahead else 0, []).append(handout)
         await selection.by_head(batch, by_topic.pop(0, ()), reached)
         for of_topic in by_topic.values():
-            by_key = turns.by_key if group.limits is None else limited.by_value
-            await by_key(batch, of_topic, reached)
+            await turns.by_key(batch, of_topic, reached)
     for queue, at in reached.items():
         if at.moved:
             progress.move(batch, group_id, queue, at.move + 1, at.next_offset)

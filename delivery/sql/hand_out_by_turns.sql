@@ -9,9 +9,14 @@
 -- always its first entry, unless `only_whole`. An entry whose message was dropped with its segment is removed, and not
 -- handed out. The last served key is `after`; but if the hand-out `follows`, whose answer the caller does not have yet,
 -- was the last one on this connection, a register `mq.turn_…` has its key. The register `mq.handed` is as in hand_out.
--- For a group with limits the caller has chosen the keys, in the order of their turns, and of each at most `room` entries
--- are handed out. The receipt of a delivery that counts has the value by which the limits count it; such a delivery lies
--- in no bundle. Deliveries use the rate of their value from the time of this statement on, which is later than the lock.
+-- A group with limits passes over the keys whose value is at its limit, and of each other key at most `room` entries are
+-- handed out. `looks` says that the next key has a value of its own; by group, all keys share the room of the first. The
+-- walk ends when the keys have room for all wanted entries, but looks at as many keys as entries are wanted; if that is
+-- not enough, at max_looked keys. The locks keep the count exact: no other transaction hands out messages of these
+-- values, a delivery that is settled meanwhile still counts, and no delivery is missed. The receipt of a delivery that
+-- counts has the value by which the limits count it; such a delivery lies in no bundle. Deliveries use the rate of their
+-- value from the time of this statement on, which is later than the lock. After `again_seconds` a value without room may
+-- have room; null if each value has room.
 WITH RECURSIVE reading AS MATERIALIZED (
     SELECT
         k.*, width_bucket(k.wanted_before, %(wanted_end)s::bigint []) AS receives_before,
@@ -20,7 +25,9 @@ WITH RECURSIVE reading AS MATERIALIZED (
             WHEN split_part(current_setting(k.register, true), ' ', 1) = k.follows::text
                 THEN regexp_replace(current_setting(k.register, true), '^\d+ ', '')
             ELSE k.after
-        END COLLATE "C" AS last_key
+        END COLLATE "C" AS last_key,
+        g.limits - 'values' AS usual, g.limits -> 'values' AS own, coalesce(g.limits ->> 'by' = 'group', false) AS is_one,
+        starts_with(g.limits ->> 'by', 'property:') AS is_escaped
     FROM (
         SELECT r.*, 'mq.turn_' || ((r.group_id # r.topic_id) & 63) AS register
         FROM unnest(
@@ -28,6 +35,7 @@ WITH RECURSIVE reading AS MATERIALIZED (
             %(after)s::text [], %(follows)s::bigint []
         ) WITH ORDINALITY AS r (group_id, topic_id, wanted_before, wanted, after, follows, reading)
     ) AS k
+    LEFT JOIN consumer_group AS g ON k.group_id = g.id
     WHERE
         k.reading = any(
             coalesce(%(readings)s::bigint [], string_to_array(current_setting('mq.readings', true), ',')::bigint [])
@@ -35,18 +43,23 @@ WITH RECURSIVE reading AS MATERIALIZED (
 ),
 
 walk AS (
-    SELECT r.reading, r.group_id, r.topic_id, r.wanted, r.last_key, 0 AS number, r.last_key AS fair_key, false AS is_round
+    SELECT
+        r.reading, r.group_id, r.topic_id, r.wanted, r.last_key, 0 AS number, r.last_key AS fair_key, false AS is_round,
+        r.usual IS NOT NULL AS looks, r.wanted AS room, 0::bigint AS rooms, false AS is_counted,
+        NULL::double precision AS token_seconds, NULL::double precision AS wait_seconds
     FROM reading AS r
     UNION ALL
-    SELECT k.reading, k.group_id, k.topic_id, k.wanted, k.last_key, k.number + 1, next.fair_key, next.is_round
+    SELECT
+        k.reading, k.group_id, k.topic_id, CASE WHEN l.is_one THEN l.room ELSE k.wanted END, k.last_key, k.number + 1,
+        next.fair_key, next.is_round, coalesce(NOT l.is_one, false), coalesce(l.room, k.room),
+        k.rooms + coalesce(l.room, k.room), coalesce(l.is_counted, k.is_counted),
+        coalesce(l.token_seconds, k.token_seconds), least(l.wait_seconds, k.wait_seconds)
     FROM walk AS k
     CROSS JOIN LATERAL (
         (
             SELECT w.fair_key, k.is_round
             FROM waiting AS w
-            WHERE
-                w.group_id = k.group_id AND w.topic_id = k.topic_id AND w.fair_key > k.fair_key
-                AND %(fair_key)s::text [] IS NULL
+            WHERE w.group_id = k.group_id AND w.topic_id = k.topic_id AND w.fair_key > k.fair_key
             ORDER BY w.fair_key
             LIMIT 1
         )
@@ -54,33 +67,117 @@ walk AS (
         (
             SELECT w.fair_key, true AS is_round
             FROM waiting AS w
-            WHERE
-                w.group_id = k.group_id AND w.topic_id = k.topic_id AND NOT k.is_round
-                AND %(fair_key)s::text [] IS NULL
+            WHERE w.group_id = k.group_id AND w.topic_id = k.topic_id AND NOT k.is_round
             ORDER BY w.fair_key
             LIMIT 1
         )
-        UNION ALL
-        SELECT (%(fair_key)s::text [])[k.number + 1], false AS is_round
-        WHERE k.number < cardinality(%(fair_key)s::text [])
         LIMIT 1
     ) AS next
-    WHERE k.number < k.wanted AND NOT (next.is_round AND next.fair_key > k.last_key)
+    LEFT JOIN LATERAL (
+        SELECT
+            s.is_one, s.in_flight IS NOT NULL AS is_counted, coalesce(1 / s.per_second, 0) AS token_seconds, s.room,
+            CASE
+                WHEN s.room = 0
+                    THEN
+                        greatest(
+                            CASE WHEN s.counted >= s.in_flight THEN %(slot_seconds)s::double precision END,
+                            s.due_seconds - (s.size - 1) / s.per_second
+                        )
+            END AS wait_seconds
+        FROM (
+            SELECT
+                c.*,
+                greatest(
+                    least(c.in_flight - c.counted, floor(c.size - c.due_seconds * c.per_second), k.wanted), 0
+                )::bigint AS room
+            FROM (
+                SELECT
+                    v.*, o.in_flight, o.per_second, coalesce(o.burst, ceil(o.per_second)) AS size,
+                    CASE
+                        WHEN o.in_flight IS NOT NULL
+                            THEN
+                                (
+                                    SELECT count(*)
+                                    FROM (
+                                        SELECT
+                                        FROM receipt AS r
+                                        WHERE
+                                            r.group_id = k.group_id AND r.origin_topic_id = k.topic_id
+                                            AND r.limit_value = v.value AND r.state = 'flight'
+                                        LIMIT o.in_flight
+                                    ) AS f
+                                )
+                    END AS counted,
+                    CASE
+                        WHEN o.per_second IS NOT NULL
+                            THEN
+                                coalesce(
+                                    (
+                                        SELECT
+                                            greatest(
+                                                extract(EPOCH FROM p.due_at - statement_timestamp())::double precision,
+                                                0
+                                            )
+                                        FROM pace AS p
+                                        WHERE
+                                            p.group_id = k.group_id AND p.topic_id = k.topic_id AND p.value = v.value
+                                    ),
+                                    0
+                                )
+                    END AS due_seconds
+                FROM (
+                    SELECT
+                        r.is_one, r.usual, CASE WHEN r.is_one THEN '' ELSE next.fair_key END AS value,
+                        CASE
+                            WHEN r.is_escaped AND strpos(next.fair_key, E'\\') > 0
+                                THEN
+                                    (
+                                        SELECT e.value FROM jsonb_each(r.own) AS e
+                                        WHERE to_json(e.key)::text = concat('"', next.fair_key, '"')
+                                    )
+                            ELSE r.own -> next.fair_key
+                        END AS own
+                    FROM reading AS r
+                    WHERE r.reading = k.reading AND k.looks
+                ) AS v
+                CROSS JOIN LATERAL jsonb_to_record(coalesce(v.own, v.usual))
+                    AS o (in_flight bigint, per_second double precision, burst bigint)
+                OFFSET 0
+            ) AS c
+            OFFSET 0
+        ) AS s
+    ) AS l ON true
+    WHERE
+        (k.number < k.wanted OR (k.rooms < k.wanted AND k.number < %(max_looked)s::integer))
+        AND NOT (next.is_round AND next.fair_key > k.last_key)
+),
+
+-- Where the walk has ended. If no key has room, the next walk goes on from there.
+looked AS MATERIALIZED (
+    SELECT DISTINCT ON (k.reading)
+        k.reading, CASE WHEN k.rooms > 0 THEN k.last_key ELSE k.fair_key END AS last_key,
+        least(
+            k.wait_seconds,
+            CASE
+                WHEN k.number >= %(max_looked)s::integer AND k.rooms < k.wanted
+                    THEN %(look_on_seconds)s::double precision
+            END
+        ) AS again_seconds
+    FROM walk AS k
+    ORDER BY k.reading ASC, k.number DESC
 ),
 
 turn AS MATERIALIZED (
     SELECT
-        k.reading, k.group_id, k.topic_id, k.wanted, k.fair_key, k.number,
-        least(
-            k.wanted, (%(room)s::bigint [])[k.number], 4 * (k.wanted / count(*) OVER (PARTITION BY k.reading) + 1)
-        ) AS share
+        k.reading, k.group_id, k.topic_id, k.wanted, k.fair_key, k.number, k.is_counted, k.token_seconds,
+        least(k.room, 4 * (k.wanted / count(*) OVER (PARTITION BY k.reading) + 1)) AS share
     FROM walk AS k
-    WHERE k.number > 0
+    WHERE k.number > 0 AND k.room > 0
 ),
 
 lined AS (
     SELECT
-        t.reading, t.wanted, t.number, r.tid, r.fair_key, r.queue_topic_id, r.queue_id, e.queue_offset,
+        t.reading, t.wanted, t.is_counted, t.token_seconds, r.tid, r.fair_key, r.queue_topic_id, r.queue_id, e.queue_offset,
         row_number() OVER (PARTITION BY t.reading ORDER BY r.waits_before + e.place, t.number) AS place
     FROM turn AS t
     CROSS JOIN LATERAL (
@@ -122,7 +219,7 @@ line AS MATERIALIZED (
 
 found AS MATERIALIZED (
     SELECT
-        l.reading, l.number, l.tid, l.fair_key, l.queue_topic_id, l.queue_id, l.queue_offset, q.queue, e.tags_code,
+        l.reading, l.is_counted, l.token_seconds, l.tid, l.fair_key, l.queue_topic_id, l.queue_id, l.queue_offset, q.queue, e.tags_code,
         e.reconsume_times, e.log_segment, e.log_offset, m.body_bytes, row_number() OVER turns AS place,
         coalesce(sum(m.body_bytes) OVER (turns ROWS UNBOUNDED PRECEDING), 0) AS bytes
     FROM line AS l
@@ -155,7 +252,7 @@ beside AS MATERIALIZED (
         END::integer AS receive,
         bool_or(coalesce(f.reconsume_times, 0) > 0) OVER line
         <> bool_and(coalesce(f.reconsume_times, 0) > 0) OVER line AS is_behind,
-        coalesce((%(is_counted)s::boolean [])[f.number], false) AS is_counted
+        CASE WHEN r.is_one THEN '' ELSE f.fair_key END AS value
     FROM found AS f
     INNER JOIN reading AS r ON f.reading = r.reading
     WINDOW line AS (PARTITION BY f.reading ORDER BY f.place)
@@ -216,23 +313,17 @@ hidden AS (
     SELECT
         t.group_id, t.queue_topic_id, t.queue_id, t.queue_offset, t.nonce, t.expires_at, now(), t.log_segment,
         t.log_offset, t.tags_code, t.reconsume_times, t.topic_id, 'flight',
-        CASE WHEN t.is_counted THEN (%(value)s::text [])[t.number] END
+        CASE WHEN t.is_counted THEN t.value END
     FROM taken AS t
     WHERE t.body_bytes IS NOT NULL AND NOT t.is_bundled
 ),
 
 paced AS (
     INSERT INTO pace (group_id, topic_id, value, due_at)
-    SELECT u.group_id, u.topic_id, u.value, statement_timestamp() + make_interval(secs => sum(u.token_seconds))
-    FROM (
-        SELECT
-            t.group_id, t.topic_id, (%(value)s::text [])[t.number] AS value,
-            (%(token_seconds)s::double precision [])[t.number] AS token_seconds
-        FROM taken AS t
-        WHERE t.body_bytes IS NOT NULL
-    ) AS u
-    WHERE u.token_seconds > 0
-    GROUP BY u.group_id, u.topic_id, u.value
+    SELECT t.group_id, t.topic_id, t.value, statement_timestamp() + make_interval(secs => sum(t.token_seconds))
+    FROM taken AS t
+    WHERE t.body_bytes IS NOT NULL AND t.token_seconds > 0
+    GROUP BY t.group_id, t.topic_id, t.value
     ON CONFLICT (group_id, topic_id, value) DO UPDATE
     SET due_at = excluded.due_at + greatest(pace.due_at - statement_timestamp(), interval '0')
 ),
@@ -253,7 +344,7 @@ emptied AS (
 SELECT
     r.reading, count(t.place) AS taken,
     count(t.place) < (SELECT count(*) FROM line AS l WHERE l.reading = r.reading) AS cut,
-    coalesce((array_agg(t.fair_key ORDER BY t.place DESC))[1], r.last_key) AS last_key,
+    coalesce((array_agg(t.fair_key ORDER BY t.place DESC))[1], k.last_key) AS last_key, k.again_seconds,
     string_agg(
         int4send(t.receive) || int4send(t.queue::integer) || int8send(t.queue_offset) || int4send(t.log_segment)
         || int8send(t.log_offset) || int4send(t.reconsume_times::integer) || int4send(t.body_bytes)
@@ -263,7 +354,7 @@ SELECT
     set_config(
         r.register,
         (%(nonce)s::bigint [])[r.receives_before + 1]
-        || ' ' || coalesce((array_agg(t.fair_key ORDER BY t.place DESC))[1], r.last_key),
+        || ' ' || coalesce((array_agg(t.fair_key ORDER BY t.place DESC))[1], k.last_key),
         false
     ) IS NOT NULL AS kept,
     (
@@ -280,5 +371,6 @@ SELECT
         FROM taken AS h
     ) AS named
 FROM reading AS r
+INNER JOIN looked AS k ON r.reading = k.reading
 LEFT JOIN taken AS t ON r.reading = t.reading
-GROUP BY r.reading, r.last_key, r.register, r.receives_before
+GROUP BY r.reading, r.register, r.receives_before, k.last_key, k.again_seconds

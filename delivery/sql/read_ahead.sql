@@ -4,7 +4,8 @@
 -- moves the progress beyond these entries in the same transaction.
 WITH given AS MATERIALIZED (
     SELECT
-        a.n[1] AS reading, (%(property)s::text [])[a.n[1]] AS property, a.n[2]::integer AS queue_topic_id,
+        a.n[1] AS reading, (%(property)s::text [])[a.n[1]] AS property,
+        (%(key_length)s::integer [])[a.n[1]] AS key_length, a.n[2]::integer AS queue_topic_id,
         a.n[3]::integer AS queue_id, a.n[4] AS from_offset, a.n[5] AS to_offset
     FROM (
         SELECT string_to_array(t.ahead, ' ')::bigint [] AS n
@@ -26,7 +27,7 @@ head AS MATERIALIZED (
                 END,
                 ''
             ),
-            %(max_key)s::integer
+            q.key_length
         ) COLLATE "C" AS fair_key
     FROM given AS q
     CROSS JOIN LATERAL (

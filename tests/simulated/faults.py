@@ -104,6 +104,20 @@ PERMUTATIONS = (
         "decision 3: a reader goes on where its newest move ends",
     ),
     _of_statements(
+        "delivery/sql/hand_out_by_turns.sql",
+        "least(c.in_flight - c.counted,",
+        "least(c.in_flight,",
+        "receive × receive, of messages in flight",
+        "decision 67: deliveries in flight are counted from the receipts of the value",
+    ),
+    _of_statements(
+        "delivery/sql/hand_out_by_turns.sql",
+        "floor(c.size - c.due_seconds * c.per_second)",
+        "floor(c.size)",
+        "receive × receive, at a rate",
+        "decision 67: the rate is one time per value",
+    ),
+    _of_statements(
         "delivery/sql/ack_receipts.sql",
         " AND r.expires_at > now()) IS TRUE",
         ") IS TRUE",

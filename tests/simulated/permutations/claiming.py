@@ -1,10 +1,12 @@
-"""Four messages that consumers of one group, plain or fair, receive at the same time: each two, which are a bundle.
+"""Four messages that consumers of one group receive at the same time, each two: a plain group, a fair one, with limits.
+
+The two messages of a receive are a bundle, unless a limit counts them.
 
 At this time a process of an earlier version may beat, which takes deliveries by their receipts only.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -22,11 +24,12 @@ from tests.simulated.permutations.sessions import Work
 from tests.simulated.permutations.stage import StageConnection, of_stage
 from tests.simulated.permutations.writing import written
 
-GROUP, FAIR_GROUP, TOPIC = "parcel-service", "letter-service", "claims"
+TOPIC = "claims"
 EARLIER = "earlier"
 # The group has read what there is; nothing of it is in flight.
 READ_ALL = """
-WITH gone AS (DELETE FROM receipt), emptied AS (DELETE FROM bundle), forgotten AS (DELETE FROM waiting)
+WITH gone AS (DELETE FROM receipt), emptied AS (DELETE FROM bundle), forgotten AS (DELETE FROM waiting),
+spent AS (DELETE FROM pace)
 INSERT INTO progress (segment_id, reader_id, topic_id, queue_id, move, next_offset, moved_at)
 SELECT
     s.id, %(group)s, %(topic)s, 0,
@@ -48,9 +51,27 @@ SELECT
      ORDER BY p.move DESC LIMIT 1)
     - (SELECT coalesce(sum(cardinality(w.offsets) - w.taken), 0) FROM waiting AS w)
 """
-PART = b"UPDATE consumer_group SET fair_by = 'sharding_key' WHERE name = %s"
+CHANGE = b"UPDATE consumer_group SET fair_by = %s, limits = %s WHERE name = %s"
 BODIES = ("first", "second", "third", "fourth")
 EACH = 2
+
+
+class Group(NamedTuple):
+    """A consumer group; `room`: how many of the messages its limits let it have at once."""
+
+    name: str
+    fair_by: str | None = None
+    limits: str | None = None
+    room: int = len(BODIES)
+
+    @property
+    def reads_ahead(self) -> bool:
+        return self.fair_by is not None or self.limits is not None
+
+
+PLAIN, FAIR = Group("parcel-service"), Group("letter-service", "sharding_key")
+IN_FLIGHT = Group("guarded-service", limits='{"by": "sharding_key", "in_flight": 3}', room=3)
+PACED = Group("paced-service", limits='{"by": "group", "per_second": 0.001, "burst": 3}', room=3)
 
 
 class Claiming(Scenario):
@@ -58,28 +79,27 @@ class Claiming(Scenario):
 
     inner = (
         *("^INSERT INTO progress", "^SELECT pg_advisory_xact_lock", "^ROLLBACK", "current_setting\\('mq.handed'"),
-        # What a fair group does under the same locks.
+        # What a fair or limited group does under the same locks.
         *("'mq.ahead'", "^WITH RECURSIVE reading"),
     )
 
-    def __init__(self, watch: psycopg.Connection[Any], names: Sequence[str], *, is_fair: bool) -> None:
-        self._watch, self._names, self._is_fair = watch, names, is_fair
-        self._group = FAIR_GROUP if is_fair else GROUP
+    def __init__(self, watch: psycopg.Connection[Any], names: Sequence[str], group: Group) -> None:
+        self._watch, self._names, self._group = watch, names, group
         self._ids: dict[str, int] = {}
         self._next = 0
 
     async def begin(self) -> Mapping[str, Work]:
         if not self._ids:
-            await groups.for_consuming(self._group)
-            if self._is_fair:
-                self._watch.execute(PART, [self._group])
-                groups.forget(self._group)
+            await groups.for_consuming(self._group.name)
+            if self._group.reads_ahead:
+                self._watch.execute(CHANGE, [self._group.fair_by, self._group.limits, self._group.name])
+                groups.forget(self._group.name)
             await writer.run(Send(Message(topic=TOPIC, body="before", queue_id=0)))
             self._ids = {
-                "group": (await groups.existing(self._group)).id,
+                "group": (await groups.existing(self._group.name)).id,
                 "topic": (await topics.for_reading(TOPIC)).id,
             }
-            if self._is_fair:
+            if self._group.reads_ahead:
                 # The first receive counts what waits, in steps.
                 await writer.run(kind_of(receiver := await self._receiver())(receiver))
         self._watch.execute(READ_ALL.encode(), self._ids)
@@ -89,7 +109,7 @@ class Claiming(Scenario):
         return {name: of_stage(_beat if name == EARLIER else await self._receive()) for name in self._names}
 
     async def _receiver(self) -> Receiver:
-        terms = Terms.of(self._group, Receive(topic=TOPIC, max_messages=EACH), None, again_at_once=False)
+        terms = Terms.of(self._group.name, Receive(topic=TOPIC, max_messages=EACH), None, again_at_once=False)
         return await terms.receiver(Hold(), None, 0)
 
     async def _receive(self) -> Any:
@@ -110,10 +130,13 @@ class Claiming(Scenario):
         receives = [name for name in order if name != EARLIER]
         handed: dict[str, object] = dict.fromkeys(order)
         handed |= {
-            name: list(range(len(BODIES)))[number * EACH : (number + 1) * EACH] for number, name in enumerate(receives)
+            name: list(range(self._group.room))[number * EACH : (number + 1) * EACH]
+            for number, name in enumerate(receives)
         }
-        deliveries = min(len(receives) * EACH, len(BODIES))
-        receipts = deliveries if EARLIER in order else 0
+        deliveries = min(len(receives) * EACH, self._group.room)
+        # A delivery that counts, and the only delivery of a receive, lies in no bundle.
+        counts = self._group.limits is not None and "in_flight" in self._group.limits
+        receipts = deliveries if EARLIER in order or counts else deliveries % EACH
         return handed, receipts, deliveries - receipts, len(BODIES) - deliveries
 
 

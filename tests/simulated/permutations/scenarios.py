@@ -7,7 +7,7 @@ import psycopg
 
 from tests.simulated.permutations.beginning import Beginning
 from tests.simulated.permutations.bundling import Bundling
-from tests.simulated.permutations.claiming import Claiming
+from tests.simulated.permutations.claiming import FAIR, IN_FLIGHT, PACED, PLAIN, Claiming, Group
 from tests.simulated.permutations.deciding import Deciding
 from tests.simulated.permutations.delivering import Delivering
 from tests.simulated.permutations.draining import Draining
@@ -53,8 +53,8 @@ def _bundling(*names: str) -> Callable[[psycopg.Connection[Any]], Scenario]:
     return lambda watch: Bundling(watch, names)
 
 
-def _claiming(*names: str, is_fair: bool = False) -> Callable[[psycopg.Connection[Any]], Scenario]:
-    return lambda watch: Claiming(watch, names, is_fair=is_fair)
+def _claiming(*names: str, group: Group = PLAIN) -> Callable[[psycopg.Connection[Any]], Scenario]:
+    return lambda watch: Claiming(watch, names, group)
 
 
 def _timer(*names: str) -> Callable[[psycopg.Connection[Any]], Scenario]:
@@ -87,7 +87,9 @@ SCENARIOS: dict[str, Counted] = {
     "begin × end": Counted(_beginning("begin", "end"), 56),
     "begin again × end": Counted(_beginning("again", "end", is_begun=True), 28),
     "receive × receive": Counted(_claiming("one", "other"), 26),
-    "receive × receive, of a fair group": Counted(_claiming("one", "other", is_fair=True), 16),
+    "receive × receive, of a fair group": Counted(_claiming("one", "other", group=FAIR), 16),
+    "receive × receive, of messages in flight": Counted(_claiming("one", "other", group=IN_FLIGHT), 16),
+    "receive × receive, at a rate": Counted(_claiming("one", "other", group=PACED), 16),
     "receive × heartbeat of an earlier version": Counted(_claiming("one", "earlier"), 5),
     "ack × extend": Counted(_delivering("ack", "extend"), 5),
     "ack × expire × time": Counted(_delivering("ack", "expire", "time"), 41),
