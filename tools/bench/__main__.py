@@ -1,119 +1,78 @@
-"""`./mq bench [name …]`: runs the named benchmarks, or all."""
+"""`./mq bench [name …]`: runs the named benchmarks, or all; docs/performance.md says what they measure."""
 
 import argparse
 import contextlib
+import os
 import signal
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tools.bench import (
-    cells,
-    checkout,
-    checks,
-    client,
-    delivery,
-    disturbed,
-    export,
-    fairness,
-    horizon,
-    lateness,
-    limit,
-    overload,
-    rocketmq,
-    split,
-    throughput,
-    wal,
-)
-from tools.bench.checkout import NoCheckout
-from tools.bench.report import Keeping, Options
+import psycopg
 
-BENCHMARKS = {
-    "limit": limit.main,
-    "throughput": throughput.main,
-    "checks": checks.main,
-    "lateness": lateness.main,
-    "delivery": delivery.main,
-    "fairness": fairness.main,
-    "client": client.main,
-    "rocketmq": rocketmq.main,
-    "overload": overload.main,
-    "disturbed": disturbed.main,
-    "wal": wal.main,
-    "cells": cells.main,
-    "split": split.main,
-    "export": export.main,
-    "horizon": horizon.main,
+from tools.bench import checkout, delivery, export, horizon, lateness, limit, overload, throughput, wal
+from tools.bench.checkout import NoCheckout
+from tools.bench.machine import require_durability
+from tools.bench.report import Cases, Keeping, Options, Report
+
+BENCHMARKS: Mapping[str, Cases] = {
+    "limit": limit.CASES,
+    "throughput": throughput.CASES,
+    "delivery": delivery.CASES,
+    "lateness": lateness.CASES,
+    "overload": overload.CASES,
+    "wal": wal.CASES,
+    "export": export.CASES,
+    "horizon": horizon.CASES,
 }
 # `export` needs the extra `analytics`, which `./mq bench export` installs: 890 MB that other benchmarks do not need.
-# `split` copies a server in each round. `horizon` takes an hour.
-BY_NAME_ONLY = {"export", "split", "horizon"}
+# `horizon` takes an hour.
+BY_NAME_ONLY = {"export", "horizon"}
 
 
 def parser() -> argparse.ArgumentParser:
     """The parser of the command's arguments."""
     words = argparse.ArgumentParser("mq bench", description="Measures the broker on servers of its own.")
     words.add_argument("names", nargs="*", metavar="name", help=", ".join(BENCHMARKS))
+    words.add_argument("--case", action="append", default=[], help="run only the cases with this in their name")
     words.add_argument(
         "--beside",
         metavar="CHECKOUT",
-        help="throughput, client, wal: run another broker or client in turns with this one: of a commit, or of the "
-        "checkout in a folder",
+        help="throughput, wal: run another broker (in cases of the client: another client) in turns with this one: of "
+        "a commit, or of the checkout in a folder",
+    )
+    default = Options()
+    words.add_argument(
+        "--rounds", type=int, default=default.rounds, help="of cases that compare (default: %(default)s)"
     )
     words.add_argument(
-        "--case",
-        action="append",
-        default=[],
-        help="throughput, cells: only the cases with this in their name; export: only readers, increment or senders; "
-        "split: small or large; horizon: queues",
+        "--seconds", type=float, default=default.seconds, help="of each load in a round (default: %(default)s)"
     )
     words.add_argument(
-        "--rounds",
+        "--messages",
         type=int,
-        default=Options.rounds,
-        help="number of rounds of limit, throughput, client, cells, split and export's senders (default: %(default)s)",
+        help="delivery, lateness, export, horizon's filling: stored, in place of a case's number",
     )
     words.add_argument(
-        "--seconds",
-        type=float,
-        default=Options.seconds,
-        help="of each of these rounds, and of wal (default: %(default)s)",
+        "--minutes", type=int, default=default.minutes, help="horizon: of each queue (default: %(default)s)"
     )
-    _add_sizes(words)
     words.add_argument(
         "--processes",
-        default=Options.processes,
+        default=default.processes,
         help="throughput: web processes of this checkout; another one has 1 (default: %(default)s)",
     )
     words.add_argument("--json", type=Path, metavar="FILE", help="write all figures to FILE too, after each case")
     return words
 
 
-def _add_sizes(words: argparse.ArgumentParser) -> None:
-    words.add_argument(
-        "--exported", type=int, default=Options.exported, help="export: messages in the broker (default: %(default)s)"
-    )
-    words.add_argument(
-        "--minutes", type=int, default=Options.minutes, help="horizon: of each queue (default: %(default)s)"
-    )
-    words.add_argument(
-        "--messages",
-        type=int,
-        default=Options.messages,
-        help="horizon: store this many messages instead, and compare the last minute with the first",
-    )
+def chosen(names: Sequence[str], words: Sequence[str]) -> dict[str, list[str]]:
+    """The cases of these benchmarks whose names contain one of the words; without words all cases."""
+    cases = {name: [case for case in BENCHMARKS[name] if _has(case, words)] for name in names}
+    return {name: found for name, found in cases.items() if found}
 
 
-def unknown_cases(names: list[str], words: list[str]) -> list[str]:
-    """The names of all cases, if the given words select none; else empty."""
-    if "export" in names:
-        return [] if export.chosen(words) else [*export.PARTS]
-    if "split" in names:
-        return [] if not words or set(words) <= set(split.SIZES) else [*split.SIZES]
-    if "horizon" in names:
-        return [] if horizon.chosen(tuple(words)) else [side.name for side in horizon.SIDES]
-    if "cells" in names:
-        return [] if cells.chosen(words) else [*cells.PARTS]
-    return [] if throughput.chosen(words) else [case.name for case in throughput.CASES]
+def _has(case: str, words: Sequence[str]) -> bool:
+    return not words or any(word in case for word in words)
 
 
 def main(words: list[str]) -> int:
@@ -123,8 +82,12 @@ def main(words: list[str]) -> int:
     given = parser().parse_args(words)
     if unknown := set(given.names) - set(BENCHMARKS):
         parser().error(f"There is no benchmark {', '.join(sorted(unknown))}: there are {', '.join(BENCHMARKS)}.")
-    if known := unknown_cases(given.names, given.case):
-        parser().error(f"No case has {' or '.join(given.case)} in its name: there are {'; '.join(known)}.")
+    all_of_them = [name for name in BENCHMARKS if name not in BY_NAME_ONLY]
+    names = given.names or (["throughput"] if given.beside else all_of_them)
+    cases = chosen(names, given.case)
+    if not cases:
+        known = "; ".join(case for name in names for case in BENCHMARKS[name])
+        parser().error(f"No case has {' or '.join(given.case)} in its name: there are {known}.")
     if given.json and not given.json.parent.is_dir():
         parser().error(f"--json: there is no folder {given.json.parent}: make it first.")
     with contextlib.ExitStack() as stack:
@@ -132,28 +95,30 @@ def main(words: list[str]) -> int:
             beside = stack.enter_context(checkout.named(given.beside)) if given.beside else None
         except NoCheckout as problem:
             parser().error(f"--beside: {problem}")
-        options = Options(
-            beside,
-            given.rounds,
-            given.seconds,
-            tuple(given.case),
-            given.exported,
-            given.processes,
-            given.minutes,
-            given.messages,
-        )
-        run(given.names, Keeping(options, given.json))
+        options = Options(beside, given.rounds, given.seconds, given.processes, given.minutes, given.messages)
+        run(cases, Keeping(options, given.json))
     return 0
 
 
-def run(names: list[str], keeping: Keeping) -> None:
-    """Runs the named benchmarks, or all benchmarks that the options do not leave out."""
-    left = [name for name in BENCHMARKS if name not in BY_NAME_ONLY]
-    for name in names or (left if keeping.options.beside is None else ["throughput"]):
+def run(cases: Mapping[str, Sequence[str]], keeping: Keeping) -> None:
+    """Runs cases of benchmarks."""
+    for name, chosen_ones in cases.items():
         print(f"== {name}", flush=True)
         report = keeping.report(name)
-        BENCHMARKS[name](report)
+        tell_conditions(report)
+        for case in chosen_ones:
+            BENCHMARKS[name][case](report)
         report.keep()
+
+
+def tell_conditions(report: Report) -> None:
+    """Prints the conditions of the measurements. Refuses a server whose commits are not durable."""
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
+        for name, value in require_durability(connection).items():
+            report.fact(name, value)
+    report.fact("machine", f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    for side, each in report.options.sides().items():
+        report.fact(side, each.name)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 OURS = Path(__file__).resolve().parents[2]
+# The name of the side that another checkout has in the tables.
+OTHER = "beside"
 # The other checkout prints its own command lines, because versions may start different programs.
 ASK = """
 import importlib, json, pathlib, sys

@@ -1,88 +1,57 @@
-"""The client: whole transactions by threads of one process, with and without coalescing, in turns.
+"""The client: whole transactions by threads of one process, with and without coalescing.
 
-`--beside` adds the client of another checkout, at the same broker and at its own.
+`--beside` adds the client of another checkout, at the same broker.
 """
 
-import contextlib
-import json
-import os
 import subprocess
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+
+import msgspec
 
 from mqbroker.embedded import commands
 from tools.bench import broker
 from tools.bench.broker import KEY, Broker
-from tools.bench.checkout import OURS, Checkout
+from tools.bench.checkout import OTHER, OURS
 from tools.bench.figures import Figures, ratio
-from tools.bench.report import Report
+from tools.bench.load import Measured
+from tools.bench.report import Cases, Report
+from tools.bench.turns import by_rate, in_turns, measure
 
-CALLERS = (1, 32)
-
-
-@dataclass(frozen=True)
-class Side:
-    """A measured client: its checkout, and the options of its `Broker`."""
-
-    name: str
-    root: Path
-    options: str
-    #: Whether client and broker are of the same checkout.
-    has_own_broker: bool = False
+THREADS = {"client, one thread": 1, "client, 32 threads": 32}
+ONE_BY_ONE = {"coalescing": False}
 
 
-COALESCED = Side("coalesced", OURS, "{}")
-ONE_BY_ONE = Side("one by one", OURS, '{"coalescing": false}')
-Brokers = dict[Path, Broker]
+def main(case: str, threads: int, report: Report) -> None:
+    """Prints rates, latencies, and the CPU of the client beside that of the broker."""
+    with broker.running(worker=False) as running:
+        beside, one = report.options.beside, partial(_measured, running, threads, report.options.seconds)
+        sides = {"one by one": partial(one, OURS, ONE_BY_ONE), "coalesced": partial(one, OURS, {})}
+        if beside is not None:
+            sides[OTHER] = partial(one, beside, {})
+        one(OURS, {})  # warms up the broker, which creates the topic
+        in_turns(report, case, sides, OTHER if beside else "one by one", _by_client)
 
 
-def main(report: Report) -> None:
-    """Prints rates, latencies and CPU of the process, and our rate and CPU as ratios to the other client in the same
-    round.
-    """
-    report.fact("machine", f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
-    beside = report.options.beside
-    sides = [ONE_BY_ONE, COALESCED]
-    if beside is not None:
-        name = Checkout(beside).name
-        sides[:0] = [Side(name, beside, "{}"), Side(f"{name}, its broker", beside, "{}", has_own_broker=True)]
-    with contextlib.ExitStack() as stack:
-        roots = {side.root for side in sides if side.has_own_broker}
-        brokers = {root: stack.enter_context(broker.running(worker=False, checkout=Checkout(root))) for root in roots}
-        brokers[OURS] = stack.enter_context(broker.running(worker=False))
-        for callers in CALLERS:
-            for number in range(report.options.rounds):
-                # The order of the sides changes from round to round, because the machine's speed drifts.
-                _round(report, brokers, callers, sides if number % 2 else sides[::-1])
-            report.ended(_name(callers))
+def _by_client(figures: Figures, other: Figures) -> None:
+    by_rate(figures, other)
+    figures.cpu_of_other = ratio(other.load_cpu_us, figures.load_cpu_us)
 
 
-def _round(report: Report, brokers: Brokers, callers: int, sides: list[Side]) -> None:
-    name = _name(callers)
-    report.progress(name)
-    found = {
-        side: _measured(brokers[side.root if side.has_own_broker else OURS], callers, report.options.seconds, side)
-        for side in sides
-    }
-    ours = found[COALESCED]
-    for side, figures in found.items():
-        if side != COALESCED:
-            figures.of_other = ratio(ours.per_second, figures.per_second)
-            figures.cpu_of_other = ratio(figures.load_cpu_us, ours.load_cpu_us)
-        report.measured(name, side.name, figures)
+def _measured(running: Broker, threads: int, seconds: float, root: Path, options: dict[str, bool]) -> Figures:
+    words = (running.url, KEY, str(threads), str(seconds), msgspec.json.encode(options).decode())
+    command = commands.python("-m", "tools.bench.programs.callers", *words)
+    environment, cpu_us = running.environment | {"PYTHONPATH": str(root / "client")}, 0.0
+
+    def call() -> Measured:
+        nonlocal cpu_us
+        printed = subprocess.run(command, env=environment, cwd=commands.ROOT, stdout=subprocess.PIPE, check=True).stdout
+        latencies, took, cpu_us = msgspec.json.decode(printed, type=tuple[list[float], float, float])
+        return Measured(took, latencies)
+
+    figures = measure(running, call)
+    figures.load_cpu_us = cpu_us
+    return figures
 
 
-def _name(callers: int) -> str:
-    return f"transactions, {callers} caller{'s' if callers > 1 else ''}"
-
-
-def _measured(running: Broker, callers: int, seconds: float, side: Side) -> Figures:
-    words = (running.url, KEY, str(callers), str(seconds), side.options)
-    done = subprocess.run(
-        commands.python("-m", "tools.bench.programs.callers", *words),
-        env=running.environment | {"PYTHONPATH": str(side.root / "client")},
-        cwd=commands.ROOT,
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    return Figures(**json.loads(done.stdout))
+CASES: Cases = {case: partial(main, case, threads) for case, threads in THREADS.items()}

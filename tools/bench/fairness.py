@@ -2,28 +2,29 @@
 
 import asyncio
 import json
-import os
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from tools.bench import broker, load
 from tools.bench.broker import Broker
+from tools.bench.figures import Figures
 from tools.bench.load import Connection, Measured
-from tools.bench.report import Report
+from tools.bench.report import Cases, Report
+from tools.bench.turns import in_turns, measure
 
-NOISY = int(os.environ.get("MQ_NOISY", "500000"))
+NOISY = 500_000
 QUIET = 50
 # Messages per second of all quiet tenants together.
 PER_SECOND = 100
-SECONDS = 15
 PER_BULK = 500
 CONSUMERS = 8
 TOPIC, ALONE = "tenants", "alone"
 UNLIMITED: dict[str, dict[str, int]] = {f"noisy-{number}": {} for number in range(4)}
 DRAINED = {
-    "unfair": {},
-    "drained": {"fair_by": "sharding_key"},
+    "plain": {},
+    "fair": {"fair_by": "sharding_key"},
     "unlimited-values": {"limits": {"by": "sharding_key", "in_flight": 5, "values": UNLIMITED}},
     "limited-values": {"limits": {"by": "sharding_key", "in_flight": 500}},
 }
@@ -98,43 +99,65 @@ class Crowd:
         return seconds
 
 
-def fill(running: Broker) -> None:
-    """Sends the noisy tenant's backlog."""
+def fill(running: Broker, topic: str, messages: int, noisy: int = 0) -> None:
+    """Sends a backlog of messages without keys, or of this number of noisy tenants."""
 
     async def one_bulk(connection: Connection, number: int) -> bool:
-        message = {"op": "send", "topic": TOPIC, "body": "x" * 200, "sharding_key": f"noisy-{number % 4}"}
+        key = {"sharding_key": f"noisy-{number % noisy}"} if noisy else {}
+        message = {"op": "send", "topic": topic, "body": "x" * 200, **key}
         status, _ = await connection.post("/v1/bulk", {"operations": [message] * PER_BULK})
         return status == 200
 
-    load.run(load.closed_loop(running.port, 4, NOISY // PER_BULK, one_bulk))
+    load.run(load.closed_loop(running.port, 4, messages // PER_BULK, one_bulk))
 
 
-async def prepare(port: int) -> None:
-    """Creates the topics, a fair group, and the groups that drain a backlog."""
+async def prepare(port: int, group: str, settings: object) -> None:
+    """Creates the topics and a group."""
     connection = await Connection.open(port)
     for topic in (TOPIC, ALONE):
         await connection.ask("PUT", f"/v1/topics/{topic}", b"{}")
-    for group, settings in (DRAINED | {"fair": DRAINED["drained"]}).items():
-        await connection.ask("PUT", f"/v1/consumer-groups/{group}", json.dumps(settings).encode())
+    status, answer = await connection.ask("PUT", f"/v1/consumer-groups/{group}", json.dumps(settings).encode())
+    if status not in (200, 201):
+        raise RuntimeError(f"the group was not made: {answer.decode()}")
 
 
-def main(report: Report) -> None:
-    """Prints the latencies of quiet tenants alone and beside a noisy one, and the rates of consuming a backlog."""
+def quiet(report: Report) -> None:
+    """Prints the latencies of quiet tenants alone and beside a noisy one, each over three times `--seconds`."""
+    messages, seconds = report.options.messages or NOISY, 3 * report.options.seconds
     with broker.running() as running:
-        load.run(prepare(running.port))
-        alone = Measured(SECONDS, load.run(Crowd(running.port, "fair", ALONE).beside(SECONDS)))
-        fill(running)
-        caught_up = load.run(Crowd(running.port, "fair", TOPIC).catch_up())
-        report.line(f"{NOISY} read ahead", {"seconds": caught_up})
-        beside = Measured(SECONDS, load.run(Crowd(running.port, "fair", TOPIC).beside(SECONDS)))
-        for name, measured in (("quiet alone", alone), (f"quiet beside {NOISY} of one", beside)):
+        load.run(prepare(running.port, "fair", DRAINED["fair"]))
+        alone = load.run(Crowd(running.port, "fair", ALONE).beside(seconds))
+        fill(running, TOPIC, messages, len(UNLIMITED))
+        report.line(f"{messages} read ahead", {"seconds": load.run(Crowd(running.port, "fair", TOPIC).catch_up())})
+        beside = load.run(Crowd(running.port, "fair", TOPIC).beside(seconds))
+        for name, latencies in (("quiet keys alone", alone), (f"quiet keys beside {messages} of noisy keys", beside)):
+            measured = Measured(seconds, latencies)
             report.line(name, {"p50_ms": measured.percentile_ms(50), "p99_ms": measured.percentile_ms(99)})
-        rates = {}
-        for group in DRAINED:
-            before = running.cpu_seconds()["web"]
-            rates[group] = NOISY / load.run(Crowd(running.port, group, TOPIC).drain(NOISY))
-            cpu = (running.cpu_seconds()["web"] - before) * 1e6 / NOISY
-            report.line(f"drain, {group}", {"per_second": rates[group], "web_cpu_us_per_message": cpu})
-        report.line("fair of unfair", {"ratio": rates["drained"] / rates["unfair"]})
-        for group in ("unlimited-values", "limited-values"):
-            report.line(f"{group} of fair", {"ratio": rates[group] / rates["drained"]})
+
+
+def drains(case: str, messages: int, noisy: int, groups: Sequence[str], report: Report) -> None:
+    """Prints the rates of consuming a backlog by new groups of each kind, and the ratios to the first kind."""
+    messages = report.options.messages or messages
+    with broker.running() as running:
+        fill(running, TOPIC, messages, noisy)
+        in_turns(report, case, {group: partial(_drained, running, group, messages) for group in groups}, groups[0])
+
+
+def _drained(running: Broker, kind: str, messages: int) -> Figures:
+    group = f"{kind}-{uuid.uuid4().hex[:8]}"
+    load.run(prepare(running.port, group, DRAINED[kind]))
+
+    def drain() -> Measured:
+        seconds = load.run(Crowd(running.port, group, TOPIC).drain(messages))
+        return Measured(seconds, [seconds])
+
+    figures = measure(running, drain, messages)
+    figures.p50_ms = figures.p99_ms = None
+    return figures
+
+
+GROUPS = {"fair group, drain": ("plain", "fair"), "limits, drain": ("fair", "unlimited-values", "limited-values")}
+CASES: Cases = {
+    "fair group, quiet keys": quiet,
+    **{case: partial(drains, case, NOISY, len(UNLIMITED), groups) for case, groups in GROUPS.items()},
+}

@@ -16,16 +16,12 @@ class Figures:
     wal_bytes: float | None = None
     load_cpu_us: float | None = None
     refused: float | None = None
-    # The ratio to the yardstick in the same round; below, the ratio to the other checkout.
+    # The ratio to the yardstick in the same round; below, the ratios to another side.
     of_limit: float | None = None
     of_other: float | None = None
-    # The other checkout's CPU per operation (web and PostgreSQL, or the client) divided by ours: other load of the
+    # The other side's CPU per operation (web and PostgreSQL, or the client) divided by this side's: other load of the
     # machine hardly changes it.
     cpu_of_other: float | None = None
-    # PostgreSQL's CPU per operation, divided by the other checkout's.
-    postgres_of_other: float | None = None
-    # Transactions per second in the control's database, including reads.
-    control_asked: float | None = None
 
     @property
     def server_cpu_us(self) -> float:

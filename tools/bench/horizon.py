@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
@@ -15,15 +16,15 @@ import psycopg
 
 from mqbroker.embedded import commands
 from mqbroker.embedded.folder import free_port
-from tools.bench import broker, filling
+from tools.bench import broker
 from tools.bench.broker import Broker
 from tools.bench.checkout import Checkout
 from tools.bench.jobs import PER_SECOND
 from tools.bench.load import Measured
-from tools.bench.machine import require_durability
-from tools.bench.report import Report
+from tools.bench.report import Cases, Report
 
 QUERIES, QUERY_SECONDS = 3, 120
+TABLES = "SELECT sum(n_dead_tup), sum(pg_total_relation_size(relid)) FROM pg_stat_user_tables"
 # The snapshot is taken before the sleep and is kept until its end.
 ANALYTIC = "SELECT sum(c.relpages) FROM pg_class AS c, pg_sleep(%s)"
 
@@ -152,33 +153,27 @@ def _minutes(report: Report, side: Side, running: Broker, connection: psycopg.Co
                 **(
                     {"p50_ms": arrived.percentile_ms(50), "p99_ms": arrived.percentile_ms(99)} if received.total else {}
                 ),
-                **filling.tables(connection),
+                **_tables(connection),
             },
         )
 
 
-def main(report: Report) -> None:
-    """Measures each side for some minutes: backlog, time from due to received, dead rows and bytes of all tables.
+def _tables(connection: psycopg.Connection) -> dict[str, float]:
+    """The dead rows and the bytes of all tables with their indexes."""
+    [row] = connection.execute(TABLES).fetchall()
+    return {"dead_rows": float(row[0]), "table_bytes": float(row[1])}
 
-    With `--messages` measures only this broker: its rate while it stores this number of messages.
-    """
-    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
-        for name, value in require_durability(connection).items():
-            report.fact(name, value)
-    if report.options.messages:
-        filling.main(report, report.options.messages)
-        return
+
+def main(side: Side, report: Report) -> None:
+    """Measures a side for some minutes: backlog, time from due to received, dead rows and bytes of all tables."""
     report.fact("load", f"{PER_SECOND} jobs/s, {QUERIES} overlapping queries of {QUERY_SECONDS} s")
-    for side in chosen(report.options.cases):
-        try:
-            version = metadata.version(side.package) if side.package else Checkout().name
-        except metadata.PackageNotFoundError:
-            report.fact(side.name, f"not installed: `.venv/bin/pip install {side.package}`")
-            continue
-        report.fact(side.name, version)
-        measure(report, side, report.options.minutes)
+    try:
+        version = metadata.version(side.package) if side.package else Checkout().name
+    except metadata.PackageNotFoundError:
+        report.fact(side.name, f"not installed: `.venv/bin/pip install {side.package}`")
+        return
+    report.fact(side.name, version)
+    measure(report, side, report.options.minutes)
 
 
-def chosen(words: tuple[str, ...]) -> list[Side]:
-    """The sides whose names contain one of these words; without words all sides."""
-    return [side for side in SIDES if not words or any(word in side.name for word in words)]
+CASES: Cases = {side.name: partial(main, side) for side in SIDES}

@@ -11,15 +11,16 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 
 import psycopg
 from psycopg import pq
 
-from tools.bench import broker
+from tools.bench import broker, machine
 from tools.bench.figures import Figures
-from tools.bench.machine import Database
-from tools.bench.report import Report
+from tools.bench.report import Cases, Report
+from tools.bench.turns import in_turns
 
 PER_BATCH = 200
 QUEUES = 4
@@ -150,30 +151,19 @@ def messages(count: int, body: bytes) -> list[bytes]:
     return [array(INTEGER, queues), array(BYTES, [body] * count)]
 
 
-def sends(pipeline: Pipeline) -> Callable[[], int]:
-    """200 sends of 1 kB. Returns a function that runs them and returns the number of operations."""
-    same = messages(PER_BATCH, BODY)
+def stores(count: int, body: bytes, pipeline: Pipeline) -> Callable[[], int]:
+    """Sends of `count` messages. Returns a function that runs them and returns the number of operations."""
+    same = messages(count, body)
 
     def batch() -> int:
-        pipeline.send([(b"lock", []), (b"send", [uuids(PER_BATCH), *same])])
-        return PER_BATCH
-
-    return batch
-
-
-def batches(pipeline: Pipeline) -> Callable[[], int]:
-    """200 batches of 16 messages of 128 B. Returns the function, as `sends` does."""
-    same = messages(PER_BATCH * MESSAGES, SMALL_BODY)
-
-    def batch() -> int:
-        pipeline.send([(b"lock", []), (b"send", [uuids(PER_BATCH * MESSAGES), *same])])
-        return PER_BATCH * MESSAGES
+        pipeline.send([(b"lock", []), (b"send", [uuids(count), *same])])
+        return count
 
     return batch
 
 
 def transactions(pipeline: Pipeline) -> Callable[[], int]:
-    """200 half messages of 1 kB, then their commits in a second transaction. Returns the function, as `sends` does."""
+    """200 half messages of 1 kB, then their commits in a second transaction. Returns the function, as `stores` does."""
     same = messages(PER_BATCH, BODY)
 
     def batch() -> int:
@@ -186,23 +176,24 @@ def transactions(pipeline: Pipeline) -> Callable[[], int]:
 
 
 KINDS: dict[str, Callable[[Pipeline], Callable[[], int]]] = {
-    "sends": sends,
+    # 200 sends of 1 kB, and 200 batches of 16 messages of 128 B.
+    "sends": partial(stores, PER_BATCH, BODY),
     "transactions": transactions,
-    "batches": batches,
+    "batches": partial(stores, PER_BATCH * MESSAGES, SMALL_BODY),
 }
 
 
 class Limit:
     """The reference measurement (raw SQL), with its own database."""
 
-    def __init__(self, pipeline: Pipeline, database: Database) -> None:
+    def __init__(self, pipeline: Pipeline, url: str) -> None:
         self._pipeline = pipeline
-        self._database = database
+        self._url = url
 
     def measure(self, kind: str, seconds: float) -> Figures:
         """Runs one kind of work for this many seconds. Returns its figures."""
         batch, done = KINDS[kind](self._pipeline), 0
-        with self._database.used() as used:
+        with machine.used(self._url) as used:
             cpu, began = time.process_time(), time.perf_counter()
             while (took := time.perf_counter() - began) < seconds:
                 done += batch()
@@ -226,7 +217,7 @@ def ready() -> Iterator[Limit]:
         connection.execute(SCHEMA.encode())
         pipeline = Pipeline.open(url)
         try:
-            limit = Limit(pipeline, Database(connection))
+            limit = Limit(pipeline, url)
             for kind in KINDS:
                 limit.measure(kind, 0.5)
             yield limit
@@ -234,11 +225,10 @@ def ready() -> Iterator[Limit]:
             pipeline.connection.finish()
 
 
-def main(report: Report) -> None:
-    """Prints the limit for each kind of work: the median over the rounds."""
+def main(kind: str, report: Report) -> None:
+    """Prints the limit for a kind of work: the median over the rounds."""
     with ready() as limit:
-        for kind in KINDS:
-            for number in range(report.options.rounds):
-                report.progress(f"{kind}, round {number + 1} of {report.options.rounds}")
-                report.measured(kind, "the limit", limit.measure(kind, report.options.seconds))
-            report.ended(kind)
+        in_turns(report, kind, {"the limit": partial(limit.measure, kind, report.options.seconds)})
+
+
+CASES: Cases = {kind: partial(main, kind) for kind in KINDS}

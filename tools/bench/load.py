@@ -3,9 +3,9 @@
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import msgspec
 import uvloop
@@ -112,6 +112,13 @@ class Connection(asyncio.Protocol):
         self._transport.close()
 
 
+class Closing(Protocol):
+    """A connection that can be closed."""
+
+    def close(self) -> None: ...
+
+
+Kept = TypeVar("Kept", bound=Closing)
 # One round of a client, called with its connection and the round's number; returns whether the broker answered as
 # expected.
 Round = Callable[[Connection, int], Awaitable[bool]]
@@ -124,12 +131,19 @@ async def closed_loop(
 
     Ends after `rounds` rounds, or after `seconds` when the running rounds are done.
     """
+    opened = [await Connection.open(port) for _ in range(connections)]
+    return await rounds_over(opened, rounds, one_round, seconds)
+
+
+async def rounds_over(
+    opened: Sequence[Kept], rounds: int | None, one_round: Callable[[Kept, int], Awaitable[bool]], seconds: float
+) -> Measured:
+    """Runs rounds over open connections, as `closed_loop` does, and closes them."""
     measured = Measured()
     numbers = iter(range(rounds if rounds is not None else 2**31))
-    opened = [await Connection.open(port) for _ in range(connections)]
     start = time.perf_counter()
 
-    async def client(connection: Connection) -> None:
+    async def client(connection: Kept) -> None:
         for number in numbers:
             began = time.perf_counter()
             if began - start > seconds:

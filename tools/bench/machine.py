@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +10,6 @@ import psycopg
 
 SERVER_PROCESSES = "SELECT pid FROM pg_stat_activity"
 WAL_POSITION = "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"
-GROUPS = Path("/sys/fs/cgroup")
-# The period is short, because a server that has used up its share waits for the rest of the period.
-QUOTA_PERIOD_US = 20_000
 DURABILITY = ("fsync", "synchronous_commit", "full_page_writes")
 
 
@@ -26,23 +22,27 @@ def cpu_seconds(pid: int) -> float:
 
 def cpu_of_group(group: int) -> float:
     """The CPU seconds of all processes of a process group so far, from the system's clock ticks."""
-    ticks = 0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            fields = stat.read_text().rsplit(")", 1)[1].split()
-            if int(fields[2]) == group:
-                ticks += int(fields[11]) + int(fields[12])
+    ticks = sum(int(fields[11]) + int(fields[12]) for _, fields in _of_group(group))
     return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def rss_bytes_of_group(group: int) -> int:
+    """The resident memory of all processes of a process group; shared pages count in each process."""
+    return sum(int(fields[21]) for _, fields in _of_group(group)) * os.sysconf("SC_PAGE_SIZE")
 
 
 def processes_of_group(group: int) -> list[int]:
     """The ids of the processes of a process group."""
-    found = []
+    return [pid for pid, _ in _of_group(group)]
+
+
+def _of_group(group: int) -> Iterator[tuple[int, list[str]]]:
+    """The processes of a group: their ids, and the system's figures behind their names."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            if int(stat.read_text().rsplit(")", 1)[1].split()[2]) == group:
-                found.append(int(stat.parent.name))
-    return found
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+            if int(fields[2]) == group:
+                yield int(stat.parent.name), fields
 
 
 def processes_of_server(connection: psycopg.Connection) -> list[int]:
@@ -80,43 +80,6 @@ def _use(processes: Iterable[int], cores: Iterable[int]) -> bool:
     return True
 
 
-@contextlib.contextmanager
-def quota(processes: Iterable[int], cores: float) -> Iterator[None]:
-    """Within the block, limits processes and what they start to this many cores in total.
-
-    Raises OSError if not permitted.
-    """
-    group = _new_group()
-    try:
-        if (group / "cpu.max").exists():
-            (group / "cpu.max").write_text(f"{round(QUOTA_PERIOD_US * cores)} {QUOTA_PERIOD_US}")
-        else:
-            (group / "cpu.cfs_period_us").write_text(str(QUOTA_PERIOD_US))
-            (group / "cpu.cfs_quota_us").write_text(str(round(QUOTA_PERIOD_US * cores)))
-        for process in processes:
-            (group / "cgroup.procs").write_text(str(process))
-        yield
-    finally:
-        for held in (group / "cgroup.procs").read_text().split():
-            with contextlib.suppress(OSError):
-                (group.parent / "cgroup.procs").write_text(held)
-        group.rmdir()
-
-
-def _new_group() -> Path:
-    """A new control group beside this process's, in version 1 or 2 of the kernel's interface. Raises OSError."""
-    for line in Path("/proc/self/cgroup").read_text(encoding="ascii").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if not controllers or "cpu" in controllers.split(","):
-            group = GROUPS / controllers / path.lstrip("/") / f"mqbench-{uuid.uuid4().hex[:12]}"
-            with contextlib.suppress(OSError):
-                group.mkdir()
-                if any((group / name).exists() for name in ("cpu.max", "cpu.cfs_quota_us")):
-                    return group
-                group.rmdir()
-    raise OSError("no group of the processors' controller could be made")
-
-
 def cpu_of_server(connection: psycopg.Connection) -> float:
     """The CPU seconds of all processes of the connection's server so far, including ended sessions."""
     first, *children = processes_of_server(connection)
@@ -134,17 +97,6 @@ def _ticks(process: int) -> list[int]:
     return []
 
 
-def rss_bytes_of_group(group: int) -> int:
-    """The resident memory of all processes of a process group; shared pages count in each process."""
-    pages = 0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            fields = stat.read_text().rsplit(")", 1)[1].split()
-            if int(fields[2]) == group:
-                pages += int(fields[21])
-    return pages * os.sysconf("SC_PAGE_SIZE")
-
-
 def require_durability(connection: psycopg.Connection) -> dict[str, str]:
     """The server's settings for durability. Raises RuntimeError unless a commit is on disk when it is acknowledged."""
     found = {name: str(_value(connection, f"SHOW {name}")) for name in DURABILITY}
@@ -157,29 +109,25 @@ def require_durability(connection: psycopg.Connection) -> dict[str, str]:
 
 @dataclass
 class Used:
-    """PostgreSQL's resource use during a block: CPU of all its processes, and bytes of WAL."""
+    """PostgreSQL's resource use within a block: CPU of all its processes, and bytes of WAL."""
 
     cpu_seconds: float = 0.0
     wal_bytes: int = 0
 
 
-@dataclass
-class Database:
-    """The measured server, which has no other load."""
+@contextlib.contextmanager
+def used(url: str) -> Iterator[Used]:
+    """Measures what a server, which has no other load, uses within the block. `url` names one of its databases."""
+    use = Used()
+    with psycopg.connect(url, autocommit=True) as connection:
+        before, position = _cpu(connection), int(str(_value(connection, WAL_POSITION)))
+        yield use
+        use.cpu_seconds = sum(cpu - before.get(pid, 0.0) for pid, cpu in _cpu(connection).items())
+        use.wal_bytes = int(str(_value(connection, WAL_POSITION))) - position
 
-    connection: psycopg.Connection
 
-    @contextlib.contextmanager
-    def used(self) -> Iterator[Used]:
-        """Measures the server's use from now to the end of the block."""
-        used = Used()
-        before, position = self._cpu(), int(str(_value(self.connection, WAL_POSITION)))
-        yield used
-        used.cpu_seconds = sum(cpu - before.get(pid, 0.0) for pid, cpu in self._cpu().items())
-        used.wal_bytes = int(str(_value(self.connection, WAL_POSITION))) - position
-
-    def _cpu(self) -> dict[int, float]:
-        return {pid: cpu_seconds(pid) for (pid,) in self.connection.execute(SERVER_PROCESSES)}
+def _cpu(connection: psycopg.Connection) -> dict[int, float]:
+    return {pid: cpu_seconds(pid) for (pid,) in connection.execute(SERVER_PROCESSES)}
 
 
 def _value(connection: psycopg.Connection, query: str) -> object:

@@ -15,8 +15,8 @@ import msgspec
 import psycopg
 
 from tools.bench import load
+from tools.bench.arrivals import Arrivals
 from tools.bench.broker import Broker
-from tools.bench.delivery import Arrivals
 from tools.bench.load import Connection, Measured
 
 PER_SECOND = 100

@@ -10,20 +10,19 @@ import time
 import uuid
 from collections import Counter, deque
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
 from typing import cast
 
 import msgspec
 import psycopg
 
-from tools.bench import broker, load, machine, throughput
+from tools.bench import broker, load, machine, stopped, throughput, turns
 from tools.bench.broker import KEY, Broker
 from tools.bench.load import Connection, Measured
-from tools.bench.report import Report
+from tools.bench.report import Cases, Report
 
 TIMES = 2.0
-# The first number of callers just fits into the queue within the longest wait. Of the second number some are refused.
-CALLERS = (4096, 8192)
 OPENED_TOGETHER = 128
 # The number of connections with which a process reaches its capacity.
 CLOSED = 128
@@ -174,7 +173,7 @@ async def overloaded(port: int, callers: int, per_second: float, seconds: float)
     return new, await settling, after
 
 
-def main(report: Report) -> None:
+def main(case: str, callers: int, report: Report) -> None:
     """Prints medians over rounds; each round measures the capacity, then twice this load."""
     with (
         psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection,
@@ -182,26 +181,22 @@ def main(report: Report) -> None:
     ):
         web = running.processes["web"].pid
         with machine.apart([*machine.processes_of_group(web), *machine.processes_of_server(connection)]) as is_apart:
-            share = "half of the cores each" if is_apart else "the same cores"
-            report.fact("machine", f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; broker and load: {share}")
-            _warm_up(running)
+            report.fact("cores of broker and load", "half of the cores each" if is_apart else "the same cores")
+            _closed(running, throughput.WARM_UP_SECONDS)
             before = machine.rss_bytes_of_group(web)
-            for callers in CALLERS:
-                rounds = [_round(report, running, callers, number) for number in range(report.options.rounds)]
-                medians = {name: median(one[name] for one in rounds) for name in rounds[0]}
-                report.line(f"at twice the capacity, {callers:,} callers", medians)
+            rounds = [_round(running, callers, report.options.seconds) for _ in turns.rounds(report, case, [])]
             grown = machine.rss_bytes_of_group(web) - before
-        report.line("memory", {"before_mb": before / 1e6, "grown_mb": grown / 1e6})
+        medians = {name: median(one[name] for one in rounds) for name in rounds[0]}
+        report.line(f"at twice the capacity, {case}", {**medians, "before_mb": before / 1e6, "grown_mb": grown / 1e6})
 
 
-def _warm_up(running: Broker) -> None:
-    load.run(load.closed_loop(running.port, CLOSED, None, throughput.send, throughput.WARM_UP_SECONDS))
+def _closed(running: Broker, seconds: float) -> float:
+    """The sends per second that a process reaches."""
+    return load.run(load.closed_loop(running.port, CLOSED, None, throughput.send, seconds)).per_second
 
 
-def _round(report: Report, running: Broker, callers: int, number: int) -> dict[str, float]:
-    report.progress(f"round {number + 1} of {report.options.rounds}")
-    seconds = report.options.seconds
-    capacity = load.run(load.closed_loop(running.port, CLOSED, None, throughput.send, seconds)).per_second
+def _round(running: Broker, callers: int, seconds: float) -> dict[str, float]:
+    capacity = _closed(running, seconds)
     web, own = running.cpu_seconds()["web"], time.process_time()
     new, settlements, after = load.run(overloaded(running.port, callers, TIMES * capacity, seconds))
     web, own = running.cpu_seconds()["web"] - web, time.process_time() - own
@@ -225,3 +220,10 @@ def _round(report: Report, running: Broker, callers: int, number: int) -> dict[s
         "load_cores": own / seconds,
         "recovered_seconds": after,
     }
+
+
+CASES: Cases = {
+    # The first number of callers just fits into the queue within the longest wait. Of the second some are refused.
+    **{case: partial(main, case, callers) for case, callers in (("4,096 callers", 4096), ("8,192 callers", 8192))},
+    "stopped process": stopped.main,
+}

@@ -2,11 +2,12 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tools.bench.checkout import OTHER, Checkout
 from tools.bench.figures import Figures, medians
 
 RESULTS = Path(__file__).parent / "results"
@@ -21,25 +22,26 @@ HEADINGS = {
     "of_limit": "of the limit",
     "of_other": "beside",
     "cpu_of_other": "beside by CPU",
-    "postgres_of_other": "postgres beside",
-    "control_asked": "at the control",
     "refused": "refused",
 }
-RATIOS = ("of_limit", "of_other", "cpu_of_other", "p50_ms", "p99_ms", "postgres_of_other", "control_asked")
+RATIOS = ("of_limit", "of_other", "cpu_of_other", "p50_ms", "p99_ms")
 
 
 @dataclass(frozen=True)
 class Options:
-    """The options of the command: the length of a measurement, and the other checkout."""
+    """The options of the command: the length and size of a measurement, and the other checkout."""
 
     beside: Path | None = None
     rounds: int = 5
     seconds: float = 5.0
-    cases: tuple[str, ...] = ()
-    exported: int = 100_000
     processes: str = "auto"
     minutes: int = 15
-    messages: int = 0
+    messages: int | None = None
+
+    def sides(self) -> dict[str, Checkout]:
+        """This checkout, and the other one if it is given."""
+        other = {} if self.beside is None else {OTHER: Checkout(self.beside)}
+        return {"ours": Checkout(), **other}
 
 
 @dataclass
@@ -88,6 +90,10 @@ class Report:
         """All figures and conditions, for JSON: medians and single rounds."""
         rounds = {" | ".join(of): [one.known() for one in rounds] for of, rounds in self.rounds.items()}
         return {"benchmark": self.name, "facts": self.facts, "figures": self.lines, "rounds": rounds}
+
+
+# The cases of a benchmark by name; each measures itself and prints its figures.
+Cases = Mapping[str, Callable[[Report], None]]
 
 
 class Keeping:

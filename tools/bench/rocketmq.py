@@ -1,11 +1,11 @@
-"""Compares sends over RocketMQ's gRPC protocol with sends over HTTP, in turns: their rates and CPU per send."""
+"""Sends over RocketMQ's gRPC protocol beside sends over HTTP."""
 
 import asyncio
 import hashlib
 import hmac
 import itertools
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from importlib.util import find_spec
 from typing import Self, cast
@@ -18,11 +18,11 @@ from store.messages.ids import new_id
 from tools.bench import broker, load
 from tools.bench.broker import KEY, Broker
 from tools.bench.load import Connection, Measured
-from tools.bench.report import Report
+from tools.bench.report import Cases, Report
+from tools.bench.turns import in_turns, measure
 
 CALLERS = 64
-SECONDS = 5
-ROUNDS = 3
+NAME = f"RocketMQ's protocol, {CALLERS} callers"
 TOPIC = "orders"
 BODY = b"x" * 128
 # The native server is installed by an extra.
@@ -135,22 +135,12 @@ class GrpcConnection(asyncio.Protocol):
 
 async def over_grpc(port: int, seconds: float) -> Measured:
     """Sends over CALLERS connections; each begins its next send when one is done."""
-    measured, head = Measured(), headers(**signed())
-    opened = [await GrpcConnection.open(port) for _ in range(CALLERS)]
-    start = time.perf_counter()
+    head = headers(**signed())
 
-    async def client(connection: GrpcConnection) -> None:
-        while (began := time.perf_counter()) - start < seconds:
-            if await connection.send(head, _request()):
-                measured.latencies.append(time.perf_counter() - began)
-            else:
-                measured.refused += 1
+    async def one(connection: GrpcConnection, number: int) -> bool:
+        return await connection.send(head, _request())
 
-    await asyncio.gather(*map(client, opened))
-    measured.seconds = time.perf_counter() - start
-    for connection in opened:
-        connection.close()
-    return measured
+    return await load.rounds_over([await GrpcConnection.open(port) for _ in range(CALLERS)], None, one, seconds)
 
 
 def _request() -> bytes:
@@ -190,31 +180,23 @@ def start(running: Broker, server: str) -> int:
 
 
 def main(report: Report) -> None:
-    """Prints the median rate of each protocol over the rounds, and the CPU of the serving process per send."""
+    """Prints the rate of each protocol, and the CPU of the serving process and of PostgreSQL per send."""
+    seconds = report.options.seconds
     with broker.running() as running:
-        ports = {server: start(running, server) for server in SERVERS}
-        ways: dict[str, Callable[[float], Coroutine[None, None, Measured]]] = {
-            "web": partial(over_http, running.port),
-            **{name: partial(over_grpc, port) for name, port in ports.items()},
+        ways = {"HTTP": ("web", partial(over_http, running.port))}
+        for server in SERVERS:
+            ways[f"gRPC, {server}"] = (server, partial(over_grpc, start(running, server)))
+        for _, work in ways.values():
+            load.run(work(min(1.0, seconds)))
+        sides = {
+            way: partial(measure, running, partial(_run, work, seconds), process=process)
+            for way, (process, work) in ways.items()
         }
-        found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in ways}
-        for work in ways.values():
-            load.run(work(1))
-        for _ in range(ROUNDS):
-            for name, work in ways.items():
-                before = running.cpu_seconds()[name]
-                measured = load.run(work(SECONDS))
-                assert not measured.refused, f"{measured.refused} sends were refused"
-                cpu = (running.cpu_seconds()[name] - before) * 1e6 / len(measured.latencies)
-                found[name].append((measured.per_second, cpu, measured.percentile_ms(50)))
-        rates = {name: _median(row[0] for row in rows) for name, rows in found.items()}
-        for name, rows in found.items():
-            cpu, p50 = _median(row[1] for row in rows), _median(row[2] for row in rows)
-            way = "HTTP" if name == "web" else f"gRPC, {name}"
-            figures = {"per_second": rates[name], "cpu_us_per_send": cpu, "p50_ms": p50}
-            report.line(f"{way}, {CALLERS} callers", {**figures, "of_http": rates[name] / rates["web"]})
+        in_turns(report, NAME, sides, "HTTP")
 
 
-def _median(values: Iterable[float]) -> float:
-    ordered = sorted(values)
-    return ordered[len(ordered) // 2]
+def _run(work: Callable[[float], Coroutine[None, None, Measured]], seconds: float) -> Measured:
+    return load.run(work(seconds))
+
+
+CASES: Cases = {NAME: main}

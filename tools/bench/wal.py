@@ -10,10 +10,9 @@ import psycopg
 
 from tools.bench import broker, load
 from tools.bench.broker import Broker
-from tools.bench.checkout import OURS, Checkout
 from tools.bench.machine import WAL_POSITION
-from tools.bench.report import Report
-from tools.bench.throughput import OTHER, WARM_UP_SECONDS, transact
+from tools.bench.report import Cases, Report
+from tools.bench.throughput import WARM_UP_SECONDS, transact
 
 CONNECTIONS = 64
 # Kinds of record with fewer bytes per transaction are not caused by transactions.
@@ -39,11 +38,7 @@ ORDER BY bytes DESC
 
 def main(report: Report) -> None:
     """Prints bytes, bytes of page images, and records, each per transaction."""
-    sides = {"ours": Checkout(OURS)}
-    if report.options.beside is not None:
-        sides[OTHER] = Checkout(report.options.beside)
-    for side, checkout in sides.items():
-        report.fact(side, checkout.name)
+    for side, checkout in report.options.sides().items():
         with broker.running(worker=False, checkout=checkout) as running:
             _measure(report, running, side)
 
@@ -76,3 +71,6 @@ def _position(connection: psycopg.Connection) -> int:
     row = connection.execute(WAL_POSITION.encode()).fetchone()
     assert row is not None
     return int(row[0])
+
+
+CASES: Cases = {"transactions": main}

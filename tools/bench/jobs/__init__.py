@@ -6,8 +6,11 @@ The processes read DATABASE_URL, JOBS_FOLDER and JOBS_PORT, and write a line of 
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
+from typing import Any
+
+from tools.bench import load
 
 PER_SECOND = 800
 PRODUCERS, CONSUMERS = 8, 4
@@ -41,3 +44,13 @@ async def paced(producer: int) -> AsyncIterator[float]:
     for due in due_times(producer):
         await asyncio.sleep(max(0.0, due - time.time()))
         yield due
+
+
+def run_all(work: Callable[[int, Times], Coroutine[Any, Any, None]], role: str, count: int) -> None:
+    """Runs a number of producers or consumers in one event loop until the process is stopped."""
+
+    async def all_of_them() -> None:
+        times = Times(role)
+        await asyncio.gather(*(work(number, times) for number in range(count)))
+
+    load.run(all_of_them())

@@ -1,10 +1,9 @@
 """Jobs as messages of this broker: a send for each job, and consumers that receive up to 32 messages at a time."""
 
-import asyncio
 import os
 
 from tools.bench import load
-from tools.bench.jobs import CONSUMERS, PRODUCERS, Times, paced
+from tools.bench.jobs import CONSUMERS, PRODUCERS, Times, paced, run_all
 from tools.bench.load import Connection
 
 GROUP = "/v1/consumer-groups/workers"
@@ -29,7 +28,7 @@ async def _producer(number: int, times: Times) -> None:
         times.note(due)
 
 
-async def _consumer(times: Times) -> None:
+async def _consumer(_: int, times: Times) -> None:
     connection = await Connection.open(PORT)
     while True:
         asked = {"topic": "jobs", "wait_seconds": 1, "max_messages": 32}
@@ -45,19 +44,9 @@ async def _consumer(times: Times) -> None:
 
 def produce() -> None:
     """Sends jobs until the process is stopped."""
-
-    async def all_producers() -> None:
-        times = Times("produce")
-        await asyncio.gather(*(_producer(number, times) for number in range(PRODUCERS)))
-
-    load.run(all_producers())
+    run_all(_producer, "produce", PRODUCERS)
 
 
 def consume() -> None:
     """Receives and acks jobs until the process is stopped."""
-
-    async def all_consumers() -> None:
-        times = Times("consume")
-        await asyncio.gather(*(_consumer(times) for _ in range(CONSUMERS)))
-
-    load.run(all_consumers())
+    run_all(_consumer, "consume", CONSUMERS)

@@ -1,13 +1,11 @@
 """Jobs of pgmq, by the SQL that pgmq's package for Python contains: it needs no compiled extension."""
 
-import asyncio
 from importlib import metadata
 
 import psycopg
 from psycopg.types.json import Jsonb
 
-from tools.bench import load
-from tools.bench.jobs import CONSUMERS, DATABASE_URL, PRODUCERS, Times, paced
+from tools.bench.jobs import CONSUMERS, DATABASE_URL, PRODUCERS, Times, paced, run_all
 
 SEND = "SELECT pgmq.send('jobs', %s)"
 # Invisible for 30 s, at most 32 messages, waiting for at most 1 s, with pgmq's own pause between two looks.
@@ -30,7 +28,7 @@ async def _producer(number: int, times: Times) -> None:
             times.note(due)
 
 
-async def _consumer(times: Times) -> None:
+async def _consumer(_: int, times: Times) -> None:
     async with await psycopg.AsyncConnection.connect(DATABASE_URL, autocommit=True) as connection:
         while True:
             rows = await (await connection.execute(RECEIVE)).fetchall()
@@ -41,19 +39,9 @@ async def _consumer(times: Times) -> None:
 
 def produce() -> None:
     """Sends jobs until the process is stopped."""
-
-    async def all_producers() -> None:
-        times = Times("produce")
-        await asyncio.gather(*(_producer(number, times) for number in range(PRODUCERS)))
-
-    load.run(all_producers())
+    run_all(_producer, "produce", PRODUCERS)
 
 
 def consume() -> None:
     """Reads and deletes jobs until the process is stopped."""
-
-    async def all_consumers() -> None:
-        times = Times("consume")
-        await asyncio.gather(*(_consumer(times) for _ in range(CONSUMERS)))
-
-    load.run(all_consumers())
+    run_all(_consumer, "consume", CONSUMERS)
