@@ -1,16 +1,15 @@
 """`./mq bench [name …]`: runs the named benchmarks, or all; docs/performance.md says what they measure."""
 
-import argparse
 import contextlib
 import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import psycopg
 
 from tools.bench import checkout, delivery, export, horizon, lateness, limit, overload, throughput, wal
+from tools.bench.arguments import parser
 from tools.bench.checkout import NoCheckout
 from tools.bench.machine import require_durability
 from tools.bench.report import Cases, Keeping, Options, Report
@@ -28,41 +27,6 @@ BENCHMARKS: Mapping[str, Cases] = {
 # `export` needs the extra `analytics`, which `./mq bench export` installs: 890 MB that other benchmarks do not need.
 # `horizon` takes an hour.
 BY_NAME_ONLY = {"export", "horizon"}
-
-
-def parser() -> argparse.ArgumentParser:
-    """The parser of the command's arguments."""
-    words = argparse.ArgumentParser("mq bench", description="Measures the broker on servers of its own.")
-    words.add_argument("names", nargs="*", metavar="name", help=", ".join(BENCHMARKS))
-    words.add_argument("--case", action="append", default=[], help="run only the cases with this in their name")
-    words.add_argument(
-        "--beside",
-        metavar="CHECKOUT",
-        help="throughput, wal: run another broker (in cases of the client: another client) in turns with this one: of "
-        "a commit, or of the checkout in a folder",
-    )
-    default = Options()
-    words.add_argument(
-        "--rounds", type=int, default=default.rounds, help="of cases that compare (default: %(default)s)"
-    )
-    words.add_argument(
-        "--seconds", type=float, default=default.seconds, help="of each load in a round (default: %(default)s)"
-    )
-    words.add_argument(
-        "--messages",
-        type=int,
-        help="delivery, lateness, export, horizon's filling: stored, in place of a case's number",
-    )
-    words.add_argument(
-        "--minutes", type=int, default=default.minutes, help="horizon: of each queue (default: %(default)s)"
-    )
-    words.add_argument(
-        "--processes",
-        default=default.processes,
-        help="throughput: web processes of this checkout; another one has 1 (default: %(default)s)",
-    )
-    words.add_argument("--json", type=Path, metavar="FILE", help="write all figures to FILE too, after each case")
-    return words
 
 
 def chosen(names: Sequence[str], words: Sequence[str]) -> dict[str, list[str]]:
