@@ -73,19 +73,18 @@ def _named(count: int) -> str:
 
 @contextlib.contextmanager
 def _cells() -> Iterator[Cells]:
-    with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mqbench-cells-")))
-        running = stack.enter_context(broker.running(worker=False))
-        cells = Cells(running, [])
-        for number in range(max(COUNTS)):
-            server, name = Server(folder / f"c{number + 1}"), f"c{number + 1}"
-            stack.callback(server.stop)
-            server.start()
-            cells.servers.append(server.url)
-            _manage(running, "add", name, server.url)
-            _manage(running, "open", name)
-            Admin(Client(running.url, KEY)).create_topic(_topic(number))
-        yield cells
+    with tempfile.TemporaryDirectory(prefix="mqbench-cells-") as folder, broker.running(worker=False) as running:
+        servers = {f"c{number}": Server(Path(folder) / f"c{number}") for number in range(1, max(COUNTS) + 1)}
+        try:
+            for number, (name, server) in enumerate(servers.items()):
+                server.start()
+                _manage(running, "add", name, server.url)
+                _manage(running, "open", name)
+                Admin(Client(running.url, KEY)).create_topic(_topic(number))
+            yield Cells(running, [server.url for server in servers.values()])
+        finally:
+            for server in servers.values():
+                server.stop()
 
 
 def _manage(running: Broker, *words: str) -> None:
@@ -94,7 +93,7 @@ def _manage(running: Broker, *words: str) -> None:
 
 
 def _topic(number: int) -> str:
-    return f"transactions-c{number + 1}"
+    return f"transactions-{number}"
 
 
 CASES: Cases = {case: partial(main, case, callers) for case, callers in CALLERS.items()}
