@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow
+from adbc_driver_manager import AdbcConnection
 from pyspark.sql import DataFrame, SparkSession
 
 from analytics import connections
@@ -14,9 +14,6 @@ from analytics.files import days
 from analytics.readers import arrow
 from analytics.rows import Backend
 from analytics.tables import Table
-
-if TYPE_CHECKING:
-    import adbc_driver_manager
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +55,7 @@ class AdbcSource:
         return self.spark.range(0, len(queries), 1, len(queries))
 
 
-def bind(connection: "adbc_driver_manager.AdbcConnection") -> None:
+def bind(connection: AdbcConnection) -> None:
     """Binds the server's process of a reader's session to the processors of this process."""
     [found] = [row for rows in arrow.rows(connection, connections.FIND_BACKEND.text) for row in rows.to_pylist()]
     connections.bind_backend(Backend(**found))

@@ -8,7 +8,6 @@ import collections
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -54,18 +53,7 @@ def batches(
     `begin` is called with the connection before the query. JSON becomes a map where the schema has a map. Raises ADBC's
     errors, which contain no password.
     """
-    with _connected(conninfo) as connection:
-        for statement in first:
-            collections.deque(rows(connection, statement), maxlen=0)
-        if begin:
-            begin(connection)
-        for batch in rows(connection, query):
-            yield converted(batch, schema)
-
-
-@contextmanager
-def _connected(conninfo: str) -> "Iterator[adbc_driver_manager.AdbcConnection]":
-    """A session, in a transaction. ADBC's `dbapi` is not used: it imports pandas, which takes each worker a second."""
+    # ADBC's `dbapi` is not used: it imports pandas, which takes a second in each worker.
     import adbc_driver_manager
     import adbc_driver_postgresql
 
@@ -74,7 +62,12 @@ def _connected(conninfo: str) -> "Iterator[adbc_driver_manager.AdbcConnection]":
         adbc_driver_manager.AdbcConnection(database) as connection,
     ):
         connection.set_autocommit(False)
-        yield connection
+        for statement in first:
+            collections.deque(rows(connection, statement), maxlen=0)
+        if begin:
+            begin(connection)
+        for batch in rows(connection, query):
+            yield converted(batch, schema)
 
 
 def rows(connection: "adbc_driver_manager.AdbcConnection", query: str) -> Iterator[pyarrow.RecordBatch]:
