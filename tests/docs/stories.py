@@ -17,6 +17,8 @@ LIMIT_SECONDS = 120
 LEFT_OUT = "…"
 # All that a reader's shell has for sure.
 BARE = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+# Of a Java that compiles one class and ends: its quick compiler alone.
+BRIEF_JAVA = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 NOT_THE_CHECKOUT = (".git", ".venv", ".mqbroker", "__pycache__", ".*_cache", ".hypothesis", "results")
 
 

@@ -1,7 +1,5 @@
-"""The README and the first steps: their commands are run, and print what the pages show."""
+"""The README and the first steps: their commands are run, and print what the pages show; `./mq up` in test_diaries."""
 
-import signal
-import subprocess
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -9,38 +7,12 @@ import pytest
 
 from mqbroker.embedded.commands import ROOT
 from mqbroker.embedded.folder import DataFolder
-from tests.broker.ports import free_port
 from tests.broker.running import RunningBroker
 from tests.docs import stories
 from tests.docs.pages import page
 
 README = page("README.md")
 FIRST_STEPS = page("docs/first-steps.md")
-
-
-def test_the_second_command_starts_the_broker_and_it_says_where_to_look(tmp_path: Path) -> None:
-    [commands] = README.section("Start").blocks_of("sh")
-    [shown] = README.section("Start").blocks_of("text")
-    clone, up = commands.splitlines()
-    assert clone == "git clone <this repository> mqbroker && cd mqbroker"
-    port = free_port()
-    process = subprocess.Popen(
-        [*up.split(), "--port", str(port)],
-        cwd=stories.checkout(tmp_path),
-        env=stories.BARE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stdout
-        lines = [process.stdout.readline() for _ in shown.splitlines()]
-    finally:
-        process.send_signal(signal.SIGINT)
-        _, complaints = process.communicate(timeout=300)
-
-    assert stories.agree(shown.replace("8000", str(port)), "".join(lines)), f"{lines}\n{complaints}"
-    assert process.returncode == 0
 
 
 def test_the_first_transaction_prints_what_is_shown(broker: RunningBroker, tmp_path: Path) -> None:

@@ -133,9 +133,9 @@ class Container:
 
 
 @pytest.fixture(scope="module")
-def container(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
-    """The containers of docker-compose.yml, started in its order."""
-    with databases.fresh() as database_url:
+def container(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
+    """The containers of docker-compose.yml, started in its order; the service `migrate` finds the tables made."""
+    with databases.copied(prepared) as database_url:
         made = Container(tmp_path_factory.mktemp("image"), database_url, os.environ["REDIS_URL"])
         assert KEY not in made.prepare().values()
         processes = [made.process(name) for name in ("web", "worker", "beat", "example")]

@@ -9,6 +9,7 @@ import pytest
 
 from mqbroker.embedded.commands import ROOT
 from tests.broker.running import API_KEY, RunningBroker
+from tests.docs.stories import BRIEF_JAVA
 
 PAGE = (ROOT / "docs" / "other-languages.md").read_text(encoding="utf-8")
 PROGRAMS = ROOT / "examples" / "languages"
@@ -30,7 +31,7 @@ def test_a_program_of_another_language_prints_what_the_page_says(broker: Running
 
     done = subprocess.run(
         [*COMMANDS[name], PROGRAMS / name],
-        env={**os.environ, "MQBROKER_URL": broker.url, "MQBROKER_API_KEY": API_KEY},
+        env={**os.environ, **BRIEF_JAVA, "MQBROKER_URL": broker.url, "MQBROKER_API_KEY": API_KEY},
         capture_output=True,
         text=True,
         timeout=120,
