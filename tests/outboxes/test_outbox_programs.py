@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests import packages
-from tests.docs.stories import BARE
+from tests.docs.stories import BARE, BRIEF_JAVA
 from tests.outboxes.conftest import Shop
 from tests.outboxes.roles import PAGE, Roles
 
@@ -49,7 +49,7 @@ def commands(start: str) -> list[str]:
 
 def run(words: list[str], folder: Path) -> None:
     """Runs a program with PATH and HOME alone."""
-    done = subprocess.run(words, cwd=folder, env=BARE, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(words, cwd=folder, env=BARE | BRIEF_JAVA, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
 
 

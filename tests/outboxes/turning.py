@@ -26,7 +26,7 @@ SELECT 0::smallint AS slot, ({seq})::bigint AS seq, 0::bigint AS bytes, gen_rand
     'x' AS body, NULL::bytea AS body_bytes, NULL::text AS tags, NULL::text[] AS keys, NULL::text AS sharding_key,
     NULL::jsonb AS properties, NULL::integer AS delay_level, NULL::double precision AS delay_seconds,
     NULL::timestamptz AS deliver_at, NULL::text AS traceparent, now() AS created_at
-FROM generate_series(1, 3000000) AS n;
+FROM generate_series(1, 1000000) AS n;
 CREATE TRIGGER is_deleted INSTEAD OF DELETE ON mqbroker_outbox FOR EACH ROW EXECUTE FUNCTION is_deleted();
 """
 # What a source may be, and a word of the failure that says so.
