@@ -81,6 +81,7 @@ def test_an_outage_fails_no_transaction_and_each_message_arrives_once(place: Pla
         while not over.is_set():
             bought.append(f"{customer}-{len(bought)}")
             buy(outbox, sessions, topic, bought[-1])
+            time.sleep(0.02)  # the load, of some 300 orders a second at most
         return bought
 
     with (
