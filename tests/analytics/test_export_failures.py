@@ -16,7 +16,7 @@ from analytics.export import job
 from analytics.files.place import Local
 from analytics.readers.adbc import AdbcSource
 from analytics.readers.failures import failures_as_ours
-from tests.analytics.conftest import start
+from tests.analytics.conftest import done
 from tests.analytics.past import Past
 
 COLUMNS = "SELECT column_name FROM information_schema.columns WHERE table_name = 'commit_log' AND column_name <> 'body'"
@@ -52,14 +52,13 @@ def bare(tmp_path: Path) -> Path:
 
 
 def test_what_postgresql_refuses_to_a_worker_is_said_in_its_words_also_behind_a_url(blind: str, tmp_path: Path) -> None:
-    with start(blind, (tmp_path / "export").as_uri()) as failed:
-        out, err = failed.communicate()
+    failed = done(blind, (tmp_path / "export").as_uri())
 
-    assert failed.returncode == 1, out
-    assert err.startswith("CommandError: The database did not answer as it should: ")
-    assert "permission denied for table commit_log" in err
-    assert err.endswith(" (export_failed)\n")
-    assert len(err.splitlines()) == 1
+    assert failed.returncode == 1, failed.stdout
+    assert failed.stderr.startswith("CommandError: The database did not answer as it should: ")
+    assert "permission denied for table commit_log" in failed.stderr
+    assert failed.stderr.endswith(" (export_failed)\n")
+    assert len(failed.stderr.splitlines()) == 1
 
 
 def test_what_postgresql_refuses_to_the_command_is_said_in_its_words(
@@ -81,11 +80,10 @@ def test_what_postgresql_refuses_to_the_command_is_said_in_its_words(
 def test_workers_without_the_reader_are_told_what_to_install(reader: str, bare: Path, tmp_path: Path) -> None:
     target = tmp_path / "export"
 
-    with start(reader, target, "--master", "local[1]", *ON_LOOPBACK, PYSPARK_PYTHON=str(bare)) as failed:
-        out, err = failed.communicate()
+    failed = done(reader, target, "--master", "local[1]", *ON_LOOPBACK, PYSPARK_PYTHON=str(bare))
 
-    assert failed.returncode == 1, out
-    last = err.splitlines()[-1]
+    assert failed.returncode == 1, failed.stdout
+    last = failed.stderr.splitlines()[-1]
     assert last.startswith("CommandError: Spark's Python workers lack ")
     assert last.endswith(
         ": install pyarrow, adbc-driver-postgresql and msgspec for the Python that PYSPARK_PYTHON names, or export by "

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from analytics.files import manifest
 from analytics.files.place import Local
 from tests.analytics import exports, streaming, writers
-from tests.analytics.conftest import ROOT, start
+from tests.analytics.conftest import ROOT, done, start
 from tests.analytics.kills import KILLS, Ended, kill, kill_while, wait_until
 from tests.analytics.writers import Connection
 
@@ -118,9 +118,8 @@ def test_an_export_that_is_killed_leaves_the_earlier_one_and_the_next_is_whole(
 
 def finish(database: str, target: Path) -> None:
     """An export that nothing disturbs."""
-    with start(database, target) as export:
-        _, said = export.communicate()
-    assert (export.returncode, said) == (0, "")
+    export = done(database, target)
+    assert (export.returncode, export.stderr) == (0, "")
 
 
 def await_point(export: subprocess.Popen[str], target: Path, point: str) -> None:
