@@ -1,7 +1,6 @@
 """The server's processes that an export reads by stay on its processors, and those that others share are left alone."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,8 +16,8 @@ from analytics.readers import address
 from analytics.readers.adbc import AdbcSource
 from analytics.tables import CHECKS
 from store.db.server_url import database as entry
-from tests.analytics.conftest import ROOT
 from tests.analytics.past import Past
+from tests.broker import forks
 from tests.broker.database_proxy import DatabaseProxy
 
 ALL = os.sched_getaffinity(0) if sys.platform == "linux" else set[int]()
@@ -54,8 +53,9 @@ def on_one_processor() -> Iterator[None]:
 
 def bound_by_a_process(url: str) -> str:
     """The processors of the session of another process that has one, as it prints them."""
-    words = [sys.executable, "-c", BIND, address.conninfo(entry(url)), str(*LAST)]
-    return subprocess.run(words, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+    done = forks.run([sys.executable, "-c", BIND, address.conninfo(entry(url)), str(*LAST)], os.environ)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
 
 
 def test_the_session_of_a_reader_stays_on_the_processors_of_the_export(

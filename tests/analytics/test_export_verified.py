@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -18,9 +17,8 @@ from pyspark.sql import SparkSession
 from analytics.files import manifest, noted
 from analytics.files.place import Local
 from tests.analytics import exports, writers
-from tests.analytics.conftest import ROOT
 from tests.analytics.exports import listed, problems
-from tests.broker import databases
+from tests.broker import databases, forks
 
 NOTED = "export.json was changed: its checksum is not the one that the broker noted when it was written."
 
@@ -195,7 +193,7 @@ def verified(database: str, place: str, data: Path) -> tuple[int, str]:
     """The exit code of `./mq export --verify`, and what it says."""
     command = [sys.executable, "-m", "mqbroker.embedded.cli", "export", "--verify", place]
     environ = {**os.environ, "DATABASE_URL": database, "MQBROKER_DATA_DIR": str(data / "data")}
-    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
+    done = forks.run(command, environ)
     # The first command of an installation says that it keeps Java's classes.
     assert [line for line in done.stderr.splitlines() if "Java keeps Spark's classes" not in line] == []
     return done.returncode, done.stdout

@@ -22,15 +22,17 @@ from analytics.session import HERE
 from tests.analytics.conftest import NAME, ROOT, Exported, content
 from tests.analytics.exports import listed
 from tests.analytics.past import Past
+from tests.broker import forks
 
 # Nothing of a database: its files are all that the command reads.
 AWAY = "postgresql://none@127.0.0.1:1/none"
+# Of a few hundred rows.
+BRIEF = ("--cores", "1", "--conf", "spark.sql.shuffle.partitions=1")
 
 
 def report(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    environ = {**os.environ, "DATABASE_URL": AWAY}
     command = [sys.executable, "-m", "mqbroker.embedded.cli", "report", *map(str, words)]
-    return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
+    return forks.run(command, {**os.environ, "DATABASE_URL": AWAY})
 
 
 def rows(reports: Path, name: str) -> list[dict[str, Any]]:
@@ -48,7 +50,7 @@ def test_the_reports_of_an_export_count_what_happened_and_replace_earlier_ones(
     (reports / "volumes" / "earlier.parquet").write_bytes(b"of earlier reports")
     (reports / "report.json").write_text(json.dumps({"kind": REPORT.kind}))
 
-    done = report(export, "--to", reports, "--html", tmp_path / "page.html")
+    done = report(export, "--to", reports, "--html", tmp_path / "page.html", *BRIEF)
 
     assert (done.returncode, done.stderr) == (0, "")
     # Where it began: a part of a path that was divided at its comma.
