@@ -10,6 +10,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from analytics import session
 from analytics.java import Java
 from tests.analytics.conftest import ROOT
 from tests.analytics.parquet import rows
@@ -47,6 +48,8 @@ def environment(runtime: Java, url: str, folder: Path) -> dict[str, str]:
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(status.__file__).parents[1])]),
         "SPARK_LOCAL_IP": "127.0.0.1",
+        # Of Spark's own start as well.
+        "JAVA_TOOL_OPTIONS": session.BRIEF_OPTIONS,
     }
 
 
