@@ -18,6 +18,9 @@ from tests.broker.wire import Document
 from tests.chaos.ledgers import Ledger, Place
 
 PRODUCERS = 16
+# Between two orders of a producer, except while a test waits for orders: whatever lasts long is to meet requests under
+# way, not the limits of a small machine.
+PACE_SECONDS = 0.05
 # A refusal while the database is away, or an answer that was lost: the same request again is always safe.
 TRY_AGAIN = 503
 
@@ -36,10 +39,11 @@ class Shop:
     open: bool = True
     # When a request was refused for the moment, or its answer was lost; by the monotonic clock.
     refused_at: list[float] = field(default_factory=list)
-    # When each producer had answers, by the same clock.
+    # When each producer had answers, and when it went on after a pause, by the same clock.
     answered: dict[asyncio.Task[None] | None, list[float]] = field(default_factory=lambda: defaultdict(list))
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _producers: list[asyncio.Task[None]] = field(default_factory=list)
+    _hurries: bool = False
 
     async def __aenter__(self) -> Self:
         self._producers = [asyncio.create_task(self._produce()) for _ in range(PRODUCERS)]
@@ -60,6 +64,9 @@ class Shop:
             number = next(self._numbers)
             await (self.send(f"order {number}") if number % 3 == 0 else self.decide(f"order {number}", number % 3 == 1))
             self.acknowledged.release()
+            if not self._hurries:
+                await asyncio.sleep(PACE_SECONDS)
+                self.answered[asyncio.current_task()].append(time.monotonic())
 
     async def send(self, body: str) -> None:
         message = {"topic": self.topic, "body": body, "message_id": str(uuid4())}
@@ -107,12 +114,14 @@ class Shop:
                     await self.acknowledged.acquire()
 
         wanted = asyncio.create_task(are_acknowledged())
+        self._hurries = True
         try:
             await asyncio.wait([wanted, *self._producers], return_when=asyncio.FIRST_COMPLETED)
             for task in (*self._producers, wanted):
                 if task.done():
                     task.result()
         finally:
+            self._hurries = False
             wanted.cancel()
 
 
