@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from mqbroker.embedded.servers import postgres
-from tests.broker import prepared_servers
+from tests.broker import databases, prepared_servers
+from tests.broker.database_proxy import DatabaseProxy
 from tests.broker.running import RunningBroker
 
 
@@ -16,6 +17,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.Server
     server = prepared_servers.started(postgres.Server(tmp_path_factory.mktemp("postgres")))
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="module")
+def proxy(prepared: str) -> Iterator[DatabaseProxy]:
+    """The way to a database of a broker, which may fall silent."""
+    with databases.copied(prepared) as database_url, DatabaseProxy(database_url) as proxy:
+        yield proxy
 
 
 @pytest.fixture(scope="module")

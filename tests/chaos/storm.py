@@ -194,7 +194,9 @@ def _is_excused(at: float, healed: list[Healed]) -> bool:
 
 
 @contextmanager
-def place_in(folder: Path, seed: int) -> Iterator[Place]:
+def place_in(
+    folder: Path, seed: int, start: Callable[[postgres.Server], object] = postgres.Server.start
+) -> Iterator[Place]:
     """A broker of two web processes, a worker and beat, behind a proxy, on servers of its own."""
     with ExitStack() as opened:
         disk = small_disk.mounted(folder / "disk", opened)
@@ -202,7 +204,7 @@ def place_in(folder: Path, seed: int) -> Iterator[Place]:
         random = Random(seed)
         opened.callback(server.stop)
         opened.callback(redis.stop)
-        server.start()
+        start(server)
         redis.start()
         database = DatabaseFaults(server, random)
         if disk:

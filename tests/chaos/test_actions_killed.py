@@ -24,11 +24,10 @@ roles.assign(User.objects.create_user("oda", password="{PASSWORD}"), "operator",
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+def broker(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """A broker whose worker may be killed."""
-    with databases.fresh() as database_url:
+    with databases.copied(prepared) as database_url:
         broker = RunningBroker(tmp_path_factory.mktemp("broker"), database_url, os.environ["REDIS_URL"])
-        broker.prepare()
         words = commands.manage("shell", "--verbosity", "0", "--command", MAKE_USER)
         forks.run(words, broker.environment).check_returncode()
         with broker:

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.broker import characters, databases
+from tests.broker import characters
 from tests.broker.database_proxy import DatabaseProxy
 from tests.broker.polling import at_this_load, eventually
 from tests.broker.running import API_KEY, RunningBroker
@@ -31,16 +31,9 @@ CALLS: dict[str, tuple[str, str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def proxy() -> Iterator[DatabaseProxy]:
-    with databases.fresh() as database_url, DatabaseProxy(database_url) as proxy:
-        yield proxy
-
-
-@pytest.fixture(scope="module")
 def distant(proxy: DatabaseProxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """A broker whose database is behind the proxy."""
     running = RunningBroker(tmp_path_factory.mktemp("distant"), proxy.url, os.environ["REDIS_URL"], tasks=False)
-    running.prepare()
     with running:
         yield running
 

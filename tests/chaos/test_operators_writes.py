@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from tests.actions.conftest import PASSWORD, made_at
-from tests.broker import characters, databases
+from tests.broker import characters
 from tests.broker.database_proxy import DatabaseProxy, Silence
 from tests.broker.polling import at_this_load, eventually
 from tests.broker.running import API_KEY, RunningBroker
@@ -51,12 +51,6 @@ class Outcome(NamedTuple):
     answer: Answer
     seconds: float
     is_stored: bool
-
-
-@pytest.fixture(scope="module")
-def proxy(prepared: str) -> Iterator[DatabaseProxy]:
-    with databases.copied(prepared) as database_url, DatabaseProxy(database_url) as proxy:
-        yield proxy
 
 
 @pytest.fixture(scope="module")
