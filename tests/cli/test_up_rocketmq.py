@@ -6,6 +6,8 @@ from pathlib import Path
 import grpc
 import pytest
 
+from mqbroker.embedded.servers import postgres
+from tests.broker import prepared_servers
 from tests.broker.polling import eventually
 from tests.broker.ports import free_port
 from tests.cli.conftest import Run
@@ -15,6 +17,7 @@ from tests.rocketmq.stub import Client, message
 
 def test_a_client_sends_what_a_client_receives(run_python: Run, tmp_path: Path) -> None:
     up, port = Up(run_python, tmp_path / "data folder"), free_port()
+    prepared_servers.copied(postgres.Server(up.folder.path))
 
     lines = up.start("--rocketmq-port", str(port), "--api-key", KEY)
     try:
