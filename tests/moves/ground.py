@@ -1,7 +1,9 @@
 """An installation on a PostgreSQL of its own, whose cells are split by standbys of that server."""
 
 import os
+import signal
 import subprocess
+import tempfile
 from pathlib import Path
 
 import psycopg
@@ -46,16 +48,18 @@ class Ground:
 
     def kill_after(self, step: str, *words: str) -> None:
         """Begins `manage.py cells`, and kills it where it says that a step of a move is done."""
+        place = Path(tempfile.mkdtemp(dir=self.folder))
+        said, complaint = place / "said", place / "complaint"
+        os.mkfifo(said)
         command = commands.manage("cells", *words)
-        with subprocess.Popen(
-            command, env=self.broker.environment, cwd=ROOT, stdout=subprocess.PIPE, text=True
-        ) as process:
-            assert process.stdout is not None
-            for line in process.stdout:
+        process = forks.server().fork(command, self.broker.environment, ROOT, said, complaint)
+        with said.open() as lines:
+            for line in lines:
                 if line.strip() == f"{step}.":
-                    process.kill()
+                    os.kill(process.pid, signal.SIGKILL)
+                    process.wait()
                     return
-        pytest.fail(f"the move has ended without the step {step}")
+        pytest.fail(f"the move has ended without the step {step}: {complaint.read_text()}")
 
     def refusal(self, *words: str) -> str:
         """The sentence with which a command was refused."""
