@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -15,18 +14,16 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from mqbroker_client import Admin, Broker, Producer
+from mqbroker_client import Admin, Producer
 
-from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded import commands
 from mqbroker.embedded.folder import why_taken
 from tests.analytics import parquet, sources
-from tests.broker import characters, managed, poolers
+from tests.broker import characters, forks, managed, poolers
 from tests.broker.endpoints import ProducerEndpoint
 from tests.broker.polling import eventually
 from tests.broker.receiving import Receiving
-from tests.broker.running import API_KEY, QUICK
-from tests.cli.conftest import running
-from tests.cli.test_up import Up
+from tests.broker.running import API_KEY, QUICK, RunningBroker
 from tests.control.operators import Operator
 
 BODIES = {"committed", "checked", "sent", "at a level", "at a time", "by schedule"}
@@ -40,6 +37,8 @@ OWN_DEFAULTS = re.compile(rf'ALTER ROLE "{managed.BROKER}" IN DATABASE "{managed
 @pytest.fixture(scope="module", params=["direct", "transaction"])
 def way(request: pytest.FixtureRequest) -> str:
     """How the broker reaches the server: directly, or by PgBouncer, which pools by transaction."""
+    if request.param == "transaction":
+        poolers.fit()
     return str(request.param)
 
 
@@ -59,29 +58,20 @@ def server(way: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[manag
 
 @dataclass(frozen=True)
 class Installation:
-    """A broker that `./mq up` runs on the managed server."""
+    """A broker on the managed server."""
 
     server: managed.Managed
-    up: Up
-    variables: dict[str, str]
-
-    @property
-    def broker(self) -> Broker:
-        return Broker(f"http://127.0.0.1:{self.up.port}", API_KEY, timeout_seconds=30)
+    running: RunningBroker
 
     @property
     def operator(self) -> Operator:
-        return Operator(f"http://127.0.0.1:{self.up.port}", API_KEY)
+        return Operator(self.running.url, API_KEY)
 
     def manage(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """A command of manage.py in the environment of the broker."""
-        environment = {**os.environ, **QUICK, **self.variables}
-        environment["REDIS_URL"] = (
-            f"redis://:{self.up.folder.secret('valkey')}@127.0.0.1:{self.up.folder.port('valkey')}/0"
-        )
-        return subprocess.run(
-            [sys.executable, "manage.py", *words], cwd=ROOT, env=environment, capture_output=True, text=True
-        )
+        # Beside several processes of tests an export that gives way to all of them would hardly go on.
+        environment = {**self.running.environment, "MQBROKER_EXPORT_NICE": "0"}
+        return forks.run(commands.manage(*words), environment)
 
 
 @pytest.fixture(scope="module")
@@ -106,14 +96,11 @@ def variables(way: str, server: managed.Managed, tmp_path_factory: pytest.TempPa
 def installed(
     server: managed.Managed, variables: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Installation]:
-    with running() as run:
-        up = Up(run, tmp_path_factory.mktemp("up") / "data folder")
-        others = {name: value for name, value in variables.items() if name != "DATABASE_URL"}
-        up.start("--api-key", API_KEY, database_url=variables["DATABASE_URL"], **QUICK, **others)
-        try:
-            yield Installation(server, up, variables)
-        finally:
-            up.stop()
+    folder, others = tmp_path_factory.mktemp("broker"), dict(variables)
+    running = RunningBroker(folder, others.pop("DATABASE_URL"), os.environ["REDIS_URL"], {**QUICK, **others})
+    running.prepare()
+    with running:
+        yield Installation(server, running)
 
 
 def test_a_half_a_check_a_delay_and_a_schedule_need_no_more_than_the_service_gives(
@@ -121,9 +108,9 @@ def test_a_half_a_check_a_delay_and_a_schedule_need_no_more_than_the_service_giv
 ) -> None:
     orders = Receiving(installed.operator)
     orders.prepare()
-    producer, topic = Producer(installed.broker, characters.name("shop")), orders.topic
-    Admin(installed.broker).create_producer_group(producer.group)
-    Admin(installed.broker).register_endpoint(producer.group, endpoint.url, timeout_seconds=5)
+    producer, topic = Producer(installed.running.client(), characters.name("shop")), orders.topic
+    Admin(installed.running.client()).create_producer_group(producer.group)
+    Admin(installed.running.client()).register_endpoint(producer.group, endpoint.url, timeout_seconds=5)
     plan = {"cron": "0 0 1 1 *", "message": {"topic": topic, "body": "by schedule"}}
 
     producer.begin(topic, b"committed").commit()
@@ -150,15 +137,17 @@ def test_the_doctor_finds_no_fault_that_does_not_mend_itself(installed: Installa
 
 
 def test_what_is_exported_is_read_by_tls(installed: Installation) -> None:
-    Producer(installed.broker, "shop").send("exported", b"sent")
+    Producer(installed.running.client(), "shop").send("exported", b"sent")
 
     assert b"sent" in [row["body"] for row in sources.streamed(installed.server.url, table="messages")]
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("reader", ["source", "jdbc"])
-def test_an_export_reads_by_tls(installed: Installation, reader: str, tmp_path: Path) -> None:
-    sent = Producer(installed.broker, "shop").send(f"exported-by-{reader}", b"sent")
+@pytest.mark.parametrize(
+    ("way", "reader"), [("direct", "jdbc"), ("transaction", "source")], indirect=["way"], scope="module"
+)
+def test_an_export_reads_by_tls_past_the_pooler(installed: Installation, reader: str, tmp_path: Path) -> None:
+    sent = Producer(installed.running.client(), "shop").send(f"exported-by-{reader}", b"sent")
 
     done = installed.manage("export", "--to", str(tmp_path / "export"), "--reader", reader)
 
@@ -181,15 +170,14 @@ def test_nothing_was_asked_of_the_server_that_only_its_provider_may_do(installed
         ({"sslrootcert": "server.pem"}, "certificate verify failed"),
     ],
 )
+@pytest.mark.parametrize("way", ["direct"], indirect=True, scope="module")
 def test_a_url_without_the_services_tls_is_refused_with_the_reason(
     server: managed.Managed, options: dict[str, str], reason: str
 ) -> None:
     given = {name: str(server.certificates / value) if ".pem" in value else value for name, value in options.items()}
     environment = {**os.environ, "DATABASE_URL": server.url_of(managed.BROKER, **given)}
 
-    done = subprocess.run(
-        [sys.executable, "manage.py", "prepare"], cwd=ROOT, env=environment, capture_output=True, text=True
-    )
+    done = forks.run(commands.manage("prepare"), environment)
 
     assert done.returncode == 1
     assert done.stderr.startswith("CommandError: DATABASE_URL leads into no database: ")
