@@ -21,7 +21,7 @@ from tests.broker.load import Crowd
 from tests.broker.polling import eventually
 from tests.broker.ports import free_port
 from tests.broker.running import QUICK, RunningBroker
-from tests.chaos.shops import Shop, everything
+from tests.chaos.shops import PACE_SECONDS, Shop, everything
 from tests.chaos.versions import checkout, replaced
 
 BUNDLES = ("delivery/migrations/0010_bundle.py",)
@@ -38,13 +38,12 @@ def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def versions(earlier: Path, tmp_path: Path) -> Iterator[tuple[RunningBroker, RunningBroker]]:
+def versions(prepared: str, earlier: Path, tmp_path: Path) -> Iterator[tuple[RunningBroker, RunningBroker]]:
     """A broker of this version that runs, and one of the earlier version for the same database and addresses."""
     ports, redis_url = [free_port(), free_port()], os.environ["REDIS_URL"]
-    with databases.fresh() as url, ExitStack() as ends:
+    with databases.copied(prepared) as url, ExitStack() as ends:
         new = RunningBroker(tmp_path / "new", url, redis_url, SETTINGS, ports=ports)
         old = RunningBroker(tmp_path / "old", url, redis_url, SETTINGS, ports=ports, checkout=earlier)
-        new.prepare()
         ends.callback(old.close)
         yield ends.enter_context(new), old
     assert "Traceback" not in old.log() + new.log()
@@ -124,6 +123,7 @@ async def test_processes_are_replaced_by_earlier_ones_under_load_and_nothing_com
     async def consume_on(crowd: Crowd) -> None:
         while is_open:
             await consume(crowd)
+            await asyncio.sleep(PACE_SECONDS)
 
     async with Crowd(new.urls) as crowd:
         async with Shop(crowd, orders) as shop:
