@@ -13,30 +13,7 @@ from tools.bench.load import Connection
 from tools.bench.report import Report
 
 GROUP = "checked"
-PER_BULK = 500
 GIVE_UP_SECONDS = 180
-
-
-def store_halves(running: Broker, group: str, halves: int) -> None:
-    """Stores half messages of a group without an endpoint: they become due, but no check is sent."""
-
-    async def one_bulk(connection: Connection, number: int) -> bool:
-        operations = [
-            {
-                "op": "half",
-                "topic": "checked",
-                "body": "x" * 200,
-                "producer_group": group,
-                "transaction_id": str(uuid.uuid4()),
-            }
-            for _ in range(PER_BULK)
-        ]
-        status, _ = await connection.post("/v1/bulk", {"operations": operations})
-        return status == 200
-
-    measured = load.run(load.closed_loop(running.port, 4, halves // PER_BULK, one_bulk))
-    if measured.refused:
-        raise RuntimeError(f"{measured.refused} bulk requests were refused")
 
 
 def ended(running: Broker, group: str) -> int:
@@ -49,6 +26,11 @@ def ended(running: Broker, group: str) -> int:
         ).fetchone()
     assert row is not None
     return int(row[0])
+
+
+def _half(number: int) -> dict[str, str]:
+    ids = {"producer_group": GROUP, "transaction_id": str(uuid.uuid4())}
+    return {"op": "half", "topic": "checked", "body": "x" * 200, **ids}
 
 
 async def register(port: int, group: str, max_batch: int, endpoint_port: int) -> None:
@@ -66,7 +48,8 @@ def main(max_batch: int, halves: int, report: Report) -> None:
     with broker.running(TRANSACTION_TIMEOUT_SECONDS=0) as running:
         port = free_port()
         running.start("endpoint", commands.python("-m", "tools.bench.programs.endpoint", str(port)))
-        store_halves(running, GROUP, halves)
+        # Of a group without an endpoint: they become due, but no check is sent.
+        load.fill(running.port, halves, _half)
         before, began = running.cpu_seconds(), time.monotonic()
         load.run(register(running.port, GROUP, max_batch, port))
         while (done := ended(running, GROUP)) < halves:

@@ -18,7 +18,6 @@ NOISY = 500_000
 QUIET = 50
 # Messages per second of all quiet tenants together.
 PER_SECOND = 100
-PER_BULK = 500
 CONSUMERS = 8
 TOPIC, ALONE = "tenants", "alone"
 UNLIMITED: dict[str, dict[str, int]] = {f"noisy-{number}": {} for number in range(4)}
@@ -99,16 +98,14 @@ class Crowd:
         return seconds
 
 
-def fill(running: Broker, topic: str, messages: int, noisy: int = 0) -> None:
-    """Sends a backlog of messages without keys, or of this number of noisy tenants."""
+def fill(running: Broker, messages: int, noisy: int) -> None:
+    """Sends a backlog of this number of noisy tenants, or of messages without keys."""
 
-    async def one_bulk(connection: Connection, number: int) -> bool:
+    def message(number: int) -> dict[str, str]:
         key = {"sharding_key": f"noisy-{number % noisy}"} if noisy else {}
-        message = {"op": "send", "topic": topic, "body": "x" * 200, **key}
-        status, _ = await connection.post("/v1/bulk", {"operations": [message] * PER_BULK})
-        return status == 200
+        return {"op": "send", "topic": TOPIC, "body": "x" * 200, **key}
 
-    load.run(load.closed_loop(running.port, 4, messages // PER_BULK, one_bulk))
+    load.fill(running.port, messages, message)
 
 
 async def prepare(port: int, group: str, settings: object) -> None:
@@ -127,7 +124,7 @@ def quiet(report: Report) -> None:
     with broker.running() as running:
         load.run(prepare(running.port, "fair", DRAINED["fair"]))
         alone = load.run(Crowd(running.port, "fair", ALONE).beside(seconds))
-        fill(running, TOPIC, messages, len(UNLIMITED))
+        fill(running, messages, len(UNLIMITED))
         report.line(f"{messages} read ahead", {"seconds": load.run(Crowd(running.port, "fair", TOPIC).catch_up())})
         beside = load.run(Crowd(running.port, "fair", TOPIC).beside(seconds))
         for name, latencies in (("quiet keys alone", alone), (f"quiet keys beside {messages} of noisy keys", beside)):
@@ -139,7 +136,7 @@ def drains(case: str, messages: int, noisy: int, groups: Sequence[str], report: 
     """Prints the rates of consuming a backlog by new groups of each kind, and the ratios to the first kind."""
     messages = report.options.messages or messages
     with broker.running() as running:
-        fill(running, TOPIC, messages, noisy)
+        fill(running, messages, noisy)
         in_turns(report, case, {group: partial(_drained, running, group, messages) for group in groups}, groups[0])
 
 

@@ -14,7 +14,7 @@ from tools.bench.report import Cases, Report
 
 PER_SECOND = 1000
 PER_BULK = 20
-CROWD, CROWD_PER_BULK = 100_000, 500
+CROWD = 100_000
 NAMES = ("delivered", "mean_ms", "p50_ms", "p99_ms", "earliest_ms", "latest_ms")
 # The database's clock sets due times and visible times, so both are read from the tables.
 LATENESS = """
@@ -82,16 +82,12 @@ def at_once(report: Report) -> None:
         deliver_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(due))
         message = {"op": "send", "topic": "delayed", "body": "x" * 200, "deliver_at": deliver_at, "keys": [str(due)]}
 
-        async def fill(connection: Connection, number: int) -> bool:
-            status, _ = await connection.post("/v1/bulk", {"operations": [message] * CROWD_PER_BULK})
-            return status == 200
-
         async def send(connection: Connection, number: int) -> bool:
             await asyncio.sleep(0.01)
             status, _ = await connection.post("/v1/messages", {"topic": "ordinary", "body": "x" * 200})
             return status == 201
 
-        load.run(load.closed_loop(running.port, 4, messages // CROWD_PER_BULK, fill))
+        load.fill(running.port, messages, lambda number: message)
         before = load.run(load.closed_loop(running.port, 4, 1000, send)).percentile_ms(99)
         time.sleep(max(0.0, due - 0.5 - time.time()))
         meanwhile = load.run(load.closed_loop(running.port, 4, 2000, send)).percentile_ms(99)

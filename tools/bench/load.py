@@ -15,6 +15,8 @@ from tools.bench.broker import KEY
 HEAD = f"Host: bench\r\nAuthorization: Bearer {KEY}\r\nContent-Length: "
 END = b"\r\n\r\n"
 LENGTH = b"content-length:"
+# The number of operations in a bulk request that stores a backlog.
+PER_BULK = 500
 
 Result = TypeVar("Result")
 
@@ -158,3 +160,17 @@ async def rounds_over(
     for connection in opened:
         connection.close()
     return measured
+
+
+def fill(port: int, count: int, operation: Callable[[int], object]) -> None:
+    """Stores `count` operations by bulks, each made from the number of its bulk. Raises RuntimeError if some were
+    refused.
+    """
+
+    async def one_bulk(connection: Connection, number: int) -> bool:
+        content = {"operations": [operation(number) for _ in range(PER_BULK)]}
+        _, answer = await connection.ask("POST", "/v1/bulk", msgspec.json.encode(content))
+        return answer.count(b'"status":201') == PER_BULK
+
+    if refused := run(closed_loop(port, 4, count // PER_BULK, one_bulk)).refused:
+        raise RuntimeError(f"{refused} bulk requests were refused, in whole or in part: the figures would mean nothing")
