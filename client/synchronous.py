@@ -20,16 +20,17 @@ ROOT = PACKAGE.parents[1]
 PLACED = {"transactional": "barrier"}
 MODULES = ("administration", "checking", "consumers", "producers", "receipts", "transactional")
 
-# Words that are removed, with the space after them.
+# Words that are removed from the code, each with the space after it.
 DROPPED = {"async", "await"}
-# Names that differ without an event loop. The prefix `Async` is always removed.
+# Names in asynchronous modules, and the names that replace them in synchronous modules. The prefix `Async` is always
+# removed.
 NAMES = {
     "aclosing": "closing",
     "anext": "next",
     "asyncio": "threading",
     "outcome_awaited": "outcome_of",
 }
-# Words that are replaced in comments and docstrings.
+# Words of comments and docstrings, and the words that replace them in the synchronous modules.
 WORDS = {"task": "thread", "tasks": "threads"}
 # Module names that are replaced in the whole text, because each is several tokens.
 PLACES = {"mqbroker_client.aio.tasks": "mqbroker_client.core.threads", "mqbroker_client.aio": "mqbroker_client.core"}
@@ -97,14 +98,15 @@ def without_async(text: str) -> str:
 
 
 def replacements(text: str) -> Iterator[tuple[tokenize.TokenInfo, int, str]]:
-    """The tokens to change, each with the column at which the replaced part ends, and its replacement."""
+    """The tokens to change. For each: the column at which the replaced part ends, and the text that replaces it."""
     is_formatted = 0
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         end = token.end[1]
         kind = tokenize.tok_name[token.type]
         is_formatted += {"FSTRING_START": 1, "FSTRING_END": -1}.get(kind, 0)
         if is_formatted or FORMATTED.match(token.string):
-            # An f-string is one token until Python 3.12 and several since: its text is not changed.
+            # Python 3.12 and later split an f-string into several tokens, earlier versions do not: its text is not
+            # changed.
             continue
         if kind == "NAME" and token.string in DROPPED:
             yield token, end + len(token.line[end:]) - len(token.line[end:].lstrip()), ""

@@ -54,7 +54,7 @@ class AsyncChecking:
         return asked
 
     async def _run(self) -> None:
-        # One attempt per request: the pauses between attempts are in this loop, where `stop` can end them.
+        # Each request is sent only once: the pauses between repetitions are in this loop, so that `stop` can end them.
         once = Retry(tries=1, seconds=self._line.retry.seconds)
         failures = 0
         while not self._stopping.is_set():
@@ -89,7 +89,7 @@ class AsyncChecking:
             self._answering = False
 
     async def _hand_over(self, executor: AsyncCheckExecutor, halves: list[HalfMessage]) -> int:
-        # A check that takes several half messages answers them by one SELECT.
+        # A check that takes several half messages can read the rows of all of them by one SELECT.
         parts = [halves] if isinstance(self.check, BatchCheck) else [[half] for half in halves]
         for part in parts:
             self._handed.add(await executor.begin(self._answer_all, part))

@@ -19,7 +19,9 @@ Together = Callable[[Sequence[Call[Any]], float], Awaitable[Sequence[Any]]]
 
 
 class Waiting(Part):
-    """The call of a task that awaits `answer`; None: the call is sent alone, because the shared request failed."""
+    """A call whose task awaits the future `answer`. The result None means: the shared request failed, so the task sends
+    the call alone.
+    """
 
     __slots__ = ("alone", "answer", "give_up_at")
 

@@ -93,7 +93,7 @@ class AsyncBroker:
 
     @classmethod
     def from_env(cls, **options: Unpack[Options]) -> Self:
-        """A broker from the environment variables MQBROKER_URL and MQBROKER_API_KEY; as `Broker.from_env`."""
+        """A broker from the variables MQBROKER_URL and MQBROKER_API_KEY. Takes the options of `Broker.from_env`."""
         return cls(*environment.from_environment(), **environment.options_of(options))
 
     async def __aenter__(self) -> Self:
@@ -105,7 +105,7 @@ class AsyncBroker:
 
     @property
     def url(self) -> str:
-        """The address in use."""
+        """The address to which requests are sent now: one of `urls`."""
         return self.urls[self._used]
 
     async def close(self, *, timeout_seconds: float = 3.0) -> None:
@@ -142,7 +142,7 @@ class AsyncBroker:
         retry: Retry | None = None,
         wait_seconds: float = 0,
     ) -> Document:
-        """The broker's answer to one request; as `Broker.call`."""
+        """Sends one request and returns the JSON of the answer; arguments and errors are those of `Broker.call`."""
         return await self.do(
             calls.call(method, path, body, calls.same, query=query, wait_seconds=wait_seconds), retry=retry
         )

@@ -12,7 +12,9 @@ Work: TypeAlias = "asyncio.Task[int]"
 
 
 class AsyncCheckExecutor:
-    """`CheckExecutor` for tasks: a number of checks run at once, and up to `waiting` checks wait."""
+    """Runs checks in tasks: a fixed number at once, while up to `waiting` further checks wait. `CheckExecutor` does the
+    same with threads.
+    """
 
     def __init__(self, tasks: int = 5, waiting: int = 2_000) -> None:
         if tasks < 1 or waiting < 0:

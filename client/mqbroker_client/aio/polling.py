@@ -10,12 +10,12 @@ __all__ = ["AsyncCheck", "AsyncCheckPoller"]
 
 
 class AsyncCheckPoller(AsyncChecking):
-    """A task that fetches due checks and answers them; as `CheckPoller`."""
+    """A task that fetches due checks and answers them. `CheckPoller` does the same in a thread."""
 
     _task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin, in the running event loop."""
+        """Starts the task in the running event loop."""
         self._task = asyncio.get_running_loop().create_task(self.run())
 
     async def stop(self, *, timeout_seconds: float | None = None) -> None:
@@ -36,5 +36,5 @@ class AsyncCheckPoller(AsyncChecking):
         await asyncio.wait([self._task])
 
     async def run(self) -> None:
-        """Fetch and answer until it is stopped or cancelled."""
+        """Fetches and answers checks until the poller is stopped or the task is cancelled."""
         await self._run()

@@ -1,4 +1,4 @@
-"""Consumers that run in an event loop; as `mqbroker_client.core.running`."""
+"""Runs consumers in an event loop. `mqbroker_client.core.running` does the same with threads."""
 
 import asyncio
 import inspect

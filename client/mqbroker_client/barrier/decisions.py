@@ -21,8 +21,8 @@ Found = TypeVar("Found")
 
 log = logging.getLogger(__name__)
 
-#: Seconds for the inserts of a batch of checks that do not wait for locks; afterwards, the inserts that found a lock
-#: are repeated and wait.
+#: When a batch of checks is answered, the inserts that do not wait for locks may take this many seconds in all.
+#: Afterwards each insert that found a lock is repeated, and waits for the lock.
 INSERTS_SECONDS = 1.5
 # The shortest wait for a lock. With less time left, no statement is sent.
 SHORTEST_WAIT_SECONDS = 0.02
@@ -129,7 +129,7 @@ class Barrier:
         return set(self._table_of(connection).find(transaction_ids))
 
     def check(self, half: HalfMessage) -> LocalTransactionState:
-        """`answer` for one half message."""
+        """The state for a single half message, found as `answer` finds the states of several."""
         [outcome] = self.answer([half])
         return outcome.state
 

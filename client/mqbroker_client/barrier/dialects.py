@@ -43,14 +43,16 @@ class Dialect:
     purge: str
     #: When a row was decided, in UTC; as text for databases whose drivers read times by the session's settings.
     decided_at: str = "decided_at"
-    #: Statements that run once in each session of the barrier.
+    #: Statements that each session of the barrier executes once, when it begins.
     prepare: tuple[str, ...] = ()
     begin: tuple[str, ...] = ()
     commit: tuple[str, ...] = ()
     rollback: tuple[str, ...] = ()
 
     def waiting(self, seconds: float) -> Self:
-        """The dialect with statements that wait at most `seconds` for a lock; 0: do not wait, if the database can."""
+        """A copy of the dialect whose statements wait at most `seconds` for a lock. 0: they do not wait, if the
+        database supports this.
+        """
         places = {
             "milliseconds": max(round(seconds * 1_000), _NO_WAIT_MILLISECONDS),
             "statement_seconds": seconds or LOCK_WAIT_SECONDS,

@@ -11,7 +11,7 @@ from mqbroker_client.core.retries import HALF_RETRY, Retry
 #: Pauses between two transactions that try an absent broker: the first pause, which doubles, and the longest pause.
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
-#: How long a transaction may try an absent broker; its caller waits for this time.
+#: How many seconds a transaction may spend on trying to reach an absent broker. Its caller waits meanwhile.
 PROBE_RETRY = Retry(tries=1, seconds=1.0)
 
 
@@ -20,7 +20,7 @@ class Outage:
     """The outage as the threads of a process share it. While the broker is away, one transaction per pause tries it."""
 
     clock: Callable[[], float] = time.monotonic
-    #: None: the broker can be reached.
+    #: The pause between two transactions that try the broker; None while the broker can be reached.
     _pause_seconds: float | None = field(default=None, init=False)
     _ask_at: float = field(default=0.0, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)

@@ -27,7 +27,7 @@ class Sending:
     refused: dict[UUID, str] = field(default_factory=dict)
     #: The last reason why other transactions wait.
     waits: BrokerError | None = None
-    #: Whether the broker answered for each transaction; else the next page of transactions is not sent.
+    #: Whether the broker answered for each transaction of the page. If not, the next page is not sent.
     is_answered: bool = True
 
     def add(self, page: "Sending") -> None:

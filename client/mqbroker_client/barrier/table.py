@@ -19,7 +19,7 @@ FOUND_PAGE = 500
 # Errors when reading a row's text that another program or a person has written.
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
 
-# Refused messages are set apart: no sender reads them.
+# Finds kept messages to send, without messages that the broker has refused (`refused` has the reason).
 _KEPT = (
     "SELECT transaction_id, messages FROM mqbroker_barrier WHERE messages IS NOT NULL AND refused IS NULL "
     "AND producer_group = :producer_group AND transaction_id > :after "
@@ -31,7 +31,7 @@ _LIST = (
     f"ORDER BY transaction_id LIMIT {KEPT_PAGE}"
 )
 _KEEP = "UPDATE mqbroker_barrier SET messages = :messages WHERE transaction_id = :transaction_id"
-# When several processes are refused at once, only one writes the reason.
+# Several processes may be refused at once: only the first one writes its reason.
 _SET_APART = (
     "UPDATE mqbroker_barrier SET refused = :reason "
     "WHERE transaction_id = :transaction_id AND messages IS NOT NULL AND refused IS NULL"
@@ -85,7 +85,7 @@ class Table:
             self.session.write(statement, {})
 
     def find(self, transaction_ids: Sequence[UUID]) -> dict[UUID, LocalTransactionState]:
-        """The committed decisions, by transaction."""
+        """The states of transactions that have a committed row in the barrier's table, by transaction id."""
         found: dict[UUID, LocalTransactionState] = {}
         for first in range(0, len(transaction_ids), FOUND_PAGE):
             page = transaction_ids[first : first + FOUND_PAGE]

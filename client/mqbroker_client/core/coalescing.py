@@ -17,9 +17,9 @@ FIRST_COMES_SECONDS = 0.0003
 ALL_COME_SECONDS = 0.003
 INTERRUPTED = "the thread that sent this call with its own was interrupted"
 
-#: Sends a single call, and returns its result within this many seconds.
+#: A function that sends a single call, and returns its result within the given number of seconds.
 Alone = Callable[[float], Any]
-#: Sends several calls, and returns the result or error of each.
+#: A function that sends several calls in one request, and returns the result or the error of each.
 Together = Callable[[Sequence[Call[Any]], float], Sequence[Any]]
 
 
@@ -34,11 +34,11 @@ class Waiting(Part):
         #: The call's own result or error, or the error of the whole request.
         self.answer: Any = None
         self.failed: errors.BrokerError | None = None
-        #: The calls that this thread has to send, including its own; empty unless this thread is the sender.
+        #: The calls that this thread must send in one request, its own among them; empty if another thread sends.
         self.together: list[Waiting] = []
-        #: The next thread with an answer; this thread wakes it as soon as it is itself awake.
+        #: The next thread whose answer has come: this thread wakes it as soon as it is awake itself.
         self.after: Waiting | None = None
-        #: Whether this thread no longer waits, and so would wake no other thread.
+        #: Whether this thread has stopped waiting. It would then wake no other thread, so it must not be asked to.
         self.has_left = False
         #: Whether another thread has already sent the calls that came after this thread's request.
         self.has_handed_on = False
@@ -72,14 +72,15 @@ class Lane:
         forks.remember(self)
 
     def leave_to_parent(self) -> None:
-        """Forgets waiting threads in a forked child, because they only exist in the parent."""
+        """Drops waiting threads in a forked child, because they exist only in the parent."""
         self._lock = Lock()
         self._under_way = False
         self._waiting: deque[Waiting] = deque()
         #: The sender that waits until `_expected` calls have come; None if no sender waits for further calls.
         self._letting_come: Waiting | None = None
         self._expected = 0
-        #: Whether the last wait for further calls brought one.
+        #: Whether further calls arrived while a sender last waited for them. If none came, the next sender does not
+        #: wait.
         self._have_come = False
 
     def waiting(self) -> int:
@@ -133,7 +134,9 @@ class Lane:
                 self._under_way = False
 
     def _send_off(self) -> None:
-        """Makes the last of the threads whose calls fit into one request the sender; this may be the current thread."""
+        """Takes the waiting calls that fit into one request, and makes the thread of the last of them the sender. The
+        sender may be the current thread.
+        """
         together = taken(self._waiting)
         together[-1].together = together
         together[-1].awake.release()

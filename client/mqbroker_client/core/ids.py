@@ -36,12 +36,14 @@ class OwnId(UUID):
     @classmethod
     def make(cls) -> "OwnId":
         made = cls(int=_value())
-        # A UUID is immutable, so its attribute is set as its own __init__ does.
+        # A UUID forbids setting attributes, so the attribute is set by `object.__setattr__`, as UUID's own __init__
+        # does.
         object.__setattr__(made, "_transactions", {})
         return made
 
     def within(self, transaction_id: UUID) -> UUID:
-        # `setdefault` is atomic: of two threads that try one message at once, one has its first transaction.
+        # `setdefault` is atomic: if two threads try the same message at the same time, both use the same transaction
+        # id.
         first: UUID = self._transactions.setdefault("first", transaction_id)  # type: ignore[attr-defined]  # by `make`
         return self if first == transaction_id else uuid5(transaction_id, str(self))
 
@@ -49,5 +51,5 @@ class OwnId(UUID):
         return f"UUID('{self}')"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # In another process, which does not know earlier attempts, it becomes an ordinary id.
+        # A copy in another process is an ordinary UUID: that process knows nothing of earlier attempts.
         return UUID, (str(self),)

@@ -33,7 +33,7 @@ class Later:
         self, alone: Callable[[Call[Any]], object], together: Callable[[Sequence[Call[Any]]], Sequence[object]] | None
     ) -> None:
         self._alone = alone
-        #: None: each call is sent alone.
+        #: How calls are sent together; None: each call is sent alone.
         self._together = together
         #: The number of calls that were not sent or were refused since the program began.
         self.lost = 0
@@ -42,7 +42,7 @@ class Later:
         _all.add(self)
 
     def leave_to_parent(self) -> None:
-        """Forgets the calls in a forked child, because the parent sends them."""
+        """Drops the waiting calls in a forked child, because the parent sends them."""
         self._changed = threading.Condition()
         self._waiting: deque[Part] = deque()
         self._sending = False

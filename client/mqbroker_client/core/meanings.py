@@ -30,7 +30,8 @@ class Rule:
 
     meaning: Meaning
     statuses: range
-    #: True: only answers with one of the broker's codes; False: only answers without; None: both.
+    #: True: the rule is for answers that have one of the broker's codes. False: for answers without such a code. None:
+    #: for both.
     of_broker: bool | None = None
     codes: frozenset[str] | None = None
 

@@ -12,7 +12,7 @@ MAX_BYTES = 4 * 1024 * 1024
 
 
 class Part:
-    """A call that arrived during another request, as a part of the request in which it will be sent."""
+    """A call that waits to be sent, together with other calls, as one part of the next request."""
 
     __slots__ = ("call", "size", "transaction_id")
 

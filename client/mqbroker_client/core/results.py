@@ -83,7 +83,7 @@ class Begun:
     commit_log_offset: int
     next_check_at: datetime | None
     duplicate: bool
-    #: PREPARED, unless it was begun before (`duplicate`) and decided since then.
+    #: The state is PREPARED, unless an earlier request had begun the transaction (`duplicate`) and it was ended since.
     state: str = "PREPARED"
     #: The transaction's cell, if the broker has several cells.
     cell: str | None = None

@@ -150,7 +150,7 @@ class Runner:
         try:
             self._receive_all(number)
         except Exception as error:
-            # Without this thread, the run would wait for ever.
+            # A run waits for this thread, so an unexpected error must end the run.
             log.exception("%s is received no more by %s", self._topic, self._consumer.group)
             self._end(error)
 

@@ -37,7 +37,7 @@ class OpenTelemetryHook:
 @contextmanager
 def _span(context: HookContext) -> Iterator[None]:
     sent = _sent_with(context)
-    # None: a child of the calling code's span, which handlers do not have.
+    # The parent of the span; None: the span of the calling code. A handler has no calling span, so it passes a parent.
     parent = propagate.extract({"traceparent": sent}) if sent else None
     if context.kind == "handle" and parent is None:
         parent = propagate.extract({})

@@ -88,7 +88,8 @@ def _send_task(
 ) -> Any:
     options |= zip(_options_of(original), more, strict=False)
     publish = partial(original, app, name, args, kwargs)
-    # The caller of this function stages the call.
+    # With a Taker as producer, the caller of this function sends the call with its transaction, so nothing is decided
+    # here.
     if isinstance(options.get("producer"), Taker):
         return publish(**options)
     task = _task(kind, app, options, in_call(name, args, kwargs, options))
@@ -100,7 +101,7 @@ def _send_task(
 
 @cache
 def _options_of(send_task: Any) -> tuple[str, ...]:
-    """The names of the parameters after app, name, args and kwargs, in their order."""
+    """The names of the parameters that follow app, name, args and kwargs, in the order of the function's signature."""
     return tuple(inspect.signature(send_task).parameters)[4:]
 
 

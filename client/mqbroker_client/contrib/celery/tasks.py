@@ -21,7 +21,7 @@ class TransactionalTask(Task):  # type: ignore[type-arg]  # Celery's own class t
     """
 
     abstract = True
-    #: The topic to which its calls are sent, and which a relay consumes.
+    #: The topic to which calls of the task are sent; a relay consumes the topic.
     topic = TOPIC
 
     def delay_in_transaction(self, *args: Any, **kwargs: Any) -> "AsyncResult[Any]":
@@ -32,7 +32,9 @@ class TransactionalTask(Task):  # type: ignore[type-arg]  # Celery's own class t
         return self.apply_async_in_transaction(args, kwargs)
 
     def apply_async_in_transaction(self, args: Any = None, kwargs: Any = None, **options: Any) -> "AsyncResult[Any]":
-        """Calls as `delay_in_transaction`, with the options of `apply_async` except `producer` and `connection`."""
+        """Calls the task as `delay_in_transaction` does, with the options of `apply_async` except `producer` and
+        `connection`.
+        """
         result: AsyncResult[Any] = entrances.in_transaction(self, args, kwargs, options)
         return result
 

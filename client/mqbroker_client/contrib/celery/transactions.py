@@ -18,7 +18,7 @@ _session: ContextVar["tuple[Outbox, AnySession] | None"] = ContextVar("session",
 
 @contextmanager
 def in_session(outbox: "Outbox", session: "AnySession") -> Iterator[None]:
-    """A block in which task calls belong to the transaction of this SQLAlchemy session."""
+    """Within the block, task calls belong to the transaction of this SQLAlchemy session."""
     token = _session.set((outbox, session))
     try:
         yield

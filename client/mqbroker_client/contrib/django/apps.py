@@ -36,7 +36,7 @@ class _Barriers:
     by_group: Mapping[str, Barrier]
 
     def answer(self, halves: Sequence[HalfMessage]) -> Sequence[Outcome]:
-        # The broker's call has half messages of one group. Another group has no row in any of the databases.
+        # All half messages in one call of the broker belong to one producer group.
         [group] = {half.producer_group for half in halves}
         if group in self.by_group:
             return self.by_group[group].answer(halves)

@@ -77,7 +77,7 @@ class MqProducer(ProducerProto[MqPublishCommand]):
         return await self._connected.send_message(message)
 
     async def message(self, cmd: MqPublishCommand, body: Any) -> Message:
-        """A command as a message."""
+        """Makes a message of the client from a FastStream command, with the encoded body."""
         encoded, content_type = await self.codec.encode(body, self.serializer)
         properties = cmd.properties | ({CONTENT_TYPE: content_type} if content_type else {})
         fields = {**cmd.fields, "properties": properties}
@@ -148,7 +148,7 @@ def config_of(broker: object, producer: MqProducer, settings: Settings) -> MqBro
 
 
 class LoggerStorage(DefaultLoggerStorage):
-    """The logger of a broker: each line with the topic, the group and the message."""
+    """The logger of a FastStream broker. Each line names the topic, the consumer group and the message id."""
 
     def register_subscriber(self, params: dict[str, Any]) -> None:
         """Does nothing: the log has no columns of fixed width."""

@@ -26,14 +26,14 @@ class Outcome:
     messages: list[Message] = field(default_factory=list)
 
 
-# The outcome of the delivery whose handler runs; None outside of a handler.
+# The outcome of the delivery whose handler is running in this context; None outside of a handler.
 outcome: ContextVar[Outcome | None] = ContextVar("outcome", default=None)
 
 
 class MqMessage(StreamMessage[Delivery]):
     """A delivery. Within a handler, an ack or nack is sent when the handler returns, with its published messages."""
 
-    # The consumer of a message from `get_one` or iteration, which is settled at once; None for a handler's message.
+    # The consumer that settles a message from `get_one` or from iteration at once; None for the message of a handler.
     consumer: AsyncConsumer | None = None
 
     async def ack(self) -> None:

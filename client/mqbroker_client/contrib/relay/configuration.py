@@ -92,7 +92,7 @@ def _maker(given: dict[str, Any], event: CloudEvents | None) -> Callable[[], Tar
             raise ValueError(f"{problem}: pip install 'mqbroker-client[relay-{kind}]'") from problem
         try:
             made: Target = found(**fields, cloudevents=event)
-        except KeyError as problem:  # a transport that kombu does not have
+        except KeyError as problem:  # kombu raises KeyError for an unknown transport
             raise ValueError(f"target cannot be made: {problem.args[0]}") from problem
         return made
 

@@ -18,7 +18,7 @@ TIMEOUT_MS = 30_000
 POLL_SECONDS = 0.1
 #: Seconds for closing a broken producer and discarding its queued messages.
 PURGE_SECONDS = 10.0
-#: Kafka's rule for names of topics. KEPT: names that begin with two underscores are Kafka's own topics.
+#: Kafka's rule for names of topics. KEPT is the prefix of Kafka's own topics: two underscores.
 TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 KEPT = ("__",)
 #: Errors that mean that the target is away. Errors of the message, or of the topic that it names, are not listed.
@@ -119,6 +119,6 @@ class Kafka:
         with self._replacing:
             if self._producer is broken:
                 self._producer = self._made()
-        # Each thread that waits for the broken producer is informed of its end.
+        # Each thread that waits for the broken producer gets the error at once.
         broken.purge()
         broken.flush(PURGE_SECONDS)

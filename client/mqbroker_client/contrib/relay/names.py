@@ -11,8 +11,8 @@ FIELDS = ("topic", "tags", "sharding_key", "message_id")
 class Pattern:
     """A text in which `{topic}`, `{tags}`, `{sharding_key}` and `{message_id}` stand for fields of a message.
 
-    `kept`: prefixes that are reserved at the target. Only if the pattern itself begins with such a prefix may a name
-    begin with it.
+    `kept`: prefixes that are reserved at the target. A name may begin with a reserved prefix only if the pattern itself
+    begins with this prefix.
     """
 
     def __init__(self, text: str, *, kept: tuple[str, ...] = ()) -> None:

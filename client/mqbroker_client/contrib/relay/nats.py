@@ -95,7 +95,7 @@ class Nats:
                 connecting = nats.connect(self._servers, max_reconnect_attempts=-1, error_cb=self._note)
                 try:
                     self._client = self._run(asyncio.wait_for(connecting, CONNECT_SECONDS))
-                except Exception as problem:  # the message is not the cause
+                except Exception as problem:  # the error is not about this message
                     raise TargetAway(f"{type(problem).__name__}: {problem}") from problem
             return self._client
 

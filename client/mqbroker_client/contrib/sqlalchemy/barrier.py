@@ -26,5 +26,7 @@ class EngineBarrier(Barrier):
         await asyncio.to_thread(self.create_table)
 
     async def insert_commit_async(self, session: AsyncSession | AsyncConnection, transaction_id: UUID) -> None:
-        """Writes COMMIT into the local transaction of an asynchronous session or connection; as `insert_commit`."""
+        """Inserts COMMIT into the barrier's table, in the transaction of an asynchronous session or connection. Errors
+        are the same as for `insert_commit`.
+        """
         await session.run_sync(self.insert_commit, transaction_id, aside=in_a_thread)

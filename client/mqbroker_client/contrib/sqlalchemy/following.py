@@ -31,8 +31,8 @@ class Staged:
 
     message: Message
     within: Sequence[SessionTransaction]
-    #: Whether its session has committed; in a transaction of another owner this only means that the session's work is
-    #: complete.
+    #: Whether the session of the message has committed. If the session had joined a transaction of another owner, that
+    #: transaction may still be open.
     is_complete: bool = False
     #: The row that marks a savepoint in which the session committed: a rollback to the savepoint removes it.
     mark: UUID | None = None
@@ -70,7 +70,7 @@ def complete(connection: Connection, steps: CommitSteps, staged: Sequence[Staged
 
 
 def drop(connection: Connection, steps: CommitSteps, staged: Sequence[Staged]) -> None:
-    """Forgets messages of a session's savepoint or transaction that was rolled back."""
+    """Drops the messages of a session's savepoint or transaction that was rolled back."""
     if (followed := _followed(connection).get(id(steps))) is not None:
         followed.staged = [one for one in followed.staged if one not in staged]
 
@@ -174,7 +174,8 @@ def _prepare_twophase(connection: Connection, xid: object) -> None:
 
 
 def _commit_twophase(connection: Connection, xid: object, is_prepared: bool) -> None:
-    # No event follows. With `twophase` the session sends the ends; for a joined transaction a check does.
+    # After this SQLAlchemy raises no event. With `twophase` the session itself sends the ends; for a joined transaction
+    # a check finds the outcome.
     if not is_prepared:
         prepare(connection)
 

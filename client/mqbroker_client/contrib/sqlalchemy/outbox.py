@@ -31,9 +31,9 @@ class _Work:
     """The messages that a session has staged in the open transaction."""
 
     staged: list[Staged] = field(default_factory=list)
-    #: Savepoints that have been released.
+    #: The session's savepoints that have been released.
     released: list[SessionTransaction] = field(default_factory=list)
-    #: Whether its COMMIT was tried. A failed COMMIT cannot be tried again in the same transaction.
+    #: Whether the session has begun its COMMIT. A transaction whose COMMIT failed cannot be committed any more.
     is_begun: bool = False
     #: Whether all steps before the COMMIT are done. A subclass of a session class with listeners gets each event twice.
     is_ready: bool = False
@@ -99,7 +99,7 @@ class Outbox:
         return message
 
     def answer(self, halves: Sequence[HalfMessage]) -> list[Outcome]:
-        """Answers a check as `Barrier.answer` does."""
+        """Answers a check from the barrier's rows; arguments and result are the same as for `Barrier.answer`."""
         return self.barrier.answer(halves)
 
     def __call__(self, half: HalfMessage) -> LocalTransactionState:

@@ -1,4 +1,4 @@
-"""The barrier's sessions at an engine's database, also with an asynchronous driver."""
+"""Opens database sessions for the barrier from a SQLAlchemy engine, also from an engine with an asynchronous driver."""
 
 import asyncio
 import os

@@ -12,7 +12,7 @@ from mqbroker_client.core.ids import uuid7
 
 INVISIBLE_SECONDS = 60
 MAX_RECONSUME_TIMES = 16
-#: The key of a message without a sharding key, which no later message may overtake.
+#: The key of messages without a sharding key. In an ordered group no later message may overtake such a message.
 NO_KEY = ""
 # The first retry waits for level 3.
 FIRST_RETRY_LEVEL = 3
@@ -106,7 +106,7 @@ class Groups:
         for one in self._due(group, topic):
             if one.attempts > group.max_reconsume_times:
                 group.pending.remove(one)
-                # The message still names its original topic.
+                # The message of a dead letter still names the topic to which it was first sent.
                 self.topics.append(one.entry["message"], 0, topic=f"%DLQ%{name}")
 
     def _due(self, group: Group, topic: str) -> list[Pending]:

@@ -20,7 +20,7 @@ DELAY_LEVELS = (1, 5, 10, 30, *(60 * minutes for minutes in (*range(1, 11), 20, 
 
 @dataclass(slots=True)
 class Topics:
-    """Every message once, by its id, and the queues with the visible messages."""
+    """The stored messages, each once, by message id; and the queues of each topic with the visible messages."""
 
     now: Callable[[], datetime]
     queues: dict[str, list[list[Document]]] = field(default_factory=dict)
@@ -128,7 +128,7 @@ class Topics:
 
 
 def refused(status: int, code: str, detail: str) -> errors.BrokerError:
-    """The error that the client makes from the real broker's answer."""
+    """The error class that the client would raise for the same answer of a real broker."""
     return errors.from_problem(status, {"code": code, "detail": detail}, None, None)
 
 

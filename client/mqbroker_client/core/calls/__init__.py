@@ -20,7 +20,8 @@ Answered = TypeVar("Answered")
 class Operation:
     """A call in the form of an operation of POST /v1/bulk."""
 
-    #: The JSON of the fields that a single call has in its path, from the opening brace to the comma after them.
+    #: The JSON of the fields that a single call has in its path, as the beginning of an object: from the brace to the
+    #: comma after the last field.
     head: bytes
     #: Two calls for one transaction are never sent in one request.
     transaction_id: UUID | None = None
@@ -37,9 +38,9 @@ class Call(Generic[Result]):
     target: str
     content: bytes | None = field(repr=False)
     read: Callable[[Document], Result]
-    #: How long in seconds the broker itself may hold the request (long polling).
+    #: For how many seconds the broker may delay its answer, in a long poll.
     wait_seconds: float = 0
-    #: None: the call is never sent together with others.
+    #: The form of the call in a bulk; None for a call that is never sent together with other calls.
     operation: Operation | None = None
     traceparent: str | None = None
     #: The context for hooks; None if no hook runs around the call.

@@ -107,7 +107,7 @@ def end(
 
 @lru_cache(maxsize=256)
 def _plain_end(group: str, state: LocalTransactionState, from_transaction_check: bool, topic: str | None) -> bytes:
-    """The part of an end's JSON that is the same for all ends of a group and topic, encoded only once."""
+    """The part of an end's JSON that all ends of one producer group and topic have in common, encoded only once."""
     body = {"producer_group": group, "state": state.value, "from_transaction_check": from_transaction_check}
     return encoded({**body, **given(topic=topic)}).encode()
 

@@ -88,7 +88,9 @@ class Backend(BaseTaskBackend):
         return checks.findings(self.alias, self.own, self.queue_names)
 
     def _database(self, task: "Task[Any, Any]") -> str:
-        """The alias of the database with the open transaction. Without one, the database of a transaction to begin."""
+        """The alias of the database in which a transaction is open; if none is open, of the database in which to begin
+        one.
+        """
         options = config().options
         candidates = [self.own.database] if self.own.database else options.databases
         open_ones = [each.alias for each in connections.all(initialized_only=True) if each.in_atomic_block]

@@ -68,7 +68,9 @@ class BackendOptions:
 
 
 def queue_names(alias: str, given: object) -> Sequence[str]:
-    """QUEUES in the order of the setting. Raises InvalidTaskBackendError for anything but a list of names."""
+    """The setting QUEUES as a list of names, in its order. Raises InvalidTaskBackendError for anything but a list of
+    names.
+    """
     if isinstance(given, set | frozenset):
         given = sorted(given)
     if not is_list_of_texts(given):

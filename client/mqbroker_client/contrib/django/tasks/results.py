@@ -25,7 +25,7 @@ def rows(alias: str) -> Any:
 
 
 def result_of(row: Any) -> "TaskResult[Any]":
-    """The result in a row. Raises ImportError if the task is no longer there."""
+    """The task result that a row contains. Raises ImportError if the task's function no longer exists."""
     task = import_string(row.path)
     if not isinstance(task, Task):
         raise ImportError(f"{row.path} is not a task")

@@ -68,7 +68,7 @@ class TaskHandler:
     def _fail(self, delivery: Delivery, row: Any, error: Exception) -> None:
         most = delivery.message.max_reconsume_times
         try:
-            # The error may have broken the connection.
+            # The error of the task may have broken the database connection.
             close_old_connections()
             results.fail(row, error, is_last=most is not None and delivery.message.reconsume_times >= most)
             if row.status == TaskResultStatus.FAILED:
@@ -80,7 +80,9 @@ class TaskHandler:
 
 
 class _Ordered:
-    """Received deliveries in the order of their topics. A delivery to be handled alone is last; None ends them."""
+    """Received deliveries, grouped by topic in the order of the topics. A delivery that must be handled alone comes
+    last; None in the queue ends the threads.
+    """
 
     def __init__(self) -> None:
         self._items: queue.PriorityQueue[tuple[float, int, Delivery | None]] = queue.PriorityQueue()
@@ -125,7 +127,8 @@ class TaskRunner(Runner):
             self._hand.changed.wait_for(may_receive)
             if self._stopping.is_set():
                 return 0
-            # All dry topics wait at the same time.
+            # Topics without messages are long-polled at the same time, so each asks only for its share of the free
+            # threads.
             shares = len(self._topics) if self._dry[number] else 1
             return max(self._hand.wanted() // shares, 1)
 
