@@ -9,7 +9,7 @@ from store.errors import NoPermission
 from store.naming import namespaces
 from store.naming.names import MAX_CHARACTERS
 
-# The most results of `may` that a caller remembers. Beyond this they are all dropped.
+# The most results of `may` that are kept for one caller. When there are more, all kept results are dropped.
 MAX_ALLOWED = 1000
 METRICS = "metrics"
 
@@ -25,7 +25,7 @@ class Caller:
     scopes: tuple[str, ...]
     is_authenticated: bool = True
     namespace: str | None = None
-    # The amount that the key may still send in this process; None without limits.
+    # The messages and bytes that the key may still send in this process; None without limits.
     allowance: Allowance | None = field(default=None, repr=False, compare=False)
     # Results of `may`, kept because matching the patterns costs 1 µs per scope in each request.
     _allowed: dict[tuple[str, str], bool] = field(default_factory=dict, init=False, repr=False, compare=False)

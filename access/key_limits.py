@@ -58,10 +58,11 @@ class Allowance:
     name: str = ""
     messages: Bucket | None = None
     bytes: Bucket | None = None
-    # A limit of the whole broker, which the app of transactions checks.
+    # The limit of undecided transactions counts in the whole broker, so the app `transactions` checks it, not this
+    # class.
     max_undecided: int | None = None
     refused: int = 0
-    # For a key: the allowance of its namespace, which all keys of the namespace share.
+    # In the allowance of a key: the allowance of the key's namespace, which all keys of the namespace share.
     shared: "Allowance | None" = None
 
     def spend(self, messages: int, size: int, at: float) -> None:
@@ -126,7 +127,7 @@ class Allowances:
         self._kept_at = 0.0
 
     def of(self, row: KeyRow) -> Allowance | None:
-        """The allowance of a key; None when neither the key nor its namespace has limits."""
+        """What a key may still send in this process; None when neither the key nor its namespace has limits."""
         shared = None
         if row.namespace is not None and row.namespace_id is not None and row.limits_of_namespace != Limits():
             shared = self._of(NAMESPACE, row.namespace_id, row.namespace, row.limits_of_namespace)
@@ -137,7 +138,7 @@ class Allowances:
         return found
 
     def of_namespace(self, row: NamespaceRow) -> Allowance | None:
-        """The allowance that the keys of a namespace share; None when the namespace has no limits."""
+        """What all keys of a namespace together may still send; None when the namespace has no limits."""
         limits = Limits(row.messages_per_second, row.bytes_per_second, row.max_undecided)
         return None if limits == Limits() else self._of(NAMESPACE, row.id, row.name, limits)
 
@@ -168,16 +169,18 @@ class Allowances:
 
 
 def of(row: KeyRow) -> Allowance | None:
-    """The allowance of a key in this process; None if the key and its namespace have no limits."""
+    """What a key may still send in this process; None if the key and its namespace have no limits."""
     return runtime.control(Allowances).of(row)
 
 
 async def of_topic(name: str) -> Allowance | None:
-    """The allowance of a topic's namespace in this process. Messages that the broker sends by itself count, too."""
+    """What the namespace of a topic may still send in this process. Messages that the broker sends by itself count,
+    too.
+    """
     row = await namespaces.of_name(name)
     return None if row is None else runtime.control(Allowances).of_namespace(row)
 
 
 async def keep() -> None:
-    """Writes the counted refusals of this process, as `Allowances.keep` does."""
+    """Adds this process's counts of refusals to the rows of the keys; see `Allowances.keep`."""
     await runtime.control(Allowances).keep()

@@ -72,7 +72,7 @@ def find(name: str) -> Namespace:
 
 
 def absent(name: str) -> NamespaceNotExist:
-    """The refusal for a namespace name that does not exist."""
+    """The refusal of a namespace name for which there is no namespace."""
     return NamespaceNotExist(f"There is no namespace {name}: PUT /v1/namespaces/{name} makes it.")
 
 

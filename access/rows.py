@@ -25,7 +25,7 @@ class KeyRow(NamedTuple):
 
     @property
     def own_limits(self) -> "Limits":
-        """The key's own limits."""
+        """The limits that were set for the key itself."""
         return Limits(self.messages_per_second, self.bytes_per_second, self.max_undecided)
 
     @property

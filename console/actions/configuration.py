@@ -54,11 +54,11 @@ class Thing:
         return described
 
     def standing(self, target: str) -> Mapping[str, object]:
-        """The present columns of a target. Raises the registry's refusal, for instance for an unknown name."""
+        """The current columns of a target. Raises the registry's refusal, for instance for an unknown name."""
         return self.picture(self.find(target)) or {}
 
     def absent(self, target: str) -> Mapping[str, object]:
-        """No columns, because the target is to be created. Raises MessageIllegal for a name that is in use."""
+        """A target that is still to be created has no columns. Raises MessageIllegal for a name that is in use."""
         with contextlib.suppress(*NOT_EXIST):
             self.require_absent(target, self.find(target))
         return {}
@@ -71,7 +71,9 @@ class Thing:
     def changed(
         self, name: str, title: str, button: str, sets: Mapping[str, object] = EMPTY, *, right: str = "", **more: Any
     ) -> Stepwise:
-        """A kind of action that writes `sets`, or else its parameters, into the targets. `more`: fields of Stepwise."""
+        """A kind of action that changes columns of its targets: to the values of `sets`, or of the action's parameters
+        if `sets` is empty. `more`: further fields of Stepwise.
+        """
         run = self._run(self.action, lambda found, parameters: self.change(found, sets or parameters))
         standing = self.standing if "fields" in more else None
         more = {"noun": self.noun, "right": right or self.action, "standing": standing, **more}
@@ -150,7 +152,7 @@ def worded(value: object) -> str:
 
 
 def put(registry: Any) -> Change:
-    """The function of a registry that changes a row, given its name."""
+    """The function of a registry that changes the row with the given name."""
     return lambda found, columns: registry.put(found.name, columns)[0]
 
 

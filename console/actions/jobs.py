@@ -43,7 +43,7 @@ MAX_TARGETS = 1000
 MAX_ACTIONS = 20
 RUN_SECONDS = 15.0
 STEERING = {"pause": "paused", "continue": "running", "cancel": "cancelled"}
-# The ways in which an action can be steered, by its state.
+# The changes of an action's state that an operator may ask for, by the present state.
 STEERED = {"running": ("pause", "cancel"), "paused": ("continue", "cancel")}
 
 

@@ -53,7 +53,7 @@ def find_once(name: str) -> Once:
 
 
 def not_exist(name: str) -> KindNotExist:
-    """The refusal of an unknown name."""
+    """The refusal for a name that no kind of action has."""
     return KindNotExist(f"There is no kind of action {name[:60]!r}: choose one on a page of the console.")
 
 
@@ -71,7 +71,7 @@ def title(name: str) -> str:
 
 
 def counted(name: str, number: int) -> str:
-    """The noun for this number of a kind's targets; for a kind of an earlier version `targets`."""
+    """The noun for this number of targets of a kind. For a kind that only an earlier version had: `targets`."""
     return KINDS[name].counted(number) if name in KINDS else "targets"
 
 

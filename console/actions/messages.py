@@ -143,7 +143,7 @@ async def _refused(work: Awaitable[object]) -> Refusal | None:
 
 
 def _record(targets: Sequence[str], refusal: Refusal | None, action: str, signature: Signature) -> None:
-    """Writes the audit entries of targets that were refused before their batch."""
+    """Writes the audit entries of the targets that were refused before the batch with the other targets was written."""
     if refusal is not None and signature.action_id is not None:
         for target in set(targets) - audit.recorded(signature.action_id, targets):
             audit.write(signature, action, Outcome(target, refusal))

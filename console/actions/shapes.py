@@ -31,14 +31,17 @@ Run = Callable[[Sequence[str], Parameters, Signature, Call], None]
 
 
 class Counted(NamedTuple):
-    """The number of matching rows; `more`: there are more, but the count stopped at the limit."""
+    """A number of matching rows. `more`: counting stopped at the limit, and further rows match."""
 
     rows: int
     more: bool = False
 
 
 def to_limit(counted: int) -> Counted:
-    """A count up to COUNT_LIMIT, made of a number that was counted up to COUNT_LIMIT + 1."""
+    """Limits a number to COUNT_LIMIT.
+
+    The caller has counted up to COUNT_LIMIT + 1, which shows whether there are more.
+    """
     return Counted(min(counted, COUNT_LIMIT), counted > COUNT_LIMIT)
 
 

@@ -18,7 +18,9 @@ from transactions.checks import trials
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The lines of the answer, each with a name and a value; `secret` is never shown again."""
+    """The lines that the page shows after the action: pairs of a name and a value. The value `secret` is shown only
+    there.
+    """
 
     lines: tuple[tuple[str, str], ...]
     secret: str | None = None
@@ -26,7 +28,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Once(Kind):
-    """A kind of action whose outcome is shown once."""
+    """A kind of action whose page shows its outcome only once, because the outcome contains a secret."""
 
     page = "once"
     run: Callable[[str, Parameters, Signature], Shown]

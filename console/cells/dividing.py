@@ -12,7 +12,7 @@ from store.errors import CellAway
 
 # The new database skips this many numbers, so that the numbers that the source assigns after the fence do not collide.
 SKIPPED_NUMBERS = 1_000_000
-# The value of `cell_id` in a database that is no longer a cell.
+# The database of a moved cell gets this `cell_id`: it is no longer a cell.
 NO_CELL = -1
 
 

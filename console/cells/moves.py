@@ -64,7 +64,9 @@ def note(move: Move, step: str, signature: Signature, **fields: object) -> None:
 
 
 def end(move: Move, step: str, signature: Signature, error: str = "") -> None:
-    """Notes the end of a move, as `note` does."""
+    """Writes that the move has ended, with an audit entry. Raises CellIllegal when another process has taken over the
+    move.
+    """
     with transaction.atomic():
         _update(move, step=step, error=error, running=None, ended_at=timezone.now())
         _enter(move, signature)

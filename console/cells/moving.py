@@ -68,7 +68,8 @@ class Run:
         side = Side(name, url)
         self._sides.append(side)
         side.take_over([purging.own_session(), *(one.pid for one in self._sides)])
-        # A process that was frozen earlier may have ended the sessions of the process that has taken over the move.
+        # If this process was frozen, another process may have taken over the move: then this call has ended that
+        # process's sessions, and must do no more.
         moves.require_holder(self.move)
         return side
 
@@ -92,7 +93,7 @@ class Run:
             raise
 
     def _divide_up(self) -> None:
-        """Does the steps up to and including the change of the map, after which the map names the new database."""
+        """Performs the steps up to and including the change of the map. From then on the map names the new database."""
         if self.move.step == steps.UNDOING:
             # The source may have taken writes that the standby does not have.
             raise CellIllegal(f"The move {self.move} is being undone: run `cells undo` to finish the undo.")

@@ -89,7 +89,7 @@ def split(source_name: str, target_name: str, url: str, wanted: Sequence[str], *
 
 @patience.of(patience.WORK_SECONDS)
 def whole(source_name: str, url: str, *, by_hand: bool) -> Plan:
-    """The plan that moves a whole cell to another server. Raises as `split`."""
+    """The plan that moves a whole cell to another server. Raises the same errors as `split`."""
     moves.require_none()
     source = registry.find(source_name)
     if source.id == CONTROL:
@@ -119,7 +119,7 @@ def _of_home(source: Cell, home: str) -> Sequence[Topic]:
 
 
 def _next_id() -> int:
-    # The id stays unused if the move fails.
+    # If the move fails, the id of the new cell is not used again.
     [id_] = sync.read(TAKE_CELL_ID)
     return id_
 

@@ -179,7 +179,7 @@ def open_cell(name: str) -> None:
     Raises CellNotExist, CellIllegal when the cell's database is another database, or CellAway.
     """
     with transaction.atomic():
-        # Two calls at once run one after the other; the later call decides.
+        # If two operators call this at the same time, the calls run one after the other, and the later call decides.
         copies.hold()
         cell = find(name)
         if cell.id != CONTROL:

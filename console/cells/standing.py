@@ -53,7 +53,7 @@ class Standing(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """The reason why the move is still at this step."""
+        """The reason why the move has not gone on to the next step."""
         if self.waits_for_promotion:
             return "it waits until the standby is promoted by hand"
         if self.has_run:
@@ -87,7 +87,7 @@ class Standing(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """The move, its step, the reason, and the command that ends it."""
+        """The state of the move as text: its name, its step, the reason, and the command that ends it."""
         return f"the move {self.named} is at the step {self.step}, because {self.reason}; {self.mend}"
 
 
@@ -107,7 +107,8 @@ async def explain(session: Connection, cell: Runtime) -> str:
     """
     with contextlib.suppress(SystemBusy, TimeoutError, psycopg.OperationalError):
         async with asyncio.timeout(CONTROL_SECONDS):
-            # The control's pool may just be opening this session, so the session itself is used.
+            # At the control the read uses `session` itself: the pool may be opening just this session, and would wait
+            # for itself.
             if cell.cell == CONTROL:
                 found = await connections.execute(session, READ_MOVE, ASKED)
             else:

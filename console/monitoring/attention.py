@@ -64,7 +64,7 @@ class Facts:
 
 
 def read() -> Facts:
-    """Reads the facts now."""
+    """Reads the data from the databases now."""
     return Facts(
         now=store_stats.now(),
         undecided=transaction_stats.undecided(COUNT_LIMIT + 1),
@@ -124,8 +124,8 @@ def dead_letters(namespace: str | None) -> Iterator[Attention]:
 
 
 def checks(groups: Sequence[Pending], now: datetime) -> Iterator[Attention]:
-    """Findings about producer groups whose pending transactions cannot be checked and are not ended by producers
-    either.
+    """Findings about producer groups with old pending transactions: the broker cannot check these transactions, and no
+    producer ends them.
     """
     unasked = timedelta(seconds=settings.ATTENTION_UNASKED_SECONDS)
     old = [group for group in groups if group.oldest_pending_at < now - unasked]

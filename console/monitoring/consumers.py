@@ -80,7 +80,7 @@ def failing(groups: Sequence[GroupStats], now: datetime, most: int) -> Iterator[
 
 
 def _most_failing(groups: Sequence[GroupStats], now: datetime) -> list[Failing]:
-    """Groups with more messages that wait for a further attempt than allowed, the group with the most first."""
+    """The groups in which too many messages wait for a further attempt, the group with the most such messages first."""
     waiting = {one.group.id: one for one in groups if _is_worth_a_look(one, now)}
     since = {group_id: one.retrying.oldest_at for group_id, one in waiting.items()}
     queues = ((one.group.id, (queue.topic_id, queue.queue_id)) for one in waiting.values() for queue in one.queues)

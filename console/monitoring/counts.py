@@ -12,7 +12,7 @@ GROUP_LIMIT = 10_000
 
 @dataclass(frozen=True)
 class Count:
-    """A number of rows; `more`: there are more, but the count stopped at the limit."""
+    """A number of rows. `more`: counting stopped at the limit, and there are more rows."""
 
     rows: int
     more: bool = False
@@ -25,7 +25,7 @@ class Count:
 
 
 def up_to(limit: int, counted: int) -> Count:
-    """A count up to `limit`, made of a number that was counted up to `limit` + 1."""
+    """Limits a number to `limit`. The caller has counted up to `limit` + 1, which shows whether there are more."""
     return Count(min(counted, limit), counted > limit)
 
 

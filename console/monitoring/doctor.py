@@ -120,7 +120,7 @@ def _of_server(cell: Runtime) -> Iterator[Finding]:
         look = guards.look("mqbroker-doctor", cell.url)
     except psycopg.OperationalError:
         return
-    # `database` has these findings for the control.
+    # For the control the function `database` reports these reasons.
     for reason in look.reasons if cell.url else ():
         yield Finding(True, UNFIT, reason, MENDS.get(reason, "docs/operations.md"))
     for warning in look.warnings if not health.is_fenced(cell) else ():

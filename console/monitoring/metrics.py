@@ -190,8 +190,8 @@ METRICS = (
 
 
 def exposition(namespace: str | None = None) -> bytes:
-    """All metrics now, in Prometheus' text format; for a namespace only the metrics of its topics and groups, with bare
-    names.
+    """The present values of all metrics in Prometheus' text format. For a namespace: only the metrics of its topics and
+    groups, with bare names.
     """
     registry = CollectorRegistry()
     registry.register(Scrape(METRICS, namespace))

@@ -25,7 +25,8 @@ STATUSES += (409, 410, 411, 413, 415, 416, 422, 429, 431, 500, 503, 504)
 # The label for any other status, and for each call that the data plane does not serve.
 OTHER = "other"
 MAX_CALLS = 64
-# Each process counts in its own part, chosen by process id modulo 64; a later process may continue an earlier one's.
+# Each process counts in a part of the shared memory that its process id selects, modulo 64. A later process may
+# continue in the same part.
 PARTS = 64
 _BUCKETS = len(BOUNDS) + 1
 _SUM = _BUCKETS

@@ -83,9 +83,8 @@ CELL_UP = Metric(
 
 
 class Scrape(Collector):
-    """One scrape of the metrics, which asks all cells at the same time.
-
-    For a namespace: only metrics of topics and groups.
+    """One scrape of the metrics: asks all cells at the same time. For a namespace only the metrics of its topics and
+    groups are read.
     """
 
     def __init__(self, metrics: Sequence[Metric], namespace: str | None = None) -> None:

@@ -55,7 +55,7 @@ def action_id(request: HttpRequest) -> uuid.UUID | None:
 
 
 def changes(before: object, after: object) -> list[tuple[str, str, str]]:
-    """The fields that differ, as text."""
+    """The fields whose values differ before and after the change, as text."""
     old, new = (value if isinstance(value, dict) else {} if value is None else {"": value} for value in (before, after))
     names = dict.fromkeys((*old, *new))
     return [(name, text(old.get(name)), text(new.get(name))) for name in names if old.get(name) != new.get(name)]

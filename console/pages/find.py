@@ -81,7 +81,7 @@ def by_key(request: HttpRequest, typed: Typed) -> HttpResponse:
     if typed.topic and topic is None:
         typed.problems.append(f"There is no topic “{typed.topic}”.")
         return answer(request, typed)
-    # The rows may be messages of other namespaces, which are left out afterwards.
+    # The rows may belong to other namespaces; such rows are removed below.
     most = MAX_OF_KEY if typed.namespace else MESSAGES
     found = previews.of_key(typed.key or typed.bare, topic.id if topic else None, most)
     heads = [head for head in found.heads if typed.namespace in ("", namespaces.part_of(head.topic or ""))][:MESSAGES]
@@ -99,7 +99,7 @@ def by_key(request: HttpRequest, typed: Typed) -> HttpResponse:
 
 
 def list_of(typed: Typed) -> str:
-    """The address of the list of transactions, filtered by the words."""
+    """The address of the list of transactions that match the typed words, such as `topic:orders older:10m`."""
     page = PAGE_OF_STATE.get(typed.state, "ended")
     asked = {
         "state": typed.state if page == "ended" else "",

@@ -42,7 +42,7 @@ class Asked:
         return self.namespace in (None, part_of(producer_group))
 
     def wanted(self, state: str | None) -> Wanted:
-        """The filter for transactions of a state; None: any ended state."""
+        """The filter for transactions of one state; None: all transactions that have ended."""
         named = self.producer_group or None, self.topic or None
         return Wanted(state, *named, self.older_than_seconds, self.namespace)
 
@@ -95,7 +95,7 @@ def discarded(request: HttpRequest) -> HttpResponse:
 
 
 def asked_for(request: HttpRequest) -> Asked:
-    """The filter of half messages in the address."""
+    """The filter that the address of the page gives."""
     given = request.GET
     return Asked(
         producer_group=given.get("producer_group", "").strip(),

@@ -34,7 +34,8 @@ class Latest:
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    # Both by time.monotonic(): the start of the oldest reading that this reading is made of, and the end of its use.
+    # Times of time.monotonic(). `begun`: the start of this reading, or of an older reading that it has used. `until`:
+    # the reading may be used up to this time.
     begun: float = 0.0
     until: float = 0.0
     found: Any = None
@@ -42,15 +43,15 @@ class Latest:
 
 
 class LatestReadings:
-    """The latest readings of one process, by the function that reads."""
+    """The latest readings of one process. The key of each is the function that makes the reading."""
 
     def __init__(self) -> None:
         self._kept: defaultdict[Callable[[], Any], Latest] = defaultdict(Latest)
-        # For each thread, the readings that the thread is making, the outermost first.
+        # For each thread: the readings that the thread is making at the moment, nested calls last.
         self._making = threading.local()
 
     def of(self, read: Callable[[], Read]) -> tuple[Read, float]:
-        """The result of `read`, new or from a recent call, with its age in seconds."""
+        """The result of `read`, from a new call or from a recent call, and its age in seconds."""
         if len(self._kept) >= MAX_KINDS:
             self._kept.clear()
         kept = self._kept[read]

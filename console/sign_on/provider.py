@@ -51,7 +51,7 @@ def _discovered() -> Metadata:
     except (requests.RequestException, msgspec.MsgspecError) as problem:
         raise unreachable() from problem
     patience.current().renew()
-    # Section 4.3: with another issuer, one provider could speak for another.
+    # Required by section 4.3: otherwise one provider could issue tokens in the name of another.
     if found.issuer != settings.SIGN_ON_ISSUER:
         raise SystemBusy(
             f"The identity provider has the issuer {found.issuer}, but MQBROKER_SIGN_ON_ISSUER is "

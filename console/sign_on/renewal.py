@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.cache import add_never_cache_headers
 from django.utils.deprecation import MiddlewareMixin
 
-# The library's view of the way back writes this time into the session.
+# The view of mozilla-django-oidc to which the provider sends the browser back writes this time into the session.
 DUE = "oidc_id_token_expiration"
 
 

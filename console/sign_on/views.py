@@ -50,7 +50,8 @@ class Return(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # as above
         try:
             answer: HttpResponse = super().get(request)
         except NoPermission as problem:
-            # At a renewal, too, a user whom the provider does not confirm is signed out.
+            # A user whom the provider does not confirm is signed out, also if the user was signed in before and this is
+            # a renewal.
             auth.logout(request)
             return refusal(request, problem.detail)
         return answer
@@ -64,7 +65,7 @@ class Return(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # as above
     def login_success(self) -> HttpResponse:
         answer: HttpResponse = super().login_success()
         session = self.request.session
-        # The expiry is a moment, because a number of seconds would begin again at each change of the session.
+        # The expiry is an absolute time: a number of seconds would start again at each change of the session.
         session.set_expiry(timezone.now() + timedelta(seconds=2 * settings.SIGN_ON_RENEW_SECONDS))
         session.clear_expired()
         sign_in_attempts.give_back(uses(self.request))

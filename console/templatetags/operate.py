@@ -87,7 +87,7 @@ register.filter("noun", kinds.counted)
 
 @register.filter
 def endpoint_target(endpoint: Endpoint) -> str:
-    """The name of an endpoint as an action's target."""
+    """The name by which an action's target names an endpoint."""
     return configuration.target_of(endpoint)
 
 

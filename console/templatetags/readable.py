@@ -100,7 +100,7 @@ def hour(text: str) -> SafeString | str:
 
 @register.simple_tag
 def ago(moment: datetime | None, now: datetime) -> SafeString | str:
-    """The time since a moment; pointing at the text shows the exact time."""
+    """The time since a moment. A tooltip shows the exact time."""
     return pointed(moment, duration(max(now - moment, timedelta())) + " ago") if moment else "never"
 
 
@@ -116,7 +116,7 @@ def between(since: datetime | None, until: datetime | None) -> str:
 
 @register.simple_tag
 def age(moment: datetime | None, now: datetime) -> SafeString | str:
-    """The age since a moment; pointing at the text shows the exact time."""
+    """The age since a moment. A tooltip shows the exact time."""
     return pointed(moment, duration(max(now - moment, timedelta()))) if moment else "–"
 
 
@@ -166,7 +166,7 @@ def zoned(moment: datetime, zone: str) -> SafeString:
 
 
 def pointed(moment: datetime, words: str) -> SafeString:
-    """Words about a moment; pointing at them shows the exact time."""
+    """A text about a moment. A tooltip shows the exact time."""
     return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact(moment), words)
 
 

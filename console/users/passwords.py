@@ -15,7 +15,8 @@ from store.process import runtime
 
 # A hash takes 0.4 s of a free core, and longer on a busy machine, where messages come first.
 MAX_SECONDS = 30
-# The most hashes that may wait; each occupies a thread of the web process. Beyond this an attempt is refused.
+# The most password hashes that may wait to be computed. Each occupies a thread of the web process; a further attempt is
+# refused.
 MAX_WAITING = 16
 # The password comes by stdin, because the list of processes shows arguments and environment. With niceness 10 the hash
 # gets a tenth of the time of a broker's process on a busy core; with 19 it would get a seventieth, and a sign-in would

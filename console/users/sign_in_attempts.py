@@ -30,7 +30,7 @@ SALT = "console.attempts"
 
 @dataclass(frozen=True)
 class Allowance:
-    """A number of attempts at once, and the time after which each attempt is available again."""
+    """How many attempts may be made at once, and after how many seconds each attempt is available again."""
 
     attempts: int
     seconds_each: int

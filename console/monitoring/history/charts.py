@@ -86,9 +86,9 @@ KINDS: Mapping[Of, tuple[Kind, ...]] = {
     ),
 }
 QUANTILES = {"p50": 0.50, "p99": 0.99}
-# Figures with a row for each outcome, or for each bucket of time.
+# The figures of which a minute has several rows: one for each outcome, or for each bucket of time.
 OF_SEVERAL = ("checks", "send_seconds")
-# The figure that has a row for each recorded minute.
+# The figure that has a row in each recorded minute, so its rows show which minutes were recorded.
 RECORDED = "stored"
 
 
