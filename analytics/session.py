@@ -154,7 +154,9 @@ def _ended(session: SparkSession) -> Iterator[None]:
 
 
 def _choices(cluster: Cluster) -> dict[str, str]:
-    """Variables for the workers' Python and Spark's settings folder. The caller's variables only count on a cluster."""
+    """The environment variables for the workers' Python and for Spark's settings folder. On one machine the caller's
+    own variables are ignored.
+    """
     # The Python of this process has pyarrow and the driver; the first Python of the PATH may lack them.
     ours = {"PYSPARK_PYTHON": sys.executable, "SPARK_CONF_DIR": str(java.NO_SETTINGS)}
     return {name: os.environ.get(name, value) if cluster.master else value for name, value in ours.items()}

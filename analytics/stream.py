@@ -49,7 +49,7 @@ def _provide(context: SparkContext) -> None:
         if "PYSPARK_PYTHON" not in os.environ:
             context.pythonExec = sys.executable
         given = context.environment.get("PYTHONPATH", "").split(os.pathsep)
-        # Spark starts new workers when their environment changes, so a second call changes nothing.
+        # Nothing is added twice: whenever the environment changes, Spark starts new workers.
         code = [path for path in (str(ROOT), str(CLIENT)) if path not in given]
         context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, [*code, *given]))
     # The sink's workers get the environment as it is at this moment.
@@ -64,11 +64,11 @@ class BrokerSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name of the format."""
+        """The name of the data source's format."""
         return "mqbroker"
 
     def schema(self) -> StructType:
-        """The columns of the table, or the requested ones. Raises OptionRefused."""
+        """The columns of the table, or only the requested columns. Raises OptionRefused."""
         of = self._known()
         return published.narrowed(of.table, of.columns) if of.columns else published.TABLES[of.table].columns
 

@@ -53,7 +53,7 @@ TYPES = {"strings": ArrayType(StringType()), "properties": MapType(StringType(),
 
 
 def columns(text: str) -> StructType:
-    """The columns that a text lists, separated by commas: a name, and the name of a type of Spark or of TYPES."""
+    """A schema from text such as `id long, body binary`: each column has a name and a type, of Spark or of TYPES."""
     found = StructType()
     for name, kind in (column.split() for column in text.split(",")):
         found.add(name, TYPES.get(kind, kind))

@@ -50,19 +50,19 @@ def is_here(source: Source) -> bool:
 
 
 def dated(frame: DataFrame, table: Table) -> DataFrame:
-    """Rows → rows with the day by which their files are sorted; a table without days only loses its segment."""
+    """Adds to each row the day of its file's folder. For a table without days only removes the column `segment`."""
     return frame.drop("segment") if table.day_of is None else frame.withColumn(DAY, F.to_date(table.day_of))
 
 
 def write(frame: DataFrame, to: str) -> None:
-    """Rows → files. Rows with a segment and day go to a folder for each segment and day."""
+    """Writes rows to files. Rows with a segment and a day go to a folder for each segment and day."""
     folders = ["segment", DAY] if DAY in frame.columns else []
     frame.write.mode("append").partitionBy(*folders).parquet(to)
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A closed range, and the numbers of rows of the other tables in its snapshot. The snapshot has ended."""
+    """A closed range, and how many rows the other tables had in the same snapshot. The snapshot has ended."""
 
     closed: ClosedRange
     counted: Undecided

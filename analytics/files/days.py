@@ -14,7 +14,8 @@ import pyarrow.parquet as parquet
 
 from analytics.files import place
 
-# A task holds this many bytes before it writes a row group. Readers can skip whole groups, and need memory for one.
+# A task collects this many bytes before it writes a row group: readers can skip a whole group, and need memory for one
+# group.
 GROUP_BYTES = 16 * 1024 * 1024
 UNFINISHED = ".unfinished"
 
@@ -76,7 +77,7 @@ class GroupedFile:
 
 
 def finish(folder: Path, written: Iterable[str]) -> None:
-    """Renames these files of a table to names that readers see, and removes the files of tasks that did not count."""
+    """Renames these files of a table to names that readers see, and removes the files of failed or repeated tasks."""
     for path in written:
         Path(path).rename(path.removesuffix(UNFINISHED))
     for left in folder.rglob(f"*{UNFINISHED}"):

@@ -29,7 +29,7 @@ class Contents:
         return f"give a new or an empty folder, or one that holds {self.article} {self.name} and nothing else"
 
 
-# Hadoop's checksum of the manifest, a file that exists if the export was written to a `file:` URL.
+# The checksum file that Hadoop writes beside the manifest when the target of an export is a `file:` URL.
 CHECKSUM = f".{MANIFEST}.crc"
 EXPORT = Contents("an", "export", MANIFEST, KIND, frozenset((MANIFEST, CHECKSUM, "_iceberg", *TABLES)))
 
@@ -49,7 +49,8 @@ def workspace(target: Path, contents: Contents = EXPORT) -> Iterator[Path]:
         yield folder
     finally:
         _empty(folder, target)
-        # A Java process that is still ending may keep a file open in the folder: then the next export clears it.
+        # A Java process that is still ending may keep a file open in the folder. Then the folder stays, and the next
+        # export removes it.
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
 

@@ -53,7 +53,7 @@ def each(place: Place) -> dict[str, Place]:
 
 
 def write(place: Place, names: Iterable[str]) -> None:
-    """Writes the list of cells before the exports: so a cell whose export is missing is known."""
+    """Writes the list of cells before their exports, so that a reader can see that a cell's export is missing."""
     cells = list(names)
     if read(place) != cells:
         place.write(NAME, msgspec.json.encode(Cells(cells=cells)))
@@ -70,7 +70,7 @@ def contents(target: Path, names: Iterable[str]) -> Contents:
 
 
 def known(names: Iterable[str]) -> frozenset[str]:
-    """The allowed names in a folder with the exports of these cells, including leftovers of a killed command."""
+    """The names that may be in a folder with the exports of these cells, including files of a killed command."""
     folders = [of_cell(name) for name in names]
     return frozenset(
         (NAME, f".{NAME}.unfinished", f".{NAME}.crc", *folders, *(f".{one}.unfinished" for one in folders))

@@ -11,7 +11,7 @@ from analytics.files.hadoop import Place
 
 NAME = "export.json"
 KIND = "mqbroker export"
-# 1: complete exports only. 2: increments.
+# Format 1: complete exports only. Format 2: also increments.
 FORMAT = 2
 TABLES = ("messages", "entries", "transactions", "transactions_open", "checks", "timers")
 

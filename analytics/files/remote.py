@@ -46,7 +46,7 @@ class Draft:
 
         Raises ExportUnderWay and leaves the earlier manifest if an export of another database was written in between.
         """
-        # Raises if the session has ended, and with it the lock.
+        # Raises an error if the session has ended, because its lock on the folder ended with it.
         _take(self.holder, self.place)
         there = set(self.place.files())
         if _manifest(self.place) != self.earlier or any(part.path not in there for part in made.parts):

@@ -51,7 +51,7 @@ def _replaced(broker: Connection, place: Place, made: Manifest) -> list[str]:
     try:
         return list(compared.replaced(broker, place, made))
     except (OSError, pyarrow.ArrowException):
-        # `_columns` reports the file by its checksum.
+        # An unreadable file is not reported here: the comparison of checksums reports it.
         return []
 
 
@@ -152,7 +152,7 @@ def _states(place: Place, made: Manifest) -> Counter[tuple[int, str]]:
 
 
 def _columns(place: Place, of: Sequence[Part], *names: str) -> pyarrow.Table:
-    """Columns of the files that can be read. Files that cannot be read are reported by their checksums."""
+    """These columns of all readable files. The comparison of checksums reports an unreadable file."""
     found = [pyarrow.table({name: pyarrow.array([], "int64") for name in names})]
     for part in of:
         try:

@@ -71,7 +71,7 @@ def enter(niceness: int, processors: int) -> None:
 
 
 def _status(child: int) -> int:
-    """The exit status of the child, in the form that a shell reports."""
+    """The exit status of the child, as a shell reports it."""
 
     def forward(number: int, frame: FrameType | None) -> None:
         os.kill(child, number)

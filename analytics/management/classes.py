@@ -19,7 +19,7 @@ from analytics.submit import is_submitted
 
 # Spark's scripts start Java with these options, in addition to the scripts' own options.
 OPTIONS = "SPARK_SUBMIT_OPTS"
-# The seconds that a finished command may wait for the archive, and the seconds after which it prints that it waits.
+# How many seconds a finished command may wait for the archive, and after how many seconds it prints that it waits.
 END_SECONDS = 60.0
 SAID_SECONDS = 10.0
 
@@ -40,7 +40,7 @@ def kept(runtime: Java, end_seconds: float = END_SECONDS) -> Iterator[None]:
         try:
             yield
             sys.stdout.flush()
-            # The command has done its work: after Ctrl-C only the archive is missing.
+            # The command has already done its work, so Ctrl-C only costs the archive.
             with suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
                 _end(end_seconds)
                 if not has_base:

@@ -77,7 +77,7 @@ class Used:
 def has_rows() -> bool:
     """Whether Spark has finished a task that reads or writes rows."""
     context = SparkContext._active_spark_context
-    # A session that is still being opened has no Java yet.
+    # No Java runs yet while the Spark session is being opened.
     if context is None or getattr(context, "_jsc", None) is None:
         return False
     with suppress(Py4JError, OSError):

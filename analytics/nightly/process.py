@@ -53,13 +53,13 @@ def run(day: date) -> None:
             logger.info("the nightly export is done", day=str(day), seconds=seconds)
         else:
             logger.error("the nightly export failed", day=str(day), seconds=seconds, reason=failure)
-        # Without its session this process cannot note an outcome; the next run counts this one as failed.
+        # Without the session that holds the lock no outcome can be written; the next run counts this one as failed.
         with contextlib.suppress(psycopg.OperationalError):
             holder.execute(runs.END_NIGHTLY.sql(), {"day": day, "failure": failure})
 
 
 def _attempt(holder: Connection, deadline: float) -> str | None:
-    """The reason of a failure; None when both commands succeeded."""
+    """The reason why the nightly run failed; None when both commands succeeded."""
     target = settings.EXPORT_NIGHTLY_TO
     for words in (("export", "--to", target), ("report", target, "--console")):
         try:

@@ -23,7 +23,7 @@ from analytics.submit import is_submitted
 BRIEF_MESSAGES = 1_000_000
 
 Reader = Literal["jdbc", "source"]
-# Both return equal frames.
+# A source that reads by ADBC, or one that reads by JDBC. Both return frames with the same rows.
 Source = AdbcSource | JdbcSource
 # A folder of this machine, or the URL of a folder.
 Target = Path | str

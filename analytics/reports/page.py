@@ -16,7 +16,7 @@ from analytics.reports.tables import Export
 # The number of rows of a report on the page; its Parquet file has all.
 MAX_ROWS = 200
 BAR_WIDTH = 120
-# The charts by hour are stacked bars. The template leaves TOP and as much again at the foot for texts.
+# The size of a bar chart. The page's template leaves TOP pixels above the bars, and as many below them, for texts.
 WIDTH, HEIGHT, TOP = 960, 150, 18
 MAX_BAR_WIDTH = 24
 COLORS = ("#3b76c4", "#c2573a", "#7a8798", "#d3a02a")

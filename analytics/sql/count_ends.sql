@@ -1,4 +1,4 @@
--- Count the operations of a closed range, and those among them that an export holds: the ends of transactions.
+-- Count the operations of a closed range, and how many of them are ends of transactions: only ends are in an export.
 SELECT count(*) AS there, count(*) FILTER (WHERE decision IN ('COMMIT', 'ROLLBACK')) AS counted
 FROM operation
 WHERE segment_id = %(segment_id)s AND operation_id BETWEEN %(first)s AND %(last)s

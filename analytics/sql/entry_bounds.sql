@@ -1,5 +1,5 @@
--- Find the first and last offset of each queue that has entries in a segment. The index is entered once per queue,
--- however many entries it has: each step finds the next queue after the last one.
+-- Find the first and last offset of each queue that has entries in a segment. The index is probed once per queue,
+-- however many entries the queue has: each step finds the queue that follows the previous one.
 -- Row: The first and last offset of a queue in one segment.
 WITH RECURSIVE queue AS (
     (

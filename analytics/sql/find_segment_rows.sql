@@ -1,4 +1,5 @@
--- Find whether a segment holds any row of each table: a reader that found none asks whether retention dropped it.
+-- Find whether a segment holds any row of each table: a reader that has found no row learns here whether retention has
+-- dropped the segment.
 -- Row: Whether a segment holds any row of each table.
 SELECT
     EXISTS (SELECT FROM commit_log AS l WHERE l.segment_id = %(segment_id)s) AS messages,

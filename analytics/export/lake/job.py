@@ -28,8 +28,8 @@ class Lake:
         self._say = say
         self._feeds: dict[str, Feed] = {}
         self._installation: str | None = None
-        # Offsets that were read before the batch with this number without a message to add, for example offsets of
-        # retries.
+        # Offsets that were read since the batch with the number `_empty_since`, but have no message to add: offsets of
+        # retries, for example.
         self._empty: dict[str, Reach] = {}
         self._empty_since = 0
 
@@ -79,7 +79,7 @@ class Lake:
         return any(reach.offsets >= MAX_OFFSETS for reach in reaches.values()), left_out
 
     def _commit(self, of: LakeTable, reaches: dict[str, Reach], number: int) -> None:
-        """Commits the rows that were read, if there is any, with all that was read since the last commit."""
+        """Commits the new rows, if there are any, and with them all offsets that were read since the last commit."""
         count, failure = 0, None
 
         def read() -> Iterator[pyarrow.RecordBatch]:
@@ -99,7 +99,7 @@ class Lake:
             try:
                 of.add(self._installation or "", together, read())
             except Exception:
-                # The failure of a read, in place of the failure that Delta Lake's writer makes of it.
+                # Raises the failure of the read itself, not the error of Delta Lake's writer that wraps it.
                 if failure:
                     raise failure from None
                 raise
@@ -162,11 +162,11 @@ class Lake:
 
 
 def _in_silence(line: str) -> None:
-    """Ignores the sentence: only a verification reports rows that cannot be compared."""
+    """Drops a sentence about rows that cannot be compared: only a verification prints such sentences."""
 
 
 def _joined(empty: Reach | None, reach: Reach) -> Reach:
-    """The offsets of two reaches together. The first reach added no message."""
+    """One reach with the offsets of two consecutive reaches. The first reach, `empty`, added no message."""
     if empty is None:
         return reach
     return Reach(reach.cell_id, {**reach.start, **empty.start}, reach.end, {**reach.holes, **empty.holes})

@@ -25,7 +25,9 @@ HARMLESS = frozenset(
 
 
 def of(of_table: LakeTable, feeds: Mapping[str, Feed], say: Say) -> Iterator[str]:
-    """The faults of the table, one sentence each. `say` gets notes: holes, and rows that cannot be compared."""
+    """The faults of the table, one sentence each. `say` gets sentences about holes and about rows that cannot be
+    compared.
+    """
     commits = of_table.commits()
     yield from _of_commits(commits, of_table.counted)
     missing = list(_of_files(of_table))
@@ -44,7 +46,7 @@ def of(of_table: LakeTable, feeds: Mapping[str, Feed], say: Say) -> Iterator[str
 
 
 def of_batches(batches: Sequence[Batch], of_table: LakeTable, feeds: Mapping[str, Feed], say: Say) -> Iterator[str]:
-    """The differences between the rows of batches that follow each other and the rows that the log has there."""
+    """The differences between the rows of consecutive batches and the rows that the log has for the same offsets."""
     first, last = batches[0].number, batches[-1].number
     spans = {cell: _Span(batches, cell, feed) for cell, feed in feeds.items()}
     held: dict[Key, tuple[int, ...]] = {}
@@ -165,13 +167,13 @@ class _Span:
         self.start = {queue: first for queue, first in self._kept.items() if first < self.end[queue]}
 
     def is_dropped(self, row: Mapping[str, Any]) -> bool:
-        """Whether the batches have read a row that the log no longer has."""
+        """Whether the batches have read this row, and retention has dropped it from the log since."""
         queue = f"{row[TOPIC_ID]}/{row['queue_id']}"
         return queue in self._begun and bool(self._begun[queue] <= row["queue_offset"] < self._kept[queue])
 
 
 def _hashes(row: Mapping[str, Any]) -> tuple[int, ...]:
-    """A hash of each value: a verification of a large batch needs little memory. Python's hashes cannot be forged."""
+    """A hash of each value of a row, which takes little memory. Python seeds its hashes, so no file can forge them."""
     return tuple(hash(tuple(value) if isinstance(value := row[name], list) else value) for name in NAMES)
 
 
@@ -189,7 +191,7 @@ def _of_key(key: Key) -> str:
 
 
 def _few(faults: Iterable[str]) -> Iterator[str]:
-    """The first faults of a kind. All are read, because the search also removes compared rows from the others."""
+    """The first MOST_OF_A_KIND faults of a kind. Reads all, because the search also marks rows as compared."""
     for number, fault in enumerate(faults):
         if number < MOST_OF_A_KIND:
             yield fault

@@ -59,7 +59,7 @@ class Reach(msgspec.Struct, frozen=True):
 
     @property
     def offsets(self) -> int:
-        """The number of offsets that were read; some, such as offsets of retries, have no message of a topic."""
+        """The number of offsets that were read. Some offsets, for example of retries, have no message for the lake."""
         return sum(int(self.end[queue]) - int(first) for queue, first in self.start.items())
 
 
@@ -93,7 +93,7 @@ class LakeTable:
 
     @property
     def version(self) -> int:
-        """The version of the table that was read."""
+        """The version of the table that this object has read."""
         return self._table.version()
 
     @property
@@ -189,10 +189,10 @@ class LakeTable:
 
 
 def opened(folder: Path, *, is_new: bool = False) -> LakeTable:
-    """The table in a folder. If `is_new` is allowed, a missing or empty folder gets one. Raises FolderRefused."""
+    """The table in a folder. With `is_new` a missing or empty folder becomes a new table. Raises FolderRefused."""
     if not DeltaTable.is_deltatable(str(folder)):
         names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-        # A kill while the table is created leaves an unfinished first commit.
+        # A process that is killed while it creates the table leaves an unfinished first commit.
         if not is_new or names - {LOG} or (folder.exists() and not folder.is_dir()):
             raise FolderRefused(f"{folder} holds no lake: `./mq lake --to DIR` makes one in a new or an empty folder.")
         DeltaTable.create(str(folder), SCHEMA, mode="ignore", name="committed", partition_by=[CELL, DAY])
@@ -212,7 +212,7 @@ def _failures_as_ours(folder: Path) -> Iterator[None]:
 
 
 def _at_rest(cells: dict[str, Reach]) -> dict[str, Reach]:
-    """The cells of the last batch with the offsets up to which each was read, and no new offsets."""
+    """The cells of the last batch, each with the offsets up to which it was read and without new offsets."""
     return {cell: Reach(reach.cell_id, {}, reach.end, {}) for cell, reach in cells.items()}
 
 

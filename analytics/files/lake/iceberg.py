@@ -127,7 +127,7 @@ class MovedIO:
         return self._moved(self._files.new_output(location))
 
     def delete(self, location: Any) -> None:
-        """Does nothing: an unfinished folder is removed as a whole."""
+        """Does nothing: the export removes an unfinished folder as a whole."""
 
     def _moved(self, file: Any) -> Any:
         target, new = self.properties["mqbroker.target"], self.properties["mqbroker.new"]

@@ -115,7 +115,7 @@ class BrokerReader(DataSourceReader):
 
     def _open(self, ranges: ClosedRange) -> Iterator[tuple[Table, str]]:
         """The table and the WHERE clause of rows that can change."""
-        # Undecided transactions have no place in the order: they follow the last one that has ended.
+        # Undecided transactions have no operation id yet, so they come after all ended transactions.
         if self.name == "transactions" and self.end == Bound(LATEST):
             yield OPEN, "true"
         elif self.name == "timers":

@@ -47,12 +47,12 @@ class BrokerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.order, self.kind = ORDERS[self.name]
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Makes the stream end at what is closed now. Raises LogBusy."""
+        """Makes the stream end with the rows that are final at this moment. Raises LogBusy."""
         self._look()
         self._is_to_end = True
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """The limit of a batch, from the option maxOffsetsPerTrigger."""
+        """The limit of one batch: the option maxOffsetsPerTrigger, or all available rows."""
         return ReadMaxRows(self.most_per_trigger) if self.most_per_trigger else ReadAllAvailable()
 
     def initialOffset(self) -> Position:
@@ -69,11 +69,11 @@ class BrokerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self.order.limited(start, end, limit.max_rows) if isinstance(limit, ReadMaxRows) else end
 
     def reportLatestOffset(self) -> Position | None:
-        """The end of the last closed range that was looked at. Spark shows from it how far the stream is behind."""
+        """The end of the latest closed range that was found. Spark computes from it how far the stream is behind."""
         return None if self._closed is None else self.order.end(self._closed)
 
     def kept(self) -> Position:
-        """The first row that retention has kept, in the last closed range that was looked at. Raises LogBusy."""
+        """The first row that retention has kept, in the latest closed range that was found. Raises LogBusy."""
         return self.order.first(self._looked())
 
     def partitions(self, start: Position, end: Position) -> Sequence[InputPartition]:
