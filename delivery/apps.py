@@ -4,6 +4,6 @@ from django.apps import AppConfig
 
 
 class DeliveryConfig(AppConfig):
-    """Consumer groups, receipts, redrives and subscriptions."""
+    """Consumer groups, receipts, redrives and subscriptions: the tables of delivery."""
 
     name = "delivery"

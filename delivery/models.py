@@ -10,7 +10,7 @@ from store.db.sealing import SealedField
 
 
 def one_of(field: str, name: str, *values: str) -> models.CheckConstraint:
-    """The constraint of this name: the field has one of these values."""
+    """The database constraint with this name: the field has one of these values."""
     return models.CheckConstraint(condition=models.Q((f"{field}__in", values)), name=name)
 
 
@@ -101,7 +101,7 @@ class Receipt(models.Model):
                 condition=models.Q(state="flight", sharding_key__isnull=False),
                 name="receipt_ordered_flight",
             ),
-            # Index for `read_ordered_receipts`: held and parked receipts, from key to key.
+            # Index for `read_ordered_receipts`, which walks through held and parked receipts from one key to the next.
             models.Index(
                 fields=("group_id", "topic_id", "queue_id", "sharding_key", "queue_offset"),
                 condition=models.Q(state__in=("held", "parked")),
@@ -229,5 +229,6 @@ class Subscription(models.Model):
         return str(self.name)
 
 
-# Views made by a migration: dead letters that were not redriven, with their reasons; the same with their messages.
+# Views that a migration creates: dead letters that were not redriven, with their reasons; and the same dead letters
+# with their messages.
 VIEWS = ("dead_letter", "dead_letter_message")

@@ -76,6 +76,6 @@ class NackRow(NamedTuple):
 
 
 class SettledHandle(NamedTuple):
-    """The number, from 1, in the parameters' arrays of a handle whose delivery was acked, extended or returned."""
+    """A handle whose delivery was acked, extended or returned: its position in the parameters' arrays, from 1."""
 
     number: int

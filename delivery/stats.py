@@ -31,7 +31,7 @@ class InFlight(NamedTuple):
 
 
 class OldestReceipt(NamedTuple):
-    """The time at which the lowest entry of a queue that a group has a receipt for became visible."""
+    """When the entry became visible that is the lowest entry of a queue for which a group has a receipt."""
 
     group_id: int
     topic_id: int
@@ -68,12 +68,14 @@ class QueueLag:
 
 
 def queues_of(group: ConsumerGroup) -> list[QueueLag]:
-    """The queues of the topics that the group has begun to read, with its retry queues; by topic."""
+    """The queues that the group reads, sorted by topic: of the topics that it has begun to read, and of its retry
+    topic.
+    """
     return _queues_of([group])[group.id]
 
 
 def _queues_of(groups: Sequence[ConsumerGroup]) -> dict[int, list[QueueLag]]:
-    """The queues of each of these groups, cell by cell."""
+    """The queues of each of these groups, in all cells, one cell after the other."""
     found: dict[int, list[QueueLag]] = {group.id: [] for group in groups}
     for of_cell in cells.ask(lambda: _queues_in_cell(groups)).values():
         for group_id, queues in of_cell.items():
@@ -101,7 +103,8 @@ def reads_ahead(group: ConsumerGroup) -> bool:
 def _queue(row: Lag, oldest: Mapping[Place, datetime], waiting: Mapping[Place, Waiting]) -> QueueLag:
     place = (row.reader_id, (row.topic_id, row.queue_id))
     ahead = waiting.get(place)
-    # Messages with a receipt and messages that were read ahead are older than messages that are not read yet.
+    # The messages of receipts, and messages that were read ahead, are older than all messages that the group has not
+    # read yet.
     times = (oldest.get(place), ahead and ahead.oldest_at)
     return QueueLag(
         topic=row.topic,
@@ -116,7 +119,7 @@ def _queue(row: Lag, oldest: Mapping[Place, datetime], waiting: Mapping[Place, W
 
 
 def _waiting(group_ids: Sequence[int]) -> dict[Place, Waiting]:
-    """The entries that these groups have read ahead or parked, by group and queue."""
+    """How many entries each of these groups has read ahead or parked, by group and queue."""
     rows = sync.read(COUNT_WAITING, {"group_ids": list(group_ids)}) if group_ids else ()
     return {(row.group_id, (row.topic_id, row.queue_id)): row for row in rows}
 
@@ -163,7 +166,7 @@ class TopicLag:
 
 def lags(namespace: str | None = None) -> Iterator[TopicLag]:
     """The lag of each group, or of each in a namespace, in each topic it reads, for the first MAX_GROUPS by name."""
-    # The database's clock, as for the times of the messages.
+    # The ages are computed by the database's clock, as the times of the messages are.
     wanted = _groups().filter(namespaces.within(namespace))
     groups = list(wanted.annotate(read_at=Now()).order_by("name")[:MAX_GROUPS])
     queues_of_groups = _queues_of(groups)

@@ -103,7 +103,7 @@ class Standing:
     group: str
     steps: list[Step] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
-    # When dead letters were redriven, by their queue offsets.
+    # When each dead letter was redriven. The key is the queue offset of the dead letter.
     redriven: dict[int, datetime] = field(default_factory=dict)
     nacks: list[NackRow] = field(default_factory=list)
 
@@ -135,7 +135,7 @@ async def of(message_id: uuid.UUID, way: Way, topics: Mapping[int, str]) -> list
 
 
 async def _follow(message_id: uuid.UUID, found: Mapping[str, Standing]) -> None:
-    """Adds the redrives of dead letters, and the reasons of nacks."""
+    """Adds to the histories when dead letters were redriven, and the reasons of nacks."""
     for letter in await _redrives(found.values()):
         found[letter.group_name].redriven[letter.queue_offset] = letter.redriven_at
     for nack in await nacks.of_message(message_id):
@@ -207,9 +207,9 @@ def _with_receipt(row: GroupAtEntry) -> TraceGroup:
 
 
 def events(standing: Standing) -> list[dict[str, Any]]:
-    """The events of a standing: when the group's progress passed the message, nacks with reasons, and redrives.
+    """A group's events in a message's trace: its progress passed the message, nacks with reasons, and redrives.
 
-    The event is `received` when a row proves the delivery, else `passed`; without a kept time there is no event.
+    The first event is `received` if a row proves the delivery, else `passed`; without a kept time it is missing.
     """
     found: list[dict[str, Any]] = [
         {"event": "redriven", "at": at, "group": standing.group, "queue_offset": offset}

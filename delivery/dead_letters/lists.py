@@ -24,7 +24,7 @@ Row = TypeVar("Row")
 
 
 class DescribedDeadLetter(NamedTuple):
-    """The fields of a dead letter that a preview shows; `topic` is None when the topic was deleted."""
+    """The fields of a dead letter that a preview shows; `topic` is None if the topic was deleted."""
 
     queue_offset: int
     message_id: UUID
@@ -211,7 +211,7 @@ def described(group: ConsumerGroup, message_ids: Sequence[UUID]) -> dict[UUID, D
     """The dead letters of a group with these message ids; a message that is no longer a dead letter is missing."""
     topic = registry.dead_letter_topic(group.name)
     found = cells.ask(lambda: _read(DESCRIBE_DEAD_LETTERS, group, topic, message_ids=list(message_ids)))
-    # The newest letter of a message stands for it.
+    # If a message died several times, its newest dead letter is returned.
     return {row.message_id: row for rows in found.values() for row in reversed(rows)}
 
 

@@ -57,7 +57,9 @@ def _cells() -> list[int]:
 
 
 async def _first_origin(wanted: Redrive) -> str | None:
-    """The original topic of the first letter of the redrive. A new `to_topic` is created in the cell of this topic."""
+    """The topic to which the first of the letters was originally sent. A new `to_topic` is created in the cell of this
+    topic.
+    """
     for cell in _cells():
         with runtime.in_cell(cell):
             found = own(await _found(wanted, wanted.message_ids, 0, BEYOND, MAX_REDRIVEN))

@@ -103,7 +103,8 @@ def refuse(written: str, position: int, reason: str) -> NoReturn:
 class Limits:
     """Passes a filter's words on to the parser; refuses too many words, conditions or open parentheses."""
 
-    # Words that the grammar does not allow; listed, because lark would otherwise drop them from its lexer.
+    # Words that SQL has and this grammar does not allow. They are listed because lark drops unused words from its
+    # lexer.
     always_accept = tuple(REFUSED)
 
     def process(self, words: Iterator[Token]) -> Iterator[Token]:

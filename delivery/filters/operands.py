@@ -14,9 +14,11 @@ from delivery.filters.grammar import refuse
 Node: TypeAlias = Tree[Token]
 Kind = Literal["name", "number", "text", "boolean", "null"]
 
-# Possessive quantifiers: without them a long run of digits and one letter would be split in each possible way.
+# The quantifiers are possessive: with ordinary ones the regular expression would try each way of splitting a long run
+# of digits.
 NUMBER = re.compile(r"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?", re.ASCII)
-# RocketMQ compares whole numbers as `long` and others as `double`; Java writes either in at most 26 characters.
+# RocketMQ compares whole numbers as `long` and other numbers as `double`; Java writes a number of either type in at
+# most 26 characters.
 MAX_NUMBER_CHARACTERS = 64
 WHOLE = range(-(2**63), 2**63)
 MAX_DOUBLE = Decimal(sys.float_info.max)
@@ -46,7 +48,7 @@ def text_of(text: str | None) -> str | None:
 
 
 def boolean_of(text: str | None) -> bool | None:
-    """A property as a truth value, or None, in upper or lower case as in RocketMQ."""
+    """A property as a truth value: `true` or `false` in any case, as in RocketMQ; None for other texts."""
     return None if text is None or len(text) > MAX_BOOLEAN_CHARACTERS else BOOLEANS.get(text.lower())
 
 

@@ -42,7 +42,9 @@ def names(tree: Node) -> frozenset[str]:
 
 
 def _condition(node: Node, wanted: bool) -> Condition:
-    """A predicate: whether the part is TRUE; with `wanted` False, whether the part is FALSE."""
+    """A predicate for a part of the filter. With `wanted` True it says whether the part is TRUE, with `wanted` False
+    whether the part is FALSE.
+    """
     if node.data == "group" and len(node.children) == 1:
         return _condition(child(node, 0), wanted)
     if node.data == "negation":
@@ -180,7 +182,7 @@ def _literal(node: Node, wanted: bool) -> Condition:
     return _always(operand.value is wanted)
 
 
-# The function that builds each test of the grammar, and whether the test is affirmative.
+# For each test of the grammar: the function that builds its condition, and False if the test is negated by NOT.
 TESTS: dict[str, tuple[Callable[[Node, bool], Condition], bool]] = {
     "between": (_between, True),
     "not_between": (_between, False),

@@ -18,20 +18,25 @@ MAX_IN_FLIGHT = 10_000
 MAX_PER_SECOND = 100_000.0
 MIN_PER_SECOND = 0.001
 MAX_BURST = 100_000
-# The longest time in which an empty bucket may become full: a row is kept no longer.
+# The longest time in which an empty bucket may become full again. The row of a value is deleted after this time without
+# a message.
 MAX_FILL_SECONDS = 86_400
 # The most values with separate limits: each receive reads all of these limits.
 MAX_VALUES = 500
-# A receive looks again after this time at a value without a free place, or when a consumer of this process acks.
+# How many seconds a receive waits before it looks again at a value that is at its limit of messages in flight. An ack
+# by a consumer of this process ends the wait.
 SLOT_SECONDS = 0.5
-# The number of messages that a value without a limit, or without a rate, may be handed.
+# Stands for `no limit` in numbers of messages.
 NO_LIMIT = 1 << 31
 
 Value = Annotated[str, Meta(max_length=keys.MAX_KEY)]
 
 
 class Room(NamedTuple):
-    """The number of messages of a value that may be handed out now. If it is 0, look again in `wait_seconds`."""
+    """How many messages of a value may be handed out now.
+
+    If `messages` is 0, `wait_seconds` says when to look again.
+    """
 
     messages: int
     wait_seconds: float
@@ -53,11 +58,13 @@ class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
     @property
     def seconds(self) -> float:
-        """By how many seconds one message delays the time at which the bucket is full; 0 without a rate."""
+        """The seconds in which the bucket gets back what one message takes from it; 0 without a rate."""
         return 1 / self.per_second if self.per_second else 0.0
 
     def room(self, in_flight: int, due_seconds: float) -> Room:
-        """The room of a value with these deliveries in flight, whose bucket is full in `due_seconds`."""
+        """How many messages of a value may be handed out now, if `in_flight` of its messages are in flight and its
+        bucket is full in `due_seconds`.
+        """
         free = NO_LIMIT if self.in_flight is None else max(self.in_flight - in_flight, 0)
         tokens = NO_LIMIT if self.per_second is None else math.floor(self.size - due_seconds * self.per_second)
         wait = 0.0 if free else SLOT_SECONDS

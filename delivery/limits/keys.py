@@ -26,7 +26,9 @@ def validate(fair_by: object) -> None:
 
 
 def source(fair_by: str | None, limits: Mapping[str, Any] | None) -> str | None:
-    """Where a group's messages have the keys by which they wait; None: messages do not wait by key."""
+    """Where a group's messages have the key by which they wait: a field or a property. None: the group's messages do
+    not wait by key.
+    """
     return fair_by or (None if limits is None else limits["by"])
 
 
@@ -37,7 +39,9 @@ def is_source(by: object) -> bool:
 
 
 def readable(key: str) -> str:
-    """The value of a key. The key of a property is the text in the JSON, where some characters are escaped."""
+    """The value of a message's key. For a property this is the text in the stored JSON, in which some characters are
+    escaped.
+    """
     if "\\" not in key:
         return key
     try:

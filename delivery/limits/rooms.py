@@ -36,7 +36,7 @@ class Rooms:
     group_id: int = 0
     topic_id: int = 0
     limits: Limits | None = None
-    # In how many seconds to look again at a value without room; None: each value that was asked for has room.
+    # After how many seconds to look again, because a value had no room; None: every value that was asked for had room.
     again_seconds: float | None = None
     _left: dict[str, int] = field(default_factory=dict)
     _waits: dict[str, float] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Rooms:
 
     @classmethod
     def of(cls, group: GroupFacts, topic_id: int) -> "Rooms":
-        """The rooms of a group in a topic; none is read yet."""
+        """The object for a group in a topic. It has read no rooms yet."""
         return cls(group.id, topic_id, None if group.limits is None else Limits.of(group.limits))
 
     def _value(self, key: str) -> str:
@@ -69,7 +69,9 @@ class Rooms:
             self._left[row.value], self._waits[row.value] = room.messages, room.wait_seconds
 
     def has(self, key: str) -> bool:
-        """Whether a message of this sharding key may be handed out. If not, notes when its value may have room."""
+        """Whether a message of this sharding key may be handed out. If not, `again_seconds` is set: when its value may
+        have room.
+        """
         if self.limits is None or self._left[value := self._value(key)] > 0:
             return True
         wait = self._waits[value]

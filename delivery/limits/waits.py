@@ -25,15 +25,15 @@ class ValueStanding(NamedTuple):
 
 FIND_VALUES_OF_GROUP = Statement(__file__, "find_values_of_group", ValueStanding)
 
-# Values that each cell returns, and values that the page shows: the values with most waiting messages.
+# How many values each cell returns, and how many the page shows: those with the most waiting messages.
 MAX_VALUES = 1000
 MAX_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A value at its limit. `waiting` counts the messages that were read; an ordered group leaves most messages in
-    their queues.
+    """A value at its limit. `waiting` counts messages that the group has read and not handed out; an ordered group
+    leaves most messages unread in their queues.
     """
 
     topic: str

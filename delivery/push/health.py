@@ -14,8 +14,8 @@ from store.naming import namespaces
 from store.process import runtime
 from store.process.runtime import CONTROL
 
-# Subscriptions that are not healthy in some cell. `ailing` keeps the subscriptions that are not healthy in their
-# topic's cell.
+# Subscriptions that are not healthy in some cell. `ailing` keeps only subscriptions that are not healthy in the cell of
+# their topic.
 ILL = ~Q(state="healthy") & Q(paused=False)
 MAX_ILL = 1000
 WORST_FIRST = ("failing_since", "name")

@@ -88,7 +88,9 @@ class Result(msgspec.Struct):
 
 
 class Nack(NamedTuple):
-    """How deliveries are given back: the wait before the retry (None: by the group's policy), and the reason."""
+    """How deliveries are returned to the group after a failed call: the wait before the retry (None: by the group's
+    retry policy), and the reason.
+    """
 
     delay_seconds: float | None
     reason: str
@@ -98,7 +100,7 @@ class Nack(NamedTuple):
 class Settlement:
     """How the deliveries of one call are settled, by their receipt handles."""
 
-    # The answer that the subscription's health counts. An answer that cannot be decoded counts as a failure.
+    # The outcome of the call for the subscription's health. An answer that cannot be decoded counts as a failure.
     answer: Answer
     acked: list[str] = field(default_factory=list)
     nacked: defaultdict[Nack, list[str]] = field(default_factory=lambda: defaultdict(list))

@@ -247,7 +247,7 @@ class Pusher:
             del self._pushes[subscription_id]
 
     async def close(self) -> None:
-        """Ends the pushes. Calls have CLOSE_SECONDS to finish; messages that are not settled then are redelivered."""
+        """Ends the pushes. Running calls have CLOSE_SECONDS; messages that are still unsettled then are redelivered."""
         running = list(self._pushes.values())
         for push, _ in running:
             push.end()
@@ -263,5 +263,5 @@ class Pusher:
 
 
 async def run(late_seconds: float = 0) -> None:
-    """Begins the pushes of this process; as `Pusher.run`."""
+    """Starts the pushes of this process: see `Pusher.run`."""
     await runtime.part(Pusher).run(late_seconds)

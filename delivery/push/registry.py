@@ -104,7 +104,7 @@ def put(name: str, given: Mapping[str, object]) -> tuple[Subscription, bool]:
             copies.write(Subscription, [subscription.id])
             return subscription, True
     except IntegrityError:
-        # Another process has created the subscription since `named` looked for it.
+        # Another process has created the subscription after `named` had not found it.
         return _change(find(name), given), False
 
 

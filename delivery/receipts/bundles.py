@@ -18,7 +18,7 @@ from store.db.statements import Statement
 # Places of a bundle: the bits of a bigint.
 PLACES = 64
 ALL_BITS = (1 << PLACES) - 1
-# The columns of bigint.
+# The bounds of PostgreSQL's bigint: the column of a bundle's bits.
 WIDE = ("first_offset", "nonce", "places")
 # The most bundles that one transaction takes apart, into at most 2,048 receipts.
 MAX_BUNDLES = 32
@@ -35,7 +35,7 @@ class BundleKey(NamedTuple):
 
 
 class AckedPlaces(NamedTuple):
-    """Places of a bundle that were acked, as bits. `number`: the bundle's number in the parameters' arrays, from 1."""
+    """The places of a bundle that were acked, as bits. `number`: the bundle's position in the arrays, from 1 on."""
 
     number: int
     places: int
@@ -88,7 +88,7 @@ class Handles(Set[Handle]):
 
     @property
     def first(self) -> Handle:
-        """The lowest handle in the bundles, else of all."""
+        """The handle with the lowest bundle and place; without bundles the lowest of the other handles."""
         if not self.places:
             return min(self.apart)
         key = min(self.places)
@@ -96,7 +96,7 @@ class Handles(Set[Handle]):
 
 
 def read(group_id: int, given: Iterable[str]) -> tuple[Handles, bool]:
-    """The handles of a request that belong to a group, and whether all texts are such handles."""
+    """The handles of a request that belong to the group, and whether every text of the request was such a handle."""
     places: defaultdict[BundleKey, int] = defaultdict(int)
     apart: set[Handle] = set()
     is_whole = True
@@ -114,7 +114,7 @@ def read(group_id: int, given: Iterable[str]) -> tuple[Handles, bool]:
 
 
 def _blocks(start: int, numbers: Iterable[int]) -> dict[int, int]:
-    """The places of queue offsets from `start` on, as bits, by the offset divided by 64."""
+    """Queue offsets, counted from `start`, as bits: for each block of 64 offsets (the key) the offsets in it."""
     found: dict[int, int] = {}
     for number in numbers:
         offset = start + number
@@ -133,7 +133,7 @@ def places_of(handles: Iterable[Handle]) -> dict[BundleKey, int]:
 
 
 def joined(all_places: Iterable[Mapping[BundleKey, int]]) -> dict[BundleKey, int]:
-    """The places of several requests together."""
+    """The union of the places of several requests, by bundle."""
     found: defaultdict[BundleKey, int] = defaultdict(int)
     for places in all_places:
         for key, bits in places.items():
@@ -178,7 +178,7 @@ def handles_at(key: BundleKey, places: int) -> Iterator[Handle]:
 
 
 async def take_apart(batch: Batch, handles: Iterable[Handle]) -> None:
-    """Gives each of these deliveries that is in a bundle a receipt."""
+    """Replaces places in bundles by receipts: each of these deliveries that is in a bundle gets a receipt."""
     if places := places_of(bundled(handles)):
         wanted = columns(places)
         if await batch.read(LOCK_BUNDLES, wanted):
@@ -186,7 +186,7 @@ async def take_apart(batch: Batch, handles: Iterable[Handle]) -> None:
 
 
 async def take_all_apart(batch: Batch, keys: Sequence[BundleKey]) -> None:
-    """Gives each delivery of bundles that the batch has locked a receipt."""
+    """Replaces places by receipts in bundles that the batch has already locked."""
     if keys:
         await batch.read(TAKE_APART, columns(dict.fromkeys(keys, ALL_BITS)))
 

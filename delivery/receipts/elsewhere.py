@@ -51,7 +51,7 @@ async def settle(cell: int | None, handles: Set[Handle], made: Settling) -> set[
 async def settled(
     batch: Batch, statement: Statement[SettledHandle], handles: Set[Handle], parameters: dict[str, object]
 ) -> set[Handle]:
-    """The handles whose deliveries a statement settled by their receipts."""
+    """The handles of the deliveries that a statement has settled, by their receipts."""
     if not handles:
         return set()
     await bundles.take_apart(batch, handles)

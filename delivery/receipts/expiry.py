@@ -91,7 +91,7 @@ class Expiry(Operation[int]):
             await publish(batch, await redelivery.retry(receipt, nonces.delay_of(receipt.nonce)))
         locked = await batch.read(LOCK_EXPIRED, parameters)
         for receipt in locked:
-            # The message is held without a delay, because the queue has already waited for the invisible time.
+            # No further delay: the queue has already waited for the whole invisible time.
             await ordered.hold(batch, receipt, 0)
         for one in operations:
             one.result = MAX_PER_BATCH if len(keys) == MAX_BUNDLES else max(len(taken), len(locked))

@@ -93,7 +93,7 @@ class Nack(Operation[Set[Handle]]):
             one.result = (taken.keys() | locked.keys()) & one.handles
 
     async def fail(self, batch: Batch, receipt: FailedReceipt, *, is_ordered: bool) -> None:
-        """Publishes or holds the message for its retry after the delay; after the last retry makes it a dead letter."""
+        """Publishes a message for a retry, or in an ordered group holds it; after the last retry: a dead letter."""
         if is_ordered:
             await ordered.hold(batch, receipt, self.delay_seconds)
         else:

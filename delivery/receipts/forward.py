@@ -139,7 +139,7 @@ class Forward(Pipelined[list[Sent]]):
         self.is_plain = is_small and all(send.is_plain for send in self.parts) and not (self.ordered or has_time)
 
     async def renew(self, refusal: Refusal) -> bool:
-        """Renews its sends. Deliveries of a topic that has left this cell are refused: the new cell redelivers them."""
+        """Renews the sends after a refusal. If a topic has left this cell, its new cell redelivers the messages."""
         if not isinstance(refusal, MessageIdReused | TopicMoved):
             return False
         renewed = [await send.renew(refusal) for send in self.parts]
@@ -160,7 +160,7 @@ class Forward(Pipelined[list[Sent]]):
     def further_locks(cls, operations: Sequence[Self], segment_id: bytes, only_free: bytes) -> Iterable[Call]:
         places: list[tuple[int, ...]] = []
         for number, one in enumerate(operations, start=1):
-            # The statement gets the key of a receipt in the same form as the key of a bundle.
+            # Receipts are passed in the form of bundles, as a key and a bit, so that one statement locks both.
             of_one = {**one.handles.places, **bundles.places_of(one.handles.apart)}
             places += [(number, *key, bundles.signed(bits)) for key, bits in of_one.items()]
             for send in one.parts:
@@ -201,7 +201,7 @@ class Forward(Pipelined[list[Sent]]):
         steps = Send.write(batch, sends)
         await anext(steps)
         for send in sends:
-            # The other operations of the batch are then written without this one.
+            # The next attempt then writes the other operations of the batch without this one.
             if send.refusal is not None:
                 raise send.refusal
         await acked(batch, {*handles})

@@ -78,9 +78,9 @@ class Ack(Pipelined[Set[Handle]]):
         self.handles = bundles.Handles({}, set())
         # Whether each given text is a handle of the group.
         self.is_whole = False
-        # The handles that the pipelined batch has deleted, if it has not found all handles.
+        # The handles that earlier attempts of the pipelined batch have deleted, while other handles are missing.
         self.found: Set[Handle] = frozenset()
-        # Whether deliveries whose topics have left the cell were already acked in the topics' new cells.
+        # Whether the topics' new cells were already asked to ack the deliveries whose topics have left this cell.
         self.is_late = False
         # The refusals of cells that are away, by given handle.
         self.away: dict[str, Refusal] = {}
@@ -143,7 +143,7 @@ class Ack(Pipelined[Set[Handle]]):
             if one._is_done(acked_places, settled):
                 one.result = one.handles
             else:
-                # A batch that is sent again does not find the rows that it deleted the first time.
+                # A repeated batch does not find the rows that its first attempt has deleted: add up both results.
                 one.found = one.found | (bundles.Handles(acked_places, settled) & one.handles)
                 if len(one.found) == len(one.handles):
                     one.result = one.found
@@ -157,7 +157,7 @@ class Ack(Pipelined[Set[Handle]]):
 
     @staticmethod
     def _wanted(operations: Sequence["Ack"]) -> tuple[dict[BundleKey, int], list[Handle]]:
-        """The places of bundles, and the handles of receipts, sorted: two batches lock rows in the same order."""
+        """The places of bundles, and handles of receipts, sorted, so that two batches lock rows in the same order."""
         places = bundles.joined(one.handles.places for one in operations)
         return places, sorted({handle for one in operations for handle in one.handles.apart})
 

@@ -45,7 +45,7 @@ class Attempts:
         self._deliveries = Shares(MAX_DELIVERIES)
 
     def keep(self, attempt_id: str, received: Received) -> None:
-        """Keeps the entries that were handed out for an attempt id."""
+        """Keeps the entries that a receive was handed, under its attempt id, for a repetition of the receive."""
         handout = received.handout
         if handout is None or not handout.entries:
             return
@@ -56,7 +56,7 @@ class Attempts:
             if not self._kept.get(crowded):
                 return
             self.forget(crowded, *next(iter(self._kept[crowded])))
-        # The attempt keeps neither the messages nor the hold that counts their bytes.
+        # The kept copy contains neither the messages nor the `hold` in which their bytes are counted.
         receiver = replace(handout.receiver, hold=Hold(key), gone=None)
         until = time.monotonic() + receiver.invisible_seconds
         self._kept[key][received.group, attempt_id] = Attempt(receiver, list(handout.entries), until)

@@ -52,24 +52,24 @@ class Receiver:
     filter: Filter | None
     max_messages: int
     invisible_seconds: float
-    # The part of the process's answer bytes that this answer occupies.
+    # The bytes that the answer of this receive occupies, within the limit for all answers of the process.
     hold: Hold
-    # The cell that this receive reads, and whether it reads another cell afterwards: each cell has its own queues of
-    # the broker's own topics.
+    # `cell`: the cell that this receive reads. `has_next_cell`: the receive reads another cell afterwards, because each
+    # cell has its own queues of the broker's own topics.
     cell: int
     has_next_cell: bool
-    # Done when the consumer has closed its connection.
+    # A future that is done when the consumer has closed its connection.
     gone: asyncio.Future[object] | None = None
-    # Whether its messages are offered again when their invisible time is over, without a retry's delay.
+    # Whether a message whose invisible time is over is delivered again at once, without the delay of a retry.
     again_at_once: bool = False
 
     def new_nonce(self) -> int:
-        """A nonce for a delivery to this receive."""
+        """A new nonce for a delivery of this receive."""
         return nonces.new_nonce(again_at_once=self.again_at_once)
 
     @property
     def is_gone(self) -> bool:
-        """Whether the consumer has closed its connection: messages would be handed out and hidden for nothing."""
+        """Whether the consumer has closed its connection, so that no message should be handed out to it."""
         return self.gone is not None and self.gone.done()
 
     @property
@@ -132,8 +132,8 @@ class HandedOut:
     queue_offset: int
     nonce: int
     reconsume_times: int
-    # The retries before this delivery; of a dead letter of another group, its retries there; of a discarded message,
-    # its checks.
+    # How often the message was retried before this delivery. For a dead letter of another group: its retries in that
+    # group; for a discarded message: its checks.
     died_after: int | None = None
 
     @property
@@ -152,13 +152,13 @@ class Handout:
 
     receiver: Receiver
     entries: list[HandedOut] = field(default_factory=list)
-    # The messages that are read already, by log position.
+    # The messages that were already read, each under its log position.
     messages: Mapping[tuple[int, int], MessageRow] = field(default_factory=dict)
     # Whether no further entry exists: the next read would find nothing.
     is_all: bool = False
     # No entry was handed out, but more follow the filtered or oversized entries: read again at once, do not wait.
     more: bool = False
-    # After this time in seconds a value that is at its limit may have messages again; None: none waits for its limit.
+    # After how many seconds a value at its limit may be handed messages again; None: no message waits for a limit.
     again_seconds: float | None = None
 
     def count_bodies(self) -> None:

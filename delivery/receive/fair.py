@@ -30,7 +30,7 @@ from store.segments import log
 
 
 class ChosenAhead(NamedTuple):
-    """The number of entries to read ahead for each reading, packed. Other columns show that the registers are set."""
+    """How many entries to read ahead for each reading, packed. Other columns say that the registers were set."""
 
     entries: bytes | None
     named: bool

@@ -28,7 +28,7 @@ class Filtering:
         self.is_over = False
 
     def resume(self) -> None:
-        """Restarts the time of a step. The caller has just let the event loop run, for example while it awaited a
+        """Starts the time of a step again. Called after the event loop could run other work, for example during a
         statement.
         """
         self._step_began = time.perf_counter()

@@ -90,8 +90,8 @@ class Receiving(Pipelined[Handout]):
         super().__init__(self.nonce.to_bytes(8))
         self.joined: Joined | None = None
         self.cell, self.version = receiver.cell, receiver.topic.version
-        # A page from the reserve may only have small messages, which the stepwise writer selects by the size in their
-        # heads.
+        # A receive with a page from the reserve gets only small messages; the stepwise writer selects them by the sizes
+        # in their heads.
         self.is_plain = receiver.is_plain and not receiver.hold.is_small
 
     async def renew(self, refusal: Refusal) -> bool:
@@ -138,7 +138,7 @@ class Receiving(Pipelined[Handout]):
 
     @classmethod
     def behind_commit(cls, operations: Sequence[Self]) -> Iterable[Call]:
-        # A joined receive needs no read, because it gets the messages that its batch has stored by `see`.
+        # A receive that has joined a batch needs no read: `see` gives it the messages that the batch has stored.
         return () if operations[0].joined or are_short(operations) else [Call(log.READ_HANDED, {})]
 
     @classmethod
@@ -158,12 +158,12 @@ class Receiving(Pipelined[Handout]):
                     receive.hand(handed[receive], read, is_cut=number in cut)
 
     def hand(self, entries: list[HandedOut], read: Mapping[tuple[int, int], MessageRow], *, is_cut: bool) -> None:
-        """Sets these entries as the result."""
+        """Sets the result of the receive to these entries."""
         is_all = not is_cut and len(entries) < self.receiver.max_messages
         self.result = Handout(self.receiver, entries, read, is_all, more=is_cut and not entries)
         self.result.count_bodies()
 
-    # The following methods are for a receive that may join a batch which stores messages.
+    # The batch that stores messages calls the following methods of a receive that may join it.
 
     @property
     def most(self) -> int:
@@ -172,7 +172,7 @@ class Receiving(Pipelined[Handout]):
 
     @property
     def may_join(self) -> bool:
-        """Whether the receive may be written now: answers have room, and the consumer is still connected."""
+        """Whether the receive may be written now: bytes for its answer are free, and the consumer is connected."""
         return answers().is_calm and not self.receiver.is_gone
 
     @property
@@ -186,13 +186,13 @@ class Receiving(Pipelined[Handout]):
         return self.result is not None and self.result.is_all
 
     def see(self, stored: Iterable[MessageRow]) -> None:
-        """Takes the messages that the batch has stored, so that the receive need not read them."""
+        """Called with the messages that the batch has stored, so that the receive need not read them."""
         if self.result is not None:
             self.result.messages = {(row.segment_id, row.log_offset): row for row in stored}
 
 
 def are_short(operations: Sequence[Receiving]) -> bool:
-    """Whether a receive of the batch waits for room for its answer, so that the batch leaves all receives out."""
+    """Whether a receive of the batch waits for bytes for its answer; the batch then leaves all its receives out."""
     return not answers().is_calm and any(one.receiver.hold.is_short for one in operations)
 
 

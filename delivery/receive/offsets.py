@@ -47,7 +47,7 @@ DROP_RECEIPTS = Statement(__file__, "drop_receipts")
 DROP_WAITING = Statement(__file__, "drop_waiting")
 OFFSETS_AT_TIME = Statement(__file__, "offsets_at_time", OffsetAtTime)
 
-# `earliest`, `latest`, an offset or a time.
+# A target as text: `earliest`, `latest`, an offset or a time.
 Target = str | int | datetime
 
 

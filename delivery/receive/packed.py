@@ -18,7 +18,10 @@ NUMBER = struct.Struct("!i")
 
 
 class HandedEntries(NamedTuple):
-    """A batch's entries, packed; `readings`: the written readings; `cut`: readings that may have more entries."""
+    """A batch's handed out entries, packed.
+
+    `readings`: the written ones; `cut`: readings that may have more entries.
+    """
 
     readings: bytes | None
     cut: bytes | None
@@ -31,7 +34,7 @@ HAND_OUT = Statement(__file__, "hand_out", HandedEntries)
 
 
 def entries(nonces: Sequence[int], queues: Sequence[Queue], packed: bytes | None) -> list[list[HandedOut]]:
-    """The handed out entries in `packed`, one list for each nonce of a receive, in the order of `nonces`."""
+    """Unpacks the entries that were handed out: one list for each receive, in the order of the receives' nonces."""
     found: list[list[HandedOut]] = [[] for _ in nonces]
     for entry in HANDED.iter_unpack(packed or b""):
         number, queue, queue_offset, segment_id, log_offset, retries, body_bytes, is_marked = entry

@@ -22,7 +22,7 @@ INSERT_RECEIPTS = Statement(__file__, "insert_receipts")
 # A function that chooses the entries of one queue of an ordered group for a receive.
 Choose = Callable[[Batch, Receiver, Filtering, Queue, OrderedQueue, QueueProgress], Awaitable[list[HandedOut]]]
 
-# The most entries that one batch reads for all its receives; `progress.heads` bounds their bytes.
+# The most entries that one batch reads for all its receives; `progress.heads` limits the bytes of these entries.
 MAX_HEADS = 4 * MAX_ENTRIES_READ
 
 
@@ -32,7 +32,7 @@ async def by_head(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Qu
     taken = 0
     for handout in handouts:
         hold = handout.receiver.hold
-        # A receive with a page from the reserve has the page for itself; the other receives share one page.
+        # A receive that got a page from the reserve uses the page alone; all other receives share one page.
         room = hold.page_bytes - (0 if hold.is_small else taken)
         its_filter = Filtering(handout.receiver, filtering.BATCH_SECONDS / len(handouts))
         async for head in _wanted(its_filter, handout.receiver, entries, reached, room):

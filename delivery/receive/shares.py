@@ -12,7 +12,7 @@ from store.segments import log
 
 
 class Share:
-    """The receives that share one page of messages; or the only receive of a page from the reserve."""
+    """The receives that share one page of messages. A receive with a page from the reserve is a share by itself."""
 
     def __init__(self, handouts: Sequence[Handout]) -> None:
         self.handouts = handouts
@@ -43,7 +43,7 @@ class Share:
         }
 
     def give(self, handed: bytes | None) -> None:
-        """Gives each receive its entries of a statement's packed answer."""
+        """Gives each receive its entries, from the packed answer of a statement."""
         entries = packed.entries(self._nonces, self.receiver.queues, handed)
         for handout, its_entries in zip(self.handouts, entries, strict=True):
             handout.entries = its_entries

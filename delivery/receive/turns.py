@@ -58,7 +58,7 @@ class HandedByTurns(NamedTuple):
     """A reading's handout by turns: the number of entries, whether more had no room, the last served key, and in how
     many seconds to look again at a value without room.
 
-    The rest is as in `HandedEntries`; `kept`: the session has the last key.
+    `kept`: the session's register contains the last key. The other fields are the fields of `HandedEntries`.
     """
 
     reading: int
@@ -93,7 +93,7 @@ class Turn:
 
     @property
     def must_count(self) -> bool:
-        """Whether the waiting messages have to be counted before the next hand-out."""
+        """Whether it is time to count the waiting messages, before the next hand-out."""
         if self.counted_at is None:
             return True
         return self.waiting > MAX_WAITING / 10 and time.monotonic() - self.counted_at > COUNTED_SECONDS
@@ -104,7 +104,7 @@ class Turn:
         return self.waiting >= MAX_WAITING
 
     async def count(self, batch: Batch, group_id: int) -> None:
-        """Counts the waiting messages, if it is time."""
+        """Counts the waiting messages if the last count is too old."""
         if self.must_count:
             rows = await batch.read(COUNT_WAITING, {"group_ids": [group_id]})
             self.waiting, self.counted_at = sum(row.waiting for row in rows), time.monotonic()
@@ -115,7 +115,7 @@ class Turn:
         self.waiting += more
 
     def answered(self, nonce: int, key: str, more: int) -> None:
-        """Does for the hand-out of a pipelined batch what `move_on` does for a stepwise batch."""
+        """Called after a hand-out in a pipelined batch; a stepwise batch calls `move_on` directly."""
         self.move_on(key, more)
         if nonce == self.under_way:
             self.under_way = 0

@@ -17,7 +17,7 @@ FLOOR_BELIEVED_SECONDS = 3600.0
 
 
 class Floor(NamedTuple):
-    """A lower bound of the offsets of a group's receipts in a queue, as of the group's move `move` there."""
+    """A lower bound of the offsets of a group's receipts in a queue, as of the group's move number `move` there."""
 
     offset: int
     move: int
@@ -38,13 +38,13 @@ class Floors:
         self._floors: dict[tuple[int, Queue], Floor] = {}
 
     def of(self, group_id: int, queue: Queue, reached: QueueProgress) -> Floor:
-        """The floor of a queue; NO_FLOOR when it is too old, or too many moves were made since."""
+        """The floor of a queue. NO_FLOOR if the kept floor is too old, or too many moves were made since."""
         floor = self._floors.get((group_id, queue), NO_FLOOR)
         is_fresh = time.monotonic() - floor.seen_at < FLOOR_BELIEVED_SECONDS
         return floor if is_fresh and reached.move - floor.move <= MAX_MOVES else NO_FLOOR
 
     def keep(self, batch: Batch, group_id: int, offsets: Mapping[Queue, int], moves: Mapping[Queue, int]) -> None:
-        """Keeps floors after the commit: when a batch fails, the receipts that it would have deleted still exist."""
+        """Keeps floors after the commit: if the batch failed, receipts that it was to delete would still exist."""
         now = time.monotonic()
 
         def keep() -> None:

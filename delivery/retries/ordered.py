@@ -51,7 +51,7 @@ class OrderedQueue:
     blocked_keys: set[str | None] = field(default_factory=set)
     all_blocked: bool = False
     again: list[OrderedReceipt] = field(default_factory=list)
-    # The rooms that the group's limits leave.
+    # How many more messages of each value the group's limits allow.
     rooms: Rooms = field(default_factory=Rooms)
 
     @property
@@ -67,7 +67,7 @@ class OrderedQueue:
     def lowest(self, next_offset: int) -> int:
         """The offset of the queue's first receipt; without receipts the group's next offset."""
         if len(self.receipts) >= MAX_RECEIPTS:
-            # If the limit was reached, receipts that were not read may have lower offsets.
+            # The limit of the read was reached, so there may be unread receipts with lower offsets.
             return 0
         return self.receipts[0].queue_offset if self.receipts else next_offset
 

@@ -22,7 +22,7 @@ class Failed:
 
     @property
     def delay_seconds(self) -> float:
-        """The wait in seconds, also where the policy names a delay level."""
+        """The wait in seconds. If the retry policy names a delay level, the level is converted to seconds."""
         if self.delay is None:
             return 0.0
         if self.delay.level is None:

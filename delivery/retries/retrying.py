@@ -47,7 +47,7 @@ class StandingQueue(NamedTuple):
 
 
 class Handed(NamedTuple):
-    """The number of entries that a group was handed since a time."""
+    """How many entries a group was handed since a given time."""
 
     group_id: int
     handed: int
@@ -57,7 +57,8 @@ COUNT_HANDED_SINCE = Statement(__file__, "count_handed_since", Handed)
 COUNT_RETRYING = Statement(__file__, "count_retrying", RetryingOf)
 FIND_STANDING_QUEUES = Statement(__file__, "find_standing_queues", StandingQueue)
 
-# The count ends here, for held receipts, for timers of retries, and for entries of each delay level: each takes 50 ms.
+# Counting stops at this number: separately for held receipts, for timers of retries, and for entries of each delay
+# level. Each such count takes 50 ms.
 MAX_WAITING = 100_000
 MAX_STANDING = 100
 # The number of the latest moves of progress that are read for each queue, in about 0.2 ms.
@@ -66,7 +67,7 @@ MAX_MOVES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Retrying:
-    """The number of retrying messages, the time of the oldest and of the next offer; None without messages."""
+    """How many messages are retrying, since when the oldest waits, and when the next is delivered again, if any."""
 
     messages: int = 0
     oldest_at: datetime | None = None
@@ -84,7 +85,7 @@ ByTopic = Mapping[str, Retrying]
 
 @dataclass(frozen=True, slots=True)
 class OfTopic:
-    """The number of retrying messages of a group and a topic, and how long the oldest has waited."""
+    """How many messages of a group and a topic are retrying, and for how long the oldest has waited."""
 
     group: str
     topic: str
@@ -98,7 +99,7 @@ def everywhere(count: int, namespace: str | None = None) -> Iterator[OfTopic]:
     With `namespace`, only groups of this namespace.
     """
     rows = ConsumerGroup.objects.using(databases.here()).filter(namespaces.within(namespace))
-    # The database's clock, as for the times of the waiting messages.
+    # The times are compared by the database's clock, as it has set the times of the waiting messages.
     groups = list(rows.annotate(read_at=Now()).order_by("name")[:count])
     waits = of_groups(groups)
     for group in groups:

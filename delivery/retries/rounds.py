@@ -13,7 +13,10 @@ MAX_KEYS = 20_000
 
 
 def by_turns(items: Iterable[Item], key_of: Callable[[Item], str], after: str) -> list[Item]:
-    """Orders items by turns: one item of each key, then a second, and so on. A turn begins after the key `after`."""
+    """Orders items in rounds: one item of each key, then a second of each.
+
+    A round begins with the key after `after`.
+    """
     seen: Counter[str] = Counter()
     found: list[tuple[int, bool, str, Item]] = []
     for item in items:

@@ -1,8 +1,9 @@
--- Ack deliveries of bundles, and return them by the bundles' numbers in the arrays. `places` of a parameter has a bit for
--- each acked delivery. A bundle whose last deliveries are acked is deleted. A delivery that has left its bundle has a receipt, which is
--- then deleted as in ack_receipts. Nothing is found for a delivery that was acked before, or whose time is over. A
--- bundle that another transaction has changed since the snapshot is passed over. Bundles come sorted, so two acks lock
--- rows in the same order; each is probed by index, whatever number of rows the planner expects.
+-- Ack deliveries of bundles, and return them by the bundles' numbers in the arrays. `places` of a parameter has a bit
+-- for each acked delivery. A bundle whose last deliveries are acked is deleted. A delivery that has left its bundle has
+-- a receipt, which is then deleted as in ack_receipts. Nothing is found for a delivery that was acked before, or whose
+-- time is over. A bundle that another transaction has changed since the snapshot is passed over. Bundles come sorted,
+-- so two acks lock rows in the same order; each is looked up by a separate index probe, so the planner's estimate of
+-- the number of rows does not matter.
 WITH found AS MATERIALIZED (
     SELECT a.*, f.tid, f.unsettled
     FROM unnest(

@@ -1,7 +1,7 @@
 -- Ack deliveries: delete their receipts, and return the numbers of their handles in the arrays. No row is found for a
 -- handle whose delivery was acked before, whose time is over, or whose message was handed out again with another nonce.
--- Handles come sorted, so two acks lock rows in the same order; each handle is probed by index, whatever number of rows
--- the planner expects.
+-- Handles come sorted, so two acks lock rows in the same order; each handle is looked up by a separate index probe, so
+-- the planner's estimate of the number of rows does not matter.
 WITH found AS (
     SELECT a.nonce, a.number, f.tid
     FROM unnest(

@@ -1,7 +1,7 @@
--- Choose the entries that fair groups read ahead: of each queue that has new entries a like part of `room_ahead`. As in
--- hand_out, a reading is left out when it is not locked, when its group begins to read at the latest entry, or when the
--- segment is no longer the open one. The register `mq.readings` then names the other readings. The register `mq.ahead`
--- passes the ranges to `read_ahead`, as `reading topic queue from to,…`, and `mq.moves` the moves to `record_moves`.
+-- Choose the entries that fair groups read ahead: from each queue that has new entries an equal part of `room_ahead`. A
+-- reading is left out when it is not locked, when its group begins to read at the latest entry, or when the segment is
+-- no longer the open one. The register `mq.readings` then names the other readings. The register `mq.ahead` passes the
+-- ranges to `read_ahead`, as `reading topic queue from to,…`, and `mq.moves` the moves to `record_moves`.
 WITH reading AS MATERIALIZED (
     SELECT r.*
     FROM unnest(

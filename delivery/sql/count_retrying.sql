@@ -1,7 +1,7 @@
 -- Count retrying messages by group and topic (NULL for a deleted topic), with the time since which the oldest message
 -- waits and the time of the next attempt. Reads at most max_waiting rows each of: held receipts, by the index of held
--- and parked ones; timers of retries, by their index; entries that wait in each delay level. A held message waits since
--- its last delivery; a timer's id begins with the milliseconds of its creation.
+-- and parked receipts; timers of retries, by their index; entries that wait in each delay level. A held message waits
+-- since its last delivery; a timer's id begins with the milliseconds of its creation.
 WITH place AS MATERIALIZED (
     SELECT q.group_id, q.topic_id, q.queue_id, t.id AS retry_topic_id
     FROM retry_queue AS q

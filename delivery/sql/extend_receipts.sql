@@ -1,6 +1,6 @@
 -- Extend deliveries from now on, and return the handles' numbers in the arrays. No row is found for a handle whose
--- delivery was acked before, whose time is over, or whose message was handed out again. Handles come sorted and are
--- probed one by one, as in ack_receipts.
+-- delivery was acked before, whose time is over, or whose message was handed out again. Handles come sorted, so two
+-- statements lock rows in the same order; each handle is looked up by a separate index probe.
 WITH found AS (
     SELECT a.nonce, a.number, f.tid
     FROM unnest(

@@ -1,8 +1,8 @@
--- Find the state of entries of a message in consumer groups: whether a group's progress passed the entry, when, and the
--- group's receipt or bundle. An entry of a group's own topic concerns this group; another entry concerns each group that has
--- begun to read its topic. Each pair of group and entry costs some probes by index: a binary search over the group's
--- moves, which are dense, finds the move that passed the entry. A group that was reset passed it more than once; one of
--- the moves is found.
+-- Find the state of entries of a message in consumer groups: whether and when a group's progress passed the entry, and
+-- the group's receipt or bundle of the entry, if any. An entry of a group's own topic concerns this group; another
+-- entry concerns each group that has begun to read its topic. Each pair of group and entry costs some probes by index:
+-- a binary search over the group's moves, which are dense, finds the move that passed the entry. A group that was reset
+-- passed it more than once; one of the moves is found.
 WITH RECURSIVE standing AS (
     SELECT
         g.id AS group_id, g.name AS group_name, g.takes_turns, g.fair, e.topic_id, e.queue_id, e.queue_offset,

@@ -1,7 +1,7 @@
 -- Find the subscriptions that may be pushed now and have a message to push: an entry in the topic's queues or the
 -- group's retry queue that was not handed out, a held message of an ordered group that is due, or an entry that a fair
--- group has read ahead. Two probes by index per queue and no lock, so an idle subscription costs almost nothing.
--- With late_seconds only messages that have waited for late_seconds plus the time-out of a call, in a queue in which
+-- group has read ahead. Two probes by index per queue and no lock, so an idle subscription costs almost nothing. With
+-- late_seconds, only messages count that have waited for late_seconds plus the time-out of a call, in a queue in which
 -- the group has not moved meanwhile: a move shows that another process pushes.
 SELECT s.id
 FROM subscription AS s

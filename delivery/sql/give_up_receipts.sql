@@ -1,4 +1,4 @@
--- Delete the receipts of ordered groups whose messages become dead letters. The caller holds the rows' locks.
+-- Delete the receipts of ordered groups whose messages become dead letters. The caller has locked the rows.
 WITH found AS (
     SELECT f.tid
     FROM unnest(

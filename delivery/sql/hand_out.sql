@@ -8,8 +8,8 @@
 -- these share the line of the other queues. At most max_bytes of bodies of a reading are handed out at once, but always
 -- its first entry. The register `mq.moves` passes the moves to `record_moves`. The register `mq.handed` outlives the
 -- transaction and names messages of at most max_read_bytes of each reading: their bodies are read after the commit, so
--- that a process that is slow to read its socket does not keep the locks. Each message is probed by index on its own,
--- as in read_entries.
+-- that a process that is slow to read its socket does not keep the locks. Each message is looked up by a separate index
+-- probe, as in read_entries.
 WITH reading AS MATERIALIZED (
     SELECT r.*
     FROM unnest(

@@ -258,7 +258,7 @@ beside AS MATERIALIZED (
     WINDOW line AS (PARTITION BY f.reading ORDER BY f.place)
 ),
 
--- `is_marked`: as in hand_out, of the deliveries that do not count.
+-- `is_marked`: the delivery may lie in a bundle, as in hand_out; only deliveries that no limit counts may.
 chosen AS MATERIALIZED (
     SELECT
         b.*,

@@ -1,5 +1,5 @@
--- Find whether a subscription may be pushed, and lock it and its group: an update that pauses either waits for the end
--- of this transaction, which ends as soon as the first bytes of the call are written.
+-- Find whether a subscription may be pushed, and lock it and its group: an update that pauses one of the two waits for
+-- the end of this transaction, which ends as soon as the first bytes of the call are written.
 SELECT s.id
 FROM subscription AS s
 INNER JOIN consumer_group AS g ON s.group_name = g.name

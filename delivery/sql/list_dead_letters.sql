@@ -1,6 +1,6 @@
 -- List a group's dead letters before an offset that match a filter, the latest first, without bodies. At most
 -- `max_looked_at` letters are read, whatever the filter; each row has the lowest offset that was read (`go_on_before`,
--- null at the end of the letters). Without a match there is one row, with `go_on_before` alone.
+-- null at the end of the letters). Without a match there is one row, in which only `go_on_before` has a value.
 SELECT
     CASE WHEN l.looked_at = %(max_looked_at)s THEN l.lowest END AS go_on_before,
     d.queue_offset, d.origin_topic_id, d.message_id, d.origin AS topic, d.tags, d.keys, d.reconsume_times,

@@ -5,7 +5,7 @@ SELECT
     r.group_id, r.topic_id, r.queue_id, r.queue_offset, r.nonce, g.name AS group_name,
     coalesce(
         (
-            -- The message's own limit, in the JSON bytes that the broker writes.
+            -- The limit of retries that the message itself sets, in the JSON that the broker writes to `properties`.
             SELECT substring(convert_from(m.properties, 'UTF8') FROM '[{,]"MAX_RECONSUME_TIMES":"([0-9]+)"')::integer
             FROM commit_log AS m
             WHERE m.log_offset = r.log_offset AND m.segment_id = r.log_segment

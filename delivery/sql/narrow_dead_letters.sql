@@ -1,7 +1,7 @@
 -- Find a group's dead letters between two offsets that match a filter, the oldest first, with the filter of
 -- `list_dead_letters`. At most `max_looked_at` letters are read, whatever the filter; each row has the offset after the
--- last letter that was read (`go_on_at`, null at the end of the letters). Without a match there is one row, with
--- `go_on_at` alone.
+-- last letter that was read (`go_on_at`, null at the end of the letters). Without a match there is one row, in which
+-- only `go_on_at` has a value.
 SELECT
     CASE WHEN l.looked_at = %(max_looked_at)s THEN l.highest + 1 END AS go_on_at, d.queue_offset,
     d.origin_topic_id, d.message_id

@@ -1,5 +1,6 @@
 -- Find in each queue the first offset whose entry became visible at a time or after it: a binary search over the dense
--- offsets, some twenty probes by index for a million entries. An entry that retention just dropped counts as earlier.
+-- offsets, some twenty probes by index for a million entries. An entry that retention has dropped meanwhile counts as
+-- earlier than the time.
 WITH RECURSIVE search AS (
     SELECT q.queue_id, q.low, q.high
     FROM unnest(%(queue_id)s::integer [], %(low)s::bigint [], %(high)s::bigint []) AS q (queue_id, low, high)

@@ -1,7 +1,7 @@
 -- Read ranges of queues ahead for fair groups, as runs of at most max_offsets entries of one key and queue. The ranges
--- are given in the form of the register `mq.ahead`, or this register has them. The key is the sharding key, or the text
--- that a pattern finds in the stored JSON of the properties. The caller holds the locks of the groups' progress, and
--- moves the progress beyond these entries in the same transaction.
+-- come as a parameter in the form of the register `mq.ahead`, or else from this register. The key is the sharding key,
+-- or the text that a pattern finds in the stored JSON of the properties. The caller holds the locks of the groups'
+-- progress, and moves the progress beyond these entries in the same transaction.
 WITH given AS MATERIALIZED (
     SELECT
         a.n[1] AS reading, (%(property)s::text [])[a.n[1]] AS property,

@@ -1,6 +1,7 @@
 -- Hold deliveries of an ordered group that no consumer has begun in their queue, without counting a retry, and return
 -- the handles' numbers in the arrays. A delivery that was acked, whose time is over or that was handed out again is not
--- found. Handles come sorted and are probed one by one, as in ack_receipts.
+-- found. Handles come sorted, so two statements lock rows in the same order; each handle is looked up by a separate
+-- index probe.
 WITH found AS (
     SELECT a.nonce, a.number, f.tid
     FROM unnest(

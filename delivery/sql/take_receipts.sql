@@ -1,6 +1,6 @@
 -- Delete nacked or returned deliveries, so that the caller publishes each message once. No row is found for a handle
--- whose delivery was acked before, whose time is over, or whose message was handed out again. Handles come sorted and
--- are probed one by one, as in ack_receipts.
+-- whose delivery was acked before, whose time is over, or whose message was handed out again. Handles come sorted, so
+-- two statements lock rows in the same order; each handle is looked up by a separate index probe.
 WITH found AS (
     SELECT a.group_id, a.nonce, f.tid
     FROM unnest(
@@ -26,7 +26,7 @@ RETURNING
     r.group_id, r.topic_id, r.queue_id, r.queue_offset, r.nonce, g.name AS group_name,
     coalesce(
         (
-            -- The message's own limit, in the JSON bytes that the broker writes.
+            -- The limit of retries that the message itself sets, in the JSON that the broker writes to `properties`.
             SELECT substring(convert_from(m.properties, 'UTF8') FROM '[{,]"MAX_RECONSUME_TIMES":"([0-9]+)"')::integer
             FROM commit_log AS m
             WHERE m.log_offset = r.log_offset AND m.segment_id = r.log_segment
