@@ -44,12 +44,12 @@ def main(words: list[str]) -> int:
 
 
 def beats(schedule: Path) -> bool:
-    """Whether beat has touched its file within the last seconds."""
+    """Whether beat has touched its file within this number of seconds."""
     return time.time() - beating.touched(schedule).stat().st_mtime < SECONDS
 
 
 def notes_itself(kind: str) -> bool:
-    """Whether a process of this kind on this host has written a heartbeat within the last seconds."""
+    """Whether a process of this kind on this host has written a heartbeat within this number of seconds."""
     url = os.environ["DATABASE_URL"]
     asked = {"kind": kind, "host": socket.gethostname(), "seconds": SECONDS}
     with psycopg.connect(url, connect_timeout=CONNECT_SECONDS) as session:

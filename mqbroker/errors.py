@@ -129,7 +129,7 @@ def headers_of(refusal: errors.Refusal) -> dict[str, str]:
 
 
 def of_request(problem: Met) -> Met | errors.OutcomeUnknown:
-    """The problem with which a request is answered: none says that nothing was stored once a commit has left."""
+    """The problem document of an error. After a commit was sent, no document may say that nothing was stored."""
     if isinstance(problem, errors.SystemBusy) and patience.has_committed():
         return errors.OutcomeUnknown(UNKNOWN)
     return problem
@@ -146,7 +146,7 @@ def answer(refusal: errors.Refusal) -> HttpResponse:
 
 
 def problem_of_status(status: int, detail: str) -> Problem:
-    """A problem document for a status that no refusal of the domain has (405, 406, 500)."""
+    """A problem document for a status of HTTP itself (405, 406, 500), for which no refusal of the domain exists."""
     code = CODE_OF_STATUS.get(status, "internal_error" if status >= 500 else "bad_request")
     return problem(code, status, detail)
 
@@ -190,7 +190,7 @@ def sentence(detail: Any) -> str:
 
 
 def answer_status(status: int, detail: str, headers: Mapping[str, str] | None = None) -> HttpResponse:
-    """The HTTP answer for a status that no refusal of the domain has."""
+    """The answer with a status of HTTP itself, for which no refusal of the domain exists."""
     body = msgspec.json.encode(problem_of_status(status, detail))
     return HttpResponse(body, status=status, content_type=PROBLEM_TYPE, headers=headers)
 

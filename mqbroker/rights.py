@@ -35,11 +35,11 @@ class KeyRing:
         self._callers: TtlCache[bytes, Caller] = TtlCache(KEY_BELIEVED_SECONDS)
 
     def forget_all(self) -> None:
-        """Forgets all callers, because another process may have changed keys."""
+        """Drops all cached callers, because another process may have changed keys."""
         self._callers.forget_all()
 
     def known(self, authorization: bytes) -> Caller | None:
-        """The caller for an Authorization header; None unless it was looked up a moment ago."""
+        """The cached caller for an Authorization header; None if the cache has no recent look-up of the header."""
         return self._callers.known(authorization)
 
     async def caller(self, authorization: bytes) -> Caller:
@@ -50,7 +50,8 @@ class KeyRing:
         key = key_of(authorization.decode("latin-1"))
         if key is None:
             raise Unauthenticated(NO_KEY)
-        # A longer header is a key with blanks around it: in the cache it would take the memory of many others.
+        # A longer header has blanks around its key. It is not cached, because it could take the memory of many other
+        # entries.
         is_short = len(authorization) <= MAX_AUTHORIZATION
         caller = await (self._callers.get(authorization, self._look_up(authorization, key)) if is_short else _find(key))
         if caller is None:

@@ -123,7 +123,7 @@ def _apart(read: Sequence[Read]) -> tuple[Sequence[Read], Sequence[Read]]:
     """
     named = [id_ for one in read for id_ in ids_of(one.given) if id_ is not None]
     if len(set(named)) == len(named):
-        # Almost always no id occurs twice.
+        # In almost every bulk all ids are different.
         return read, ()
     seen: set[uuid.UUID | None] = set()
     now: list[Read] = []
@@ -198,7 +198,7 @@ class Handed:
         self._ended: asyncio.Future[None] | None = None
 
     def hand_in(self, number: int, call: Call[Any, Any], operation: Pipelined[Any]) -> None:
-        """Has an operation written in a batch. Raises SystemBusy when too much waits."""
+        """Adds an operation to a batch, which writes it. Raises SystemBusy when too much waits."""
         writer.hand_in(operation, partial(self._settled, number, call, operation))
         self._under_way += 1
 
@@ -220,7 +220,7 @@ class Handed:
 
 
 async def _result(call: Call[Any, Any], operation: Operation[Any], rest: Coroutine[Any, Any, object]) -> bytes:
-    """Awaits `rest`, the remaining steps of an operation. Returns its JSON result."""
+    """The JSON result of an operation, after `rest`, the coroutine of its remaining steps, was awaited."""
     problem: Exception | None = None
     try:
         await rest

@@ -129,8 +129,8 @@ def require_consume(caller: Caller, group: str) -> None:
 
 
 def require_offsets(caller: Caller, topic: str) -> None:
-    """Raises NoPermission unless the key may read the topic or manage, because offsets and lag show
-    how much it holds.
+    """Raises NoPermission unless the key may read or manage the topic: offsets and lag show how many messages the topic
+    has.
     """
     if not caller.may_manage_names(topic):
         caller.require("read", topic)

@@ -91,7 +91,7 @@ class Handler(NewWork):
         return self._answer(exchange, found)
 
     def _begin(self, exchange: Exchange, found: Found, call: Call[Any, Any], caller: Caller) -> Awaitable[None] | None:
-        """Adds an operation to its batch, whose end answers it. Returns the rest for a task if it has to wait."""
+        """Adds an operation to its batch, whose end answers it. If it must wait, returns a coroutine of the rest."""
         body = Body(exchange, self._budgets.requests)
         try:
             content = body.whole()
@@ -128,7 +128,7 @@ class Handler(NewWork):
         body: Body,
         rest: Coroutine[Any, Any, object],
     ) -> None:
-        """Answers an operation after the rest of its steps."""
+        """Answers an operation after the coroutine of its remaining steps."""
         begin_request()
         problem: Exception | None = None
         try:
@@ -165,7 +165,7 @@ class Handler(NewWork):
         if found is None:
             return None
         route, named = found
-        # HEAD is a GET whose content is not sent.
+        # HEAD is served as a GET whose content is not sent.
         view = route.views.get("GET" if exchange.method == "HEAD" else exchange.method)
         return None if view is None else Found(route, view, self._tallies[view], named)
 
@@ -199,7 +199,7 @@ class Handler(NewWork):
             return content
         if exchange.method in READING or (exchange.is_refused and not body.is_small()):
             return b""
-        # Without the right for this call, a caller's body must take no bytes that other callers' bodies may need.
+        # The body of a caller without the right for this call must not take bytes that bodies of other callers need.
         caller.require_any(*route.verbs)
         return await body.read(route.most_bytes)
 
@@ -211,7 +211,7 @@ class Handler(NewWork):
 def _answered(
     exchange: Exchange, call: Call[Any, Any], operation: Operation[Any], body: Body, problem: Exception | None
 ) -> Coroutine[Any, Any, None] | None:
-    """Answers an operation that was written, or its problem. Returns the rest of the work for a large answer."""
+    """Answers a request with its operation's result or problem. For a large answer returns a coroutine."""
     try:
         if problem is not None:
             raise problem

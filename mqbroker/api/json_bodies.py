@@ -29,7 +29,7 @@ def decode(shape: type[Shape], body: bytes) -> Shape:
 
 
 def _require_json(body: bytes) -> None:
-    """Raises BadRequest as `decode`: after an error in a field, checks that the rest of the body is JSON."""
+    """Raises BadRequest if the text is not JSON: `decode` stops at the first wrong field, before it reads the rest."""
     try:
         msgspec.json.decode(body)
         strict_json.require_distinct(body)

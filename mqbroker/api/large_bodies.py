@@ -98,7 +98,7 @@ def _members(kind: Any, name: str, together: bytes) -> list[Any]:
     try:
         found: list[Any] = decode(list[kind], together)
     except MessageIllegal as problem:
-        # The list was decoded separately, so the path in the error lacks the list's name.
+        # The path in the error does not contain the name of the list, because the list was decoded separately.
         raise MessageIllegal(str(problem).replace("`$[", f"`$.{name}[")) from problem
     return found
 
@@ -127,7 +127,7 @@ def _restored(outline: Outline, found: Sequence[Any], within: Span) -> Work[None
             span = left.pop(getattr(message, name) or "", None)
             if span is not None:
                 setattr(message, name, (yield from _decoded(outline, span)))
-    # A property may also have one of these names.
+    # A property of a message may also have the name of such a field.
     for properties in [message.properties or {} for message in messages]:
         for name in properties.keys() & BODIES:
             if (span := left.pop(properties[name], None)) is not None:

@@ -100,7 +100,7 @@ async def _internal(
     count: int,
     cell: str | None,
 ) -> Answer:
-    """A page of one of RocketMQ's two topics of transactions, which are views."""
+    """A page of one of RocketMQ's two topics of transactions. Both topics are views of other tables."""
     if key is not None and name == internal_topics.OP:
         raise MessageIllegal(f"{name} has no keys: look the key up in {internal_topics.HALF}, or in a topic.")
     with runtime.in_cell(internal_topics.cell_of(name, cell or None)):
@@ -132,7 +132,7 @@ def _require_any(caller: Caller) -> None:
 
 
 def _require_sight(caller: Caller, message_id: uuid.UUID, topic: str, *, is_visible: bool) -> None:
-    """Raises MessageNotFound for a key that may not see the message, as for an id that no message has."""
+    """Raises MessageNotFound if the key may not see the message, as if no message had this id."""
     if not caller.may_see(topic, is_visible=is_visible):
         raise lookup.not_found(message_id)
 

@@ -28,7 +28,7 @@ class NewWork:
         self._too_many = answers.refused(waiting.too_many(waiting.limit()))
         self._too_long = answers.refused(waiting.too_long())
         self._most_wait_seconds = waiting.most_wait_seconds()
-        # The part of the runtime is kept as an attribute, because each request uses it three times.
+        # The runtime's object is kept in an attribute, because each request uses it three times.
         self._waiting = writer.waiting()
 
     def begins(self, exchange: Exchange) -> bool:
@@ -36,7 +36,7 @@ class NewWork:
         return exchange.method == "POST" and exchange.target in self._beginning
 
     def has_room(self) -> bool:
-        """Whether the next batch has room for new work. An unknown cell is decided after the body is read."""
+        """Whether the next batch has room. For a topic whose cell is unknown this is decided after the body is read."""
         return self._waiting.count < self._waiting.most_of_a_batch or not runtime.placement.is_known_unread
 
     def is_full(self, waited: float) -> bool:
@@ -45,7 +45,7 @@ class NewWork:
         return is_full and runtime.placement.is_known_unread
 
     def refusal(self, target: bytes, date: bytes) -> bytes | None:
-        """The bytes of the refusal of a POST; None if the request is not new work."""
+        """The bytes that refuse a POST to this target; None if the target is not new work."""
         if target not in self._beginning:
             return None
         answer = self.busy()

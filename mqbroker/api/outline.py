@@ -56,7 +56,7 @@ class Outline:
         self.objects: list[Span] = []
         self._body = body
         self._name = f'"{name}"'.encode() if name else b""
-        # Replaces long texts; no caller can guess it.
+        # The text that stands in place of a long text. No caller can guess it.
         self._mark = secrets.token_hex(8)
         self._texts: list[Span] = []
         # Places between characters, at which a long text can be cut.
@@ -68,9 +68,9 @@ class Outline:
         self._open = bytearray()
         self._text = self._list = self._object = -1
         self._last: Span = (0, 0)
-        # The last field whose value is a list, an object or a long text: its name, and where its value begins.
+        # The latest field with a list, an object or a long text: the field's name, and where the value begins.
         self._field, self._value = (0, 0), 0
-        # The number of values in the open object, in all other objects, and beside the objects.
+        # The numbers of values: in the open object, in all other objects together, and outside of objects.
         self._values = self._values_in_all = self._values_beside = 0
 
     def scan(self) -> Work[None]:
@@ -187,7 +187,7 @@ class Outline:
             yield self._body[since:until]
 
     def beside(self) -> bytes:
-        """The body without the objects of the list."""
+        """The body in which each list of objects is empty, so that only the other fields are left."""
         return self._beside(len(self._body))
 
     def before_excess(self) -> tuple[str, bytes]:
@@ -208,7 +208,7 @@ class Outline:
         return self._of_size(b"".join((*parts, self.written(at, until))))
 
     def _between(self, begin: int, end: int, objects: Sequence[Span]) -> bytes:
-        """The text of a list besides objects and their commas: empty if the list contains only objects."""
+        """What a list contains besides objects and the commas between them; empty if the list contains only objects."""
         if not objects:
             return self.written(begin, end)
         ends = (begin, objects[0][0]), (objects[-1][1], end)

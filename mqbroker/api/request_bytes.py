@@ -20,7 +20,7 @@ CALL_BYTES = 1024 * 1024
 # The maximum bytes of a call with a few short fields. No limit is lower, so a body of this size that arrived with its
 # head needs no other check.
 SHORT_CALL_BYTES = 64 * 1024
-# The most bytes for the control plane: configuration is small, and messages go to the data plane.
+# The most bytes of a request to the control plane, which only contains configuration, no messages.
 CONTROL_BYTES = 256 * 1024
 # The most bytes of a form of the console, with names and the ids of selected rows.
 FORM_BYTES = 64 * 1024

@@ -55,18 +55,17 @@ class DataRequest:
 
     @property
     def gone(self) -> asyncio.Future[object]:
-        """A future that is done when the caller has hung up."""
+        """A future that is done when the caller has closed the connection."""
         return self._exchange.gone
 
     @property
     def connection(self) -> tuple[str, int] | None:
-        """The address of the other end of the connection."""
+        """The IP address of the caller."""
         return self._exchange.client
 
     async def caller_now(self) -> Caller:
-        """The caller with its present rights: while a request waits, its key may be changed, revoked or expire.
-
-        Raises Unauthenticated.
+        """The caller with its present rights. The key may have been changed or revoked, or may have expired, while the
+        request waited. Raises Unauthenticated.
         """
         self.caller = await self._keys.caller(self._exchange.headers.get(b"authorization", b""))
         return self.caller
@@ -82,12 +81,12 @@ class DataRequest:
 
     @property
     def size(self) -> int:
-        """The size of the body in bytes."""
+        """How many bytes the body of the request has."""
         return len(self._body)
 
     @property
     def is_large(self) -> bool:
-        """Whether the body has to be decoded in steps."""
+        """Whether the body is so large that it has to be decoded in steps."""
         return large_bodies.is_large(self._body)
 
     def decode(self, shape: type[Shape], part: bytes | None = None) -> Shape:

@@ -83,7 +83,7 @@ async def _write_parts(exchange: Exchange, page: MessagesAnswer, coder: Coder | 
 
 
 def end(exchange: Exchange, answer: Answer, body: Body) -> Coroutine[Any, Any, None] | None:
-    """Sends an answer and gives the request's bytes back to their budget; a large one when the result is awaited."""
+    """Sends an answer and frees the request's bytes; for a large answer in the returned coroutine."""
     if len(answer.content) > unread.SMALL_BYTES:
         return send(exchange, answer, body)
     if exchange.namespace is not None:

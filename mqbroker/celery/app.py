@@ -91,7 +91,7 @@ app.conf.update(
     enable_utc=True,
     timezone="UTC",
     beat_schedule={
-        # An older task expires, because later ones have been sent since.
+        # A task that no worker has taken expires, because beat has sent the same task again.
         name: {"task": name, "schedule": every_seconds, "options": {"expires": max(every_seconds * 2, 5)}}
         for name, every_seconds in EVERY_SECONDS.items()
         if name not in NOT_HERE

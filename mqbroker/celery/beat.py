@@ -51,7 +51,7 @@ class BeatByName(Beat):
 
 
 def end(number: int, _: FrameType | None) -> NoReturn:
-    """The handler of a signal."""
+    """Ends beat; called at a signal."""
     raise SystemExit
 
 
@@ -62,7 +62,7 @@ def main() -> None:
         "--schedule", required=True, metavar="PATH", help="the file with the time at which each task was last sent"
     )
     schedule = parser.parse_args().schedule
-    scheduler: Any = PatientScheduler  # a class works as well as a name
+    scheduler: Any = PatientScheduler  # beat accepts a class in place of a name
     BeatByName(app=app, schedule=schedule, scheduler_cls=scheduler, loglevel="WARNING", quiet=True).run()
 
 

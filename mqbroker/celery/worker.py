@@ -16,7 +16,7 @@ def main() -> None:
     # Objects of the start stay in memory: collecting them repeatedly takes 8 % of the start. `app.start` turns
     # collection on.
     gc.disable()
-    # Workers need not communicate: due work is a row, and any worker may claim it.
+    # Workers need not know of each other: due work is a row, which any worker may claim.
     worker = app.Worker(
         pool_cls="threads",
         concurrency=THREADS,

@@ -18,7 +18,7 @@ from mqbroker.embedded.supervisor import Supervisor
 from mqbroker.environment import extras
 from mqbroker.web import listener
 
-# Time for the processes of a killed broker to end.
+# How many seconds the processes of a killed broker have to end.
 PATIENCE_SECONDS = 0.5
 # The order of the stop: callers, then the broker's processes, then the servers that these processes need.
 CALLERS, WEB, WORKERS, VALKEY, POSTGRES = range(5)
@@ -154,7 +154,7 @@ class Broker:
         return Child("web", command, self.environment(), self.folder.log("web"), ROOT, files=[inherited])
 
     def _prepare(self, api_key: str | None) -> Access:
-        """Prepares the database, and keeps the key in the data folder for the demonstration and the user."""
+        """Prepares the database, and stores the API key in the data folder, for the demonstration and the user."""
         joined = self._joined()
         cells = joined.count(self.cells) if joined else 1
         access = preparation.run(self.environment(), self.folder.log("prepare"), api_key, cells, self.say)

@@ -6,7 +6,7 @@ from mqbroker.embedded.commands import ROOT
 from mqbroker.embedded.folder import DataFolder
 from mqbroker.embedded.servers.backing import Servers
 
-# Settings for one machine and one user. A deployment has both off by default.
+# Settings for one machine and one user. In a deployment both are off unless the operator sets them.
 EMBEDDED_DEFAULTS = {
     "MQBROKER_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8,::1/128",
     "MQBROKER_AUTO_CREATE_TOPICS": "true",

@@ -50,7 +50,8 @@ class DataFolder:
         Raises FolderInUse when another process holds it, FolderUnusable when it cannot be written.
         """
         self.make()
-        # Another process's `is_claimed` holds the lock for a moment; that is no reason to give up.
+        # A process that only calls `is_claimed` also holds the lock, for a moment, so this waits before it takes the
+        # lock.
         wait_until(lambda: not self.is_claimed(), PATIENCE_SECONDS)
         self._take_lock()
         try:
@@ -119,7 +120,7 @@ class DataFolder:
         draft.replace(file)
 
     def port(self, name: str) -> int:
-        """The port that is kept for a server; else a free port, which is kept from now on."""
+        """The port that the folder has stored for a server. If there is none, a free port is chosen and stored."""
         return self.kept_port(name) or self.choose_port(name)
 
     def kept_port(self, name: str) -> int | None:
@@ -129,7 +130,7 @@ class DataFolder:
             return None
 
     def choose_port(self, name: str) -> int:
-        """Takes another free port for a server and keeps it."""
+        """Chooses another free port for a server and stores it."""
         port = free_port()
         self.keep_port(name, port)
         return port

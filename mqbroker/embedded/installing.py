@@ -12,7 +12,7 @@ import time
 from typing import IO
 
 LINE_SECONDS = 1.0
-# pip's words, then uv's.
+# The words with which pip begins a line about its work, then the words of uv.
 WORKS = "Collecting|Downloading|Building|Requirement already satisfied:|Installing collected packages:|\\+"
 AT_WORK = re.compile(rf"^\s*(?P<work>{WORKS}) (?P<what>\S+)")
 BEGUN = {"Collecting", "Requirement already satisfied:", "+"}
@@ -47,7 +47,7 @@ class Progress:
         self._work = package + (f", {size[1]}" if size else "")
 
     def line(self, seconds: float) -> str:
-        """The line to print after this number of seconds."""
+        """The line to print when this number of seconds has passed."""
         return f"mq: {seconds:.0f} s, {min(len(self._begun), self._total)} of {self._total} packages: {self._work}"
 
 

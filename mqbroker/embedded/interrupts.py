@@ -30,7 +30,7 @@ class Interrupts:
         signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
         for number in STOPPING:
             signal.signal(number, self._note)
-        # A signal only writes into the pipe if Python has a handler for it.
+        # Python writes a signal into the pipe only if a Python handler is set for the signal.
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
         return self
 

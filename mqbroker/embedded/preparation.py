@@ -59,7 +59,9 @@ def run(environment: Mapping[str, str], log: Path, api_key: str | None, cells: i
 
 
 class Joined:
-    """A note in a private database's folder: the number of cells of its server, and its port when they were added."""
+    """A file in the folder of a private database that says how many cells its server has. It also has the server's port
+    at that time, which the cells' URLs contain.
+    """
 
     def __init__(self, database_folder: Path, port: int) -> None:
         self._file = database_folder / "cells"
@@ -75,7 +77,7 @@ class Joined:
         return noted >= (wanted or 1) and port == self._port
 
     def keep(self, cells: int) -> None:
-        """Notes the number of cells that have joined. Without cells besides the control there is no note."""
+        """Writes the number of cells that have joined. If the control is the only cell, removes the file."""
         if cells > 1:
             self._file.write_text(f"{cells} {self._port}")
 
@@ -112,7 +114,9 @@ class Memory:
 
 
 def fingerprint() -> str:
-    """A digest of the broker's migrations and, by the lock, of the packages'."""
+    """A digest of the broker's migrations and of the migrations of installed packages, whose versions the lock file
+    gives.
+    """
     digest = hashlib.sha256()
     for file in [ROOT / "requirements.lock", *migrations()]:
         digest.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())

@@ -13,9 +13,9 @@ from mqbroker.embedded.processes.child import Child
 
 FIRST_DELAY_SECONDS = 0.2
 MAX_DELAY_SECONDS = 10
-# After this time a child counts as healthy: its next death counts as the first.
+# A child that has lived for this time counts as healthy, so that its next death counts as the first of a row.
 WELL_AFTER_SECONDS = 30
-# Time to stop after a second Ctrl-C, which is enough for PostgreSQL's usual flush.
+# After a second Ctrl-C the processes have this time to end, which is enough for PostgreSQL's usual flush.
 IMPATIENT_SECONDS = 0.5
 # Logs are shortened at least once in this time.
 LOG_PAUSE_SECONDS = 60

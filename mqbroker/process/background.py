@@ -45,7 +45,7 @@ LOOK_FOR_ACTIONS = Statement(__file__, "look_for_actions", one=bool)
 LOOK_FOR_WORK = Statement(__file__, "look_for_work", one=bool)
 
 POLL_SECONDS = 2.0
-# Work that has been due for less time is left to beat, which runs tasks every two seconds.
+# If work has been due for less than this time, this process leaves it to beat, which runs tasks every two seconds.
 LATE_SECONDS = 3.0
 # Segments live for hours, so a step that is some seconds late does not matter.
 SEGMENTS_LATE_SECONDS = 300.0
@@ -168,7 +168,7 @@ def _run_actions(loop: asyncio.AbstractEventLoop) -> None:
 
 
 class Left:
-    """The cells that this process no longer uses, until their parts are closed."""
+    """The cells that this process has stopped to use. Each stays in this list until its parts are closed."""
 
     def __init__(self) -> None:
         self._closing: set[asyncio.Task[None]] = set()
@@ -183,11 +183,11 @@ class Left:
         await cell.close(CLOSED_FIRST)
 
     async def close(self) -> None:
-        """Waits until all cells that were left are closed."""
+        """Waits until all these cells are closed."""
         await asyncio.gather(*self._closing, return_exceptions=True)
 
 
-# Parts that begin work are closed before the parts that the work needs.
+# Parts that start work are closed first, and then the parts that the work uses.
 CLOSED_FIRST = (*doors.added(doors.To.CLOSED_FIRST), Pusher, Checker, Alarms, Writers, Watch, Wakeups, Reads)
 
 

@@ -43,5 +43,5 @@ class Beginners:
 
 
 def beginners() -> Beginners:
-    """The Beginners of this process."""
+    """This process's object of the class Beginners."""
     return runtime.control(Beginners)

@@ -86,7 +86,7 @@ class Call:
             )
 
     def leave(self) -> None:
-        """Ends the count of the call."""
+        """Ends the call: it no longer counts among the running calls."""
         if self._has_entered:
             self._has_entered = False
             runtime.control(OpenCalls).give_back(self.client[0])
@@ -125,11 +125,11 @@ class Call:
             self.gone.set_result(None)
 
     async def run(self, operation: Operation[Result]) -> Result:
-        """Writes an operation as `writer.run`, to its end even if the client disconnects."""
+        """Writes an operation as `writer.run` does, and to its end even if the client disconnects."""
         is_ready = operation.ready()
         if is_ready and isinstance(operation, Pipelined) and not (operation.ordered or operation.overtakes):
             writer.hand_in(operation, at_once=True)
-            # An operation whose call is cancelled is written all the same.
+            # The operation is written even if its call is cancelled.
             if await operation.future is None:
                 await kept(writer.finish(operation))
         else:

@@ -106,7 +106,9 @@ async def _ask(stream: Stream, topic: str) -> None:
 
 
 async def _hand_out(received: Received, reader: Stream, topic: str) -> bool:
-    """Hands each transaction to the stream that is to be asked. Returns whether some transactions were given back."""
+    """Sends each transaction to the stream of the client that is to be asked. Returns whether some transactions were
+    returned to their group.
+    """
     found: defaultdict[Stream | None, dict[UUID, Document]] = defaultdict(dict)
     for transaction_id, document in received.documents.items():
         asked = await _to_ask(transaction_id, reader, topic, found)
@@ -146,7 +148,9 @@ async def _to_ask(transaction_id: UUID, reader: Stream, topic: str, chosen: Cont
 
 
 async def _may_produce(stream: Stream, topic: str) -> bool:
-    """Whether a stream's key may produce to the topic now; its rights may have changed since the stream was opened."""
+    """Whether the key of a stream may still produce to the topic; its rights may have changed since the stream was
+    opened.
+    """
     try:
         return (await stream.call.caller_now()).may("produce", topic)
     except (Unauthenticated, NoPermission):

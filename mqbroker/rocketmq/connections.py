@@ -33,7 +33,7 @@ class Connections:
 
     def __init__(self, *ports: int) -> None:
         self._rooms = {port: Room(most(), settings.CONNECTIONS_PER_ADDRESS, settings.TRUSTED_PROXIES) for port in ports}
-        # With fewer file descriptors than this, no address can have too many connections.
+        # While the process has fewer open file descriptors than this number, no address can have too many connections.
         self._few = min(settings.CONNECTIONS_PER_ADDRESS, most() * 3 // 4)
         # The port and the address of each accepted connection, by the inode number of its socket.
         self._known: dict[int, tuple[int, str]] = {}
@@ -67,7 +67,7 @@ class Connections:
 
     def _take_in(self, number: int, descriptor: int) -> None:
         with suppress(OSError), closing(socket.socket(fileno=os.dup(descriptor))) as connection:
-            # The descriptor may belong to another socket now, which the next look will see.
+            # Meanwhile the descriptor may belong to another socket; the next look finds that one.
             if os.fstat(connection.fileno()).st_ino != number or connection.family == socket.AF_UNIX:
                 return
             port = connection.getsockname()[1]

@@ -65,7 +65,8 @@ async def _looked_up(bearer: bytes, keys: KeyRing) -> Caller:
         look_ups.count -= 1
 
 
-# The time in a signature has whole seconds: most calls of a busy client have the same signature.
+# Signatures are cached, because the time in a signature has whole seconds: most calls of a busy client have the same
+# signature.
 @lru_cache(MAX_REMEMBERED)
 def signing_key(authorization: str, date_time: str) -> str:
     """The API key with which a call is signed. Raises Unauthenticated."""

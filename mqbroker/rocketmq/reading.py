@@ -26,17 +26,20 @@ from store.process.configuration import setting
 Request = TypeVar("Request", bound=Message)
 
 READS = 40
-# Five eighths, as for answers: a caller that sends slowly leaves turns for other keys.
+# The part of all turns that one key may hold, five eighths as for answers: a caller that sends slowly leaves turns for
+# other keys.
 READS_OF_KEY = READS * 5 // 8
 TURN_SECONDS = 3.0
-# Turns for the first command of a stream, which clients send when they open it.
+# The number of turns for reading the first command of a stream, which each client sends when it opens the stream.
 FIRST_COMMANDS = 24
 # The number of decompressed bodies in memory at once, each until the client has read it; four times MAX_MESSAGE_BYTES.
 UNPACKINGS = 8
 
 
 class Turns:
-    """The turns of one kind in one process. One key may hold five eighths of them."""
+    """The right to do one kind of work, of which a fixed number may run at once in a process. One key may hold five
+    eighths of the turns.
+    """
 
     def __init__(self, most: int) -> None:
         self.of_all = asyncio.Semaphore(most)
@@ -44,26 +47,26 @@ class Turns:
         self._of_keys: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     def of(self, key: str) -> asyncio.Semaphore:
-        """The turns of one key, by the key's name."""
+        """The turns that one key holds, by the key's name."""
         return self._of_keys.setdefault(key, asyncio.Semaphore(self._most_of_key))
 
 
 class Reads(Turns):
-    """The turns to read a request."""
+    """The turns for reading requests."""
 
     def __init__(self) -> None:
         super().__init__(READS)
 
 
 class FirstCommands(Turns):
-    """The turns to read the first command of a stream."""
+    """The turns for reading the first command of a stream."""
 
     def __init__(self) -> None:
         super().__init__(FIRST_COMMANDS)
 
 
 class Unpackings(Turns):
-    """The turns to decompress a body for a client."""
+    """The turns for decompressing a body for a client."""
 
     def __init__(self) -> None:
         super().__init__(UNPACKINGS)

@@ -53,7 +53,7 @@ class Renewals:
     """The deliveries that this process extends, by receipt handle."""
 
     def __init__(self) -> None:
-        # Sorted by due time, because all have the same interval.
+        # Sorted by due time without a sort: all deliveries have the same interval, so new ones come last.
         self._by_handle: OrderedDict[str, Renewal] = OrderedDict()
         self._of_client: defaultdict[Client, dict[str, None]] = defaultdict(dict)
         self._shares = Shares(MAX_RENEWED)
@@ -115,7 +115,9 @@ class Renewals:
             self.end(list(self._of_client.get(client, ())))
 
     def _due(self, now: float) -> list[str]:
-        """The receipt handles to extend now. Drops deliveries whose longest time is over or whose client has left."""
+        """The receipt handles to extend now. Deliveries whose longest time is over, or whose client has left, are
+        dropped.
+        """
         return list(takewhile(lambda handle: self._by_handle[handle].due_at <= now, self._by_handle))
 
     def _by_group(self, due: Iterable[str]) -> dict[str, list[str]]:
@@ -157,5 +159,5 @@ def half_time() -> float:
 
 
 def renewals() -> Renewals:
-    """The Renewals of this process."""
+    """This process's object of the class Renewals."""
     return runtime.control(Renewals)

@@ -25,7 +25,8 @@ SEND_ATTEMPTS = 3
 FIRST_PAUSE, LONGEST_PAUSE, PAUSE_FACTOR = 0.01, 1.0, 2.0
 RECEIVE_BATCH_SIZE = 32
 LONG_POLLING_SECONDS = 20
-# The maximum length of a table of delays; in a longer table, its last delay stands for the rest.
+# The maximum length of a table of retry delays. For a longer table, the last delay of the shortened table stands for
+# all later delays.
 MAX_BACKOFFS = 64
 
 
@@ -64,7 +65,7 @@ def _of_group(group: GroupFacts | None, language: Language) -> RetryPolicy:
     waits = [_seconds(delay) for delay in found if delay is not None] or [0.0]
     attempts = retries + 1 if found[0] is not None else 1
     if language == Language.NODE_JS:
-        # This client does not support a table and only uses whole seconds.
+        # The client for Node does not support a table of delays, and uses only whole seconds.
         longest, first = max(1, round(max(waits))), max(1, round(waits[0]))
         return RetryPolicy(max_attempts=attempts, exponential_backoff=_exponential(first, longest, 2.0))
     return RetryPolicy(max_attempts=attempts, customized_backoff=CustomizedBackoff(next=map(_duration, waits)))

@@ -45,7 +45,9 @@ def _inner(descriptor: Descriptor) -> Inner:
 
 
 def _count(given: bytes, at: int, end: int, inner: Inner, left: int) -> int:
-    """The rest of `left` after the fields from `at` to `end` are counted. Raises TooMany, or IndexError."""
+    """Counts the fields from `at` to `end`, of which at most `left` are allowed. Returns how many more are allowed
+    afterwards. Raises TooMany, or IndexError.
+    """
     while at < end:
         left -= 1
         if left < 0:

@@ -49,13 +49,14 @@ class Stream:
 
     def __init__(self, call: Call) -> None:
         self.call = call
-        # The topics in the client's settings; below, the topics of its half messages, in the order of their first
-        # message.
+        # The topics in the client's settings. `sent` below: the topics of its half messages, in the order of their
+        # first message.
         self.named: set[str] = set()
         self.sent: dict[str, None] = {}
         self.is_push = False
         self.is_unread = False
-        # Held while a command is written: cancelling a write halfway would prevent a proper end of the call.
+        # A lock that is held while a command is written: if a write were cancelled halfway, the call could not end
+        # properly.
         self.writing = asyncio.Lock()
         self._commands: asyncio.Queue[Waiting] = asyncio.Queue(MAX_COMMANDS)
         self._waiting_bytes = 0
@@ -104,7 +105,7 @@ class Stream:
         self._is_closed = True
 
     def _count(self, size: int) -> None:
-        # A write that was running when the stream was closed has ended.
+        # If a write was running when the stream was closed, this call comes after the close and counts nothing.
         if self._is_closed:
             return
         self._waiting_bytes += size
@@ -226,5 +227,5 @@ class Streams:
 
 
 def streams() -> Streams:
-    """The Streams of this process."""
+    """This process's object of the class Streams."""
     return runtime.control(Streams)

@@ -24,7 +24,9 @@ Write = Callable[[TelemetryCommand], Awaitable[None]]
 
 
 class Unread(Exception):
-    """A client has not read a command within BODY_READ_SECONDS. Its stream ends; the client opens a new one."""
+    """A client has not read a command of the broker within BODY_READ_SECONDS. Its stream ends, and the client opens a
+    new one.
+    """
 
 
 async def serve(call: Call, commands: AsyncIterator[bytes], write: Write) -> None:
@@ -65,7 +67,7 @@ async def _write(stream: Stream, write: Write, serving: asyncio.Task[Any]) -> No
         while True:
             await stream.write(write)
     except TimeoutError:
-        # The call is cancelled here; otherwise the write would continue as long as the client is connected.
+        # The call is cancelled explicitly: otherwise the write would go on for as long as the client is connected.
         stream.is_unread = True
         serving.cancel()
     except Exception:  # noqa: BLE001  # each server raises another error: the client has gone

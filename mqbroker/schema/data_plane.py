@@ -15,9 +15,9 @@ from mqbroker.schema.rules import NAME, narrow
 
 REF = "#/components/schemas/{name}"
 PROBLEM = {"$ref": "#/components/responses/Problem"}
-# Statuses of refusals that every call may have, besides its own.
+# HTTP statuses of refusals that every call may return, in addition to the call's own statuses.
 COMMON_PROBLEMS = (400, 401, 403, 422, 503)
-# Statuses of refusals that every call with a body may have.
+# HTTP statuses of refusals that every call with a body may return.
 BODY_PROBLEMS = (408, 413, 415)
 PATH_TYPES: dict[str, dict[str, Any]] = {"int": {"type": "integer", "minimum": 0}, "str": {"type": "string"}}
 Document = dict[str, Any]

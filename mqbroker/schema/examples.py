@@ -11,7 +11,7 @@ Document = dict[str, Any]
 
 
 class Example(msgspec.Struct, omit_defaults=True):
-    """A request of an operation and its answer; None for a missing body."""
+    """A request of an operation, and the answer to it. `request` or `answer` is None if there is no body."""
 
     status: int
     path: Document = {}

@@ -7,7 +7,8 @@ from typing import Any
 from store.naming import names
 
 Document = dict[str, Any]
-# Fewer common fields are printed again instead of naming the call that has them.
+# A table may name an earlier call instead of repeating common fields: only from FEWEST_COMMON common fields on, and
+# with at most MOST_EXCEPTED exceptions.
 FEWEST_COMMON, MOST_EXCEPTED = 3, 3
 TYPES = {
     "string": "a text",
@@ -19,7 +20,7 @@ TYPES = {
 NAME = f"^[{names.CHARACTERS}]{{1,{names.MAX_CHARACTERS}}}$"
 # A field of several shapes, which the schema leaves open.
 OPEN = {"filter": "tags or SQL: see [filters](filters.md)"}
-# Schemas of a message within a body.
+# Names of schemas that describe one message within a body.
 MESSAGES = ("Message", "BatchedMessage")
 FORMATS = {"uuid": "a UUID", "date-time": "a time", "uri": "a URL"}
 HEAD = ("|field|rule|default|", "|---|---|---|")
@@ -106,7 +107,7 @@ class Tables:
         return f"{named}{_range(field, 'minimum', 'maximum') or _range(field, 'minLength', 'maxLength', unit)}"
 
     def _objects(self, items: Document) -> str:
-        """The objects of a list, by the call whose body has their fields; empty for other items."""
+        """The objects of a list in words: the calls whose bodies have the same fields; empty for other items."""
         if items.get("$ref", "").rpartition("/")[2] in MESSAGES:
             return "objects with the fields of `POST /v1/messages`"
         tags = items.get("discriminator", {}).get("mapping", ())

@@ -1,4 +1,5 @@
--- Find whether a process of this kind on this host has written a heartbeat within the last seconds. Returns one row.
+-- Find whether a process of this kind on this host has written a heartbeat within the given number of seconds. Returns
+-- one row.
 SELECT EXISTS (
     SELECT 1 FROM heartbeat AS h
     WHERE

@@ -54,7 +54,7 @@ class DjangoHandler(ASGIHandler):
                 yield
             is_left = True
         finally:
-            # After an aborted request the thread may still be busy.
+            # The thread may still be working on an aborted request.
             if is_left and len(self._idle) < KEPT_THREADS:
                 self._idle.append(thread)
             else:

@@ -22,7 +22,8 @@ import structlog
 logger = structlog.stdlib.get_logger(__name__)
 
 POLL_SECONDS = 0.02
-# A child that dies sooner would probably die again at once: its successor waits for RESPAWN_SECONDS.
+# If a child ends within this time, its successor would probably end at once too, so the successor is started only after
+# RESPAWN_SECONDS.
 SOON_SECONDS = 1.0
 RESPAWN_SECONDS = 0.2
 # Seconds in which an ending process finishes its requests and writes waiting operations.
@@ -61,7 +62,7 @@ class Processes:
         self._count = count
         # The start time of each child, by process id.
         self._started: dict[int, float] = dict.fromkeys(earlier, time.monotonic())
-        # The children that accept no more requests.
+        # The process ids of children that accept no more requests.
         self._leaving: set[int] = set()
         self._has_served = False
         self._is_stopping = False

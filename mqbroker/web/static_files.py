@@ -31,7 +31,8 @@ TYPES = {
     ".txt": b"text/plain; charset=utf-8",
     ".woff2": b"font/woff2",
 }
-# Security headers, which Django's middleware adds to all other answers.
+# The headers for security, because Django's middleware, which adds them to all other answers, does not see static
+# files.
 SAFE: Headers = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),

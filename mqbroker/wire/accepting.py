@@ -38,7 +38,7 @@ class Accepting:
         self._tasks: set[asyncio.Task[None] | None] = set()
         self._pause: asyncio.TimerHandle | None = None
         listening.setblocking(False)
-        # Accepted connections inherit this option. macOS has it too; other kinds of sockets do not.
+        # Accepted connections inherit this option, also on macOS. Sockets of other kinds do not have the option.
         with contextlib.suppress(AttributeError, OSError):
             listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, MOST_UNSENT_BYTES)
         self._go_on()
@@ -61,14 +61,14 @@ class Accepting:
             self._loop.call_soon(self._accept_more, time.thread_time())
 
     def _accept_more(self, since: float) -> None:
-        """Accepts more callers at the end of a turn in which a caller came. `began`: CPU time at the turn's start."""
+        """Accepts further callers at the end of a turn in which one came. `began`: the CPU time at the turn's start."""
         more = int((time.thread_time() - since) * PER_SECOND)
         for _ in range(min(more, MOST_PER_TURN)):
             if not self._take_in():
                 return
 
     def _take_in(self) -> bool:
-        """Accepts one caller. Returns whether one was waiting."""
+        """Accepts one caller. Returns False if no caller was waiting."""
         if self._listening.fileno() < 0:
             return False
         try:

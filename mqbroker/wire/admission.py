@@ -37,7 +37,7 @@ MAX_BYTES = 16 * 1024 * 1024
 
 
 class Serve(Protocol):
-    """The function that serves a request (an exchange)."""
+    """A function that serves one exchange: a request and its answer."""
 
     def __call__(self, exchange: Exchange) -> Awaitable[None] | None:
         """Answers the exchange. A returned coroutine is awaited in a task; None if the answer needs no task."""
@@ -58,7 +58,7 @@ class Serve(Protocol):
         """The bytes that refuse a POST to a target; None if the target is not new work."""
 
     def refuse(self, exchange: Exchange) -> None:
-        """Refuses new work whose body has arrived whole, because there is too much."""
+        """Refuses an exchange of new work, because too much is waiting. The whole body has arrived."""
 
 
 class Beginner(Protocol):
@@ -85,11 +85,11 @@ class Admission:
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[NewWork] = deque()
         self._bytes = 0
-        # Functions that each send a refusal. The body has arrived whole and is dropped.
+        # Functions that each send the refusal of one request, whose whole body has arrived and was dropped.
         self._to_refuse: deque[Callable[[], None]] = deque()
         # The exchanges that the next turn of the event loop begins.
         self._next: list[tuple[Beginner, Exchange]] = []
-        # The number of requests of new work that have begun in this turn.
+        # How many requests of new work have begun in this turn of the event loop.
         self._begun = 0
         self._is_scheduled = False
         self._whole = Whole()
@@ -118,12 +118,12 @@ class Admission:
         return None if target is None else self._serve.refusal(target, date)
 
     def refuse_soon(self, refuse: Callable[[], None]) -> None:
-        """Sends a refusal in one of the next turns, by calling the given function."""
+        """Calls `refuse` in one of the next turns of the event loop. It is a function that sends a refusal."""
         self._to_refuse.append(refuse)
         self._schedule()
 
     def go_on(self) -> None:
-        """Called when an exchange has been answered: the next turn checks for room again."""
+        """Called when an exchange has been answered: the next turn then checks whether waiting requests have room."""
         if self._waiting:
             self._schedule()
 

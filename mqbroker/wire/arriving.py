@@ -33,10 +33,10 @@ class ArrivingBody:
     )
 
     def __init__(self) -> None:
-        # Whether the body has arrived whole.
+        # Whether all bytes of the body have arrived.
         self.is_whole = False
         self.is_hung_up = False
-        # Whether the rest of the body will not be read, because the answer has begun.
+        # Whether the rest of the body will stay unread, because the answer has begun.
         self._is_started = False
         self._is_ending = False
         # Whether the reader must not wait for more of the body.
@@ -85,7 +85,7 @@ class ArrivingBody:
             self._chunks.append(bytearray(chunk))
 
     def complete(self) -> None:
-        """Notes that the body has arrived whole."""
+        """Notes that all bytes of the body have arrived."""
         self.is_whole = True
         if self._arrived is not None:
             self._wake()

@@ -43,12 +43,12 @@ class Connection(asyncio.Protocol):
         self._serving: Exchange | None = None
         self._task: asyncio.Task[None] | None = None
         self._drained: asyncio.Future[None] | None = None
-        # Done when the request that is running at the end of the process has its answer.
+        # A future for the end of the process: it is done when the running request has its answer.
         self._answered: asyncio.Future[None] | None = None
-        # The refusal of new work without an exchange, until it is sent.
+        # A refusal of new work that was made without an exchange and is not sent yet.
         self._refusal: bytes | None = None
         self._is_malformed = False
-        # The rest of a refused body, which is dropped; None while requests are served.
+        # The rest of a refused body, whose bytes are dropped; None while requests are served.
         self._dropping: Dropping | None = None
         self.since = self._loop.time()
 
@@ -59,15 +59,15 @@ class Connection(asyncio.Protocol):
 
     @property
     def client(self) -> tuple[str, int] | None:
-        """The address of the other end."""
+        """The address of the caller's socket."""
         return address_of(self._transport.get_extra_info("peername"))
 
     @property
     def server(self) -> tuple[str, int] | None:
-        """The address of this end."""
+        """The address of this process's socket."""
         return address_of(self._transport.get_extra_info("sockname"))
 
-    # The methods that the event loop calls.
+    # The following methods are called by the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transport has another type than asyncio.Transport.
@@ -150,7 +150,7 @@ class Connection(asyncio.Protocol):
             if exchange is not None:
                 exchange.hang_up()
 
-    # The methods that an exchange or the reader calls.
+    # The following methods are called by an exchange, or by the reader of its body.
 
     def hold(self, size: int) -> bool:
         return self._connections.hold(size)
@@ -233,13 +233,13 @@ class Connection(asyncio.Protocol):
         self._reader.add(Exchange(self, "GET", b"", [], "1.1", keep_alive=False, refused_as=status))
 
     def _read_or_not(self) -> None:
-        """Reads the socket unless enough has arrived. Bytes that have arrived are parsed first."""
+        """Pauses reading from the socket while enough bytes have arrived. Bytes that have arrived are parsed first."""
         is_full = self._dropping is None and self._reader.is_full
         if self._reader.is_behind and not is_full:
             self._connections.read_later(self)
         self._reading.want(not is_full and not self._reader.is_behind)
 
-    # The methods that end the connection.
+    # The following methods end the connection.
 
     def _drop_rest(self) -> None:
         """Closes the connection when the caller has ended its request, or after the limits of dropping."""

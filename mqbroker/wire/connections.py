@@ -28,7 +28,7 @@ class Connections:
         self._open: dict[Connection, str] = {}
         self._dropping = 0
         self._waiting_bytes = 0
-        # The connections that have more to read, each once, in their order.
+        # The connections that have more bytes to read, each once, in the order of their turns.
         self._later: dict[Connection, None] = {}
         self._is_scheduled = False
         # Whether connections are not kept for further requests, because the process ends.

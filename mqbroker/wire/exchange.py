@@ -20,22 +20,22 @@ COPIED_BYTES = 16 * 1024
 
 
 class Line(Protocol):
-    """The connection, as an exchange needs it."""
+    """The methods and values of a connection that an exchange uses."""
 
     @property
     def date(self) -> bytes:
-        """The current time, as the header `date`."""
+        """The current time, as the value of the header `date`."""
 
     @property
     def client(self) -> tuple[str, int] | None:
-        """The address of the other end."""
+        """The address of the caller's socket."""
 
     @property
     def server(self) -> tuple[str, int] | None:
-        """The address of this end."""
+        """The address of this process's socket."""
 
     def hold(self, size: int) -> bool:
-        """Counts bytes of requests that wait for earlier ones. False if the connections have no room for them."""
+        """Counts bytes of requests that wait for earlier requests. Returns False if there is no room for the bytes."""
 
     def write(self, data: bytes | memoryview) -> None:
         """Sends bytes, or keeps them until the socket takes them."""
@@ -61,7 +61,7 @@ class Tally(Protocol):
 
 
 class Shows(Protocol):
-    """Changes names in a request and in the JSON of its answer, for a caller in a namespace."""
+    """Changes names of topics and groups for a caller in a namespace, in a request and in the JSON of its answer."""
 
     def wrap_names(self, given: Given) -> Given:
         """The decoded body with names that include the namespace."""
@@ -141,7 +141,7 @@ class Exchange(ArrivingBody):
 
     @property
     def server(self) -> tuple[str, int] | None:
-        """The address that the caller has reached."""
+        """The address of this process's socket, which the caller has reached."""
         return self._line.server
 
     def cut(self) -> None:

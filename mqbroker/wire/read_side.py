@@ -8,12 +8,12 @@ from mqbroker.wire.reader import Reader
 # uvloop reads up to 32 times in a turn, as long as each read fills its buffer of 256,000 bytes: 8 MB from one caller,
 # for which all others wait 25 ms. After a piece of this size the rest stays in the socket until the next turn.
 TURN_BYTES = 128 * 1024
-# The most bytes that are dropped after bytes that are not a request.
+# How many bytes are read and dropped after bytes that are no request.
 DROPPED_OF_NONE_BYTES = 1024 * 1024
 
 
 class ReadSide:
-    """The reading side of one connection."""
+    """The reading side of one connection: what it reads from the socket."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
@@ -42,13 +42,13 @@ class ReadSide:
 
 
 class Dropping:
-    """The rest of a refused body, or of bytes that are not a request; this rest is read and dropped."""
+    """Reads and drops the rest of a refused body, or of bytes that are no request."""
 
     def __init__(self, reader: Reader, most_bytes: int, *, is_malformed: bool) -> None:
         self._reader = reader
         self._left = DROPPED_OF_NONE_BYTES if is_malformed else most_bytes
         self._whole = reader.count
-        # Malformed bytes have no end that could be found.
+        # Bytes that are no request have no end that could be found.
         self._is_read = not is_malformed
 
     def take(self, data: bytes, most: int) -> None:

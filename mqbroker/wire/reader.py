@@ -20,7 +20,7 @@ from mqbroker.wire.exchange import Exchange, HeaderList, Line
 HEAD_BYTES = 16 * 1024
 # A head is measured if at least this many bytes came with it.
 MEASURED_BYTES = HEAD_BYTES // 2
-# The most requests that wait for the answer to an earlier one; with more a connection is not read meanwhile.
+# The most requests that wait for the answer to an earlier request. A connection with more such requests is not read.
 MAX_WAITING = 16
 # Frames are chunks, headers (eight count as one frame) and requests. The most in one read of a connection, and in each
 # later turn (`Connections.read_later`). 64 frames take 30 µs; a piece of a socket may have 43,000.
@@ -64,11 +64,11 @@ class Reader:
         # The request asked for another protocol, so its body is read by a new parser.
         self._resumed: Exchange | None = None
         self.arriving: Exchange | None = None
-        # The requests that are not served yet, in their order.
+        # The requests that are not served yet, in the order of their arrival.
         self.waiting: deque[Exchange] = deque()
         # The memory of waiting requests, without the first, which is served next, and of unparsed bytes.
         self._held_bytes = 0
-        # The number of waiting requests that have arrived whole.
+        # How many of the waiting requests have arrived whole.
         self.count = 0
 
     @property
@@ -195,7 +195,7 @@ class Reader:
         if self._resumed is not None:
             self.arriving, self._resumed = self._resumed, None
             return
-        # Bytes after another request in the same slice are not counted.
+        # The bytes are not counted if the slice also has another request before this one.
         if head_bytes > MEASURED_BYTES or self._piece_bytes > MEASURED_BYTES:
             self._is_too_large = size_of(self._target, headers) > HEAD_BYTES
         if self._is_too_large:

@@ -7,7 +7,7 @@ from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 
 # A long poll holds its connection while it waits.
 MOST_CONNECTIONS = 65536
-# The descriptors for everything else: the database, Redis, files.
+# The file descriptors that are needed for everything else: the database, Redis, files.
 OTHER_DESCRIPTORS = 128
 
 
@@ -33,7 +33,7 @@ class Room:
         self._by_address: Counter[str] = Counter()
 
     def take(self, address: str) -> bool:
-        """Takes a place for a connection from an address (empty if it has gone); False if there is no place."""
+        """Takes a place for a connection from an address (empty if the caller has gone). False if no place is free."""
         if self._taken >= self._most:
             return False
         if self._by_address[address] >= self._most_per_address and not self._is_of_proxy(address):

@@ -43,7 +43,7 @@ class Taking:
         return self._since is not None and now - self._since > UNREAD_SECONDS
 
     def _unsent(self) -> int:
-        """The bytes that the other end has not acknowledged: in the transport's buffer and in the socket."""
+        """The bytes that the caller's system has not acknowledged: in the transport's buffer and in the socket."""
         kept = self._transport.get_write_buffer_size()
         return kept + in_socket(self._transport.get_extra_info("socket"))
 

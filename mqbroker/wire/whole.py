@@ -38,7 +38,7 @@ class Whole:
         self._parser = HttpRequestParser(self)
         self._target, self._count, self._is_plain, self._is_within = b"", 0, True, False
 
-    # The methods that the parser calls.
+    # The HTTP parser calls the following methods.
 
     def on_message_begin(self) -> None:
         self._is_within = True

@@ -78,7 +78,7 @@ class ConsumerGroup(ConsumerGroupSummary):
 def document(
     group: delivery.ConsumerGroup, lag: Sequence[stats.QueueLag], waits: retrying.ByTopic
 ) -> dict[str, object]:
-    """The document of a group in the form of `ConsumerGroup`."""
+    """The document of a group: the values of the fields of `ConsumerGroup`."""
     topics = [{"topic": topic, **Waits(found).data} for topic, found in waits.items()]
     of_all = {**Waits(retrying.in_all(waits)).data, "topics": topics}
     return {**ConsumerGroupSummary(group).data, "lag": QueueLag(lag, many=True).data, "retrying": of_all}

@@ -61,6 +61,6 @@ class Docs(Resource, SpectacularSwaggerSplitView):
         return response
 
     def handle_exception(self, exc: Exception) -> Response:
-        # Errors are a problem document, not a page.
+        # An error of these views is a problem document, not an HTML page.
         self.request.accepted_renderer = JSONRenderer()
         return super().handle_exception(exc)

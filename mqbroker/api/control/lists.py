@@ -52,7 +52,7 @@ def _page_of(shape: type[Shape], **more: serializers.Field[Any, Any, Any, Any]) 
 
 
 class Named(Protocol):
-    """A row that has a name, by which a list is sorted."""
+    """An object with a name, by which lists are sorted."""
 
     @property
     def name(self) -> str:

@@ -13,7 +13,7 @@ from drf_spectacular.openapi import AutoSchema
 
 
 class ControlSchema(AutoSchema):
-    """Bodies are JSON whatever their content type is, and every path gets the common errors."""
+    """In the document all bodies are JSON, whatever their content type is, and every path has the common errors."""
 
     def get_summary(self) -> str:
         """The first sentence of the method's docstring, as the operation's summary."""
@@ -57,7 +57,7 @@ class GivenExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-cal
 
 
 class ChoiceExtension(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]  # as above
-    """Each set of words becomes one schema component, wherever it is used."""
+    """Makes one schema component of each choice field's set of words, which all uses of the set refer to."""
 
     target_class = "mqbroker.api.control.fields.Choice"
 

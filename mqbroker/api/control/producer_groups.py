@@ -46,7 +46,7 @@ class ProducerGroup(ProducerGroupSummary, Pending):
 
 
 def document(group: transactions.ProducerGroup) -> dict[str, object]:
-    """The document of a group in the form of `ProducerGroup`."""
+    """The document of a group: the values of the fields of `ProducerGroup`."""
     with cells.leaving_out() as missing:
         pending = stats.of_group(group.id)._asdict()
     return {**ProducerGroupSummary(group).data, **Pending({**pending, "missing": missing}).data}

@@ -29,7 +29,7 @@ Made = serializers.Field[Any, Any, Any, Any]
 
 
 class Registered(serializers.Field[Any, Any, Any, Any]):
-    """A placeholder in a shape for the fields that a registry declares: for a request or for an answer."""
+    """A placeholder in a shape. It stands for the fields that a registry declares, in a request or in an answer."""
 
     def __init__(self, declared: Sequence[fields.Field], *, makes: bool = False, answers: bool = False) -> None:
         super().__init__()

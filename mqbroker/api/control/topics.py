@@ -54,7 +54,7 @@ class Topic(TopicSummary):
 
 
 def document(topic: store.Topic) -> dict[str, object]:
-    """The document of a topic in the form of `Topic`."""
+    """The document of a topic: the values of the fields of `Topic`."""
     return {**TopicSummary(topic).data, "offsets": QueueBounds(registry.bounds(topic), many=True).data}
 
 

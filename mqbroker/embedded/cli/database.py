@@ -18,7 +18,7 @@ from mqbroker.embedded.waiting import say
 def of(folder: DataFolder) -> Iterator[dict[str, str]]:
     """The environment of commands on the folder's database. A server that this starts is stopped after the block."""
     folder.make()
-    # Valkey is not started: without it a command loses nothing.
+    # Valkey is not started, because no command needs it.
     servers = Servers(folder, os.environ)
     with contextlib.ExitStack() as stack:
         try:

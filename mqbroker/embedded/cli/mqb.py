@@ -9,7 +9,9 @@ from mqbroker.embedded.cli import beside, options
 
 
 def main(words: list[str]) -> int:
-    """Becomes the process of `mqb`, in the caller's folder. A broker that the caller names keeps the caller's key."""
+    """Replaces this process by `mqb`, in the caller's folder. If the caller names another broker, the data folder's API
+    key is not passed to it.
+    """
     parser = argparse.ArgumentParser(add_help=False)
     options.add_data_folder(parser)
     whole = environment.common()

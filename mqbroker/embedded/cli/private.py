@@ -17,16 +17,18 @@ from mqbroker.embedded.servers.backing import Servers
 
 # Linux mounts a file system in memory here.
 MEMORY = Path("/dev/shm")  # noqa: S108  # the files there have names that no other process can foresee
-# Several times the memory that the servers of one test process were seen to use.
+# Several times the memory that the servers of one process of the tests have used.
 MEMORY_BYTES_EACH = 1024 * 1024 * 1024
 PREFIX = "mqbroker-"
-# A folder that was just made may not be claimed yet.
+# A younger folder without a claim may belong to a command that is just starting, so it is not removed.
 UNCLAIMED_SECONDS = 60
 
 
 @contextlib.contextmanager
 def folder(place: Path | None = None) -> Iterator[DataFolder]:
-    """A claimed data folder that is removed afterwards; in `place`, or in the system's folder for temporary files."""
+    """A claimed data folder that is removed after the block. It is made in `place`, or in the system's folder for
+    temporary files.
+    """
     with tempfile.TemporaryDirectory(prefix=PREFIX, dir=place, ignore_cleanup_errors=True) as path:
         # PostgreSQL may run as another user, which must be able to enter the folder.
         Path(path).chmod(0o711)

@@ -11,7 +11,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def of(pid: int) -> str | None:
-    """A text that differs for each process that ever has this id; None when the process has ended."""
+    """A text that identifies a process among all processes that ever have this id; None when the process has ended."""
     with contextlib.suppress(psutil.NoSuchProcess, OSError):
         process = psutil.Process(pid)
         if process.status() not in ENDED:
@@ -38,7 +38,7 @@ def _session_of(pid: int) -> int | None:
     try:
         return os.getsid(pid)
     except OSError:
-        return None  # it has ended, or belongs to another user
+        return None  # the process has ended, or belongs to another user
 
 
 def environment_holds(pid: int, name: str, value: str) -> bool:

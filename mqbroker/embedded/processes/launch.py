@@ -22,7 +22,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def check(result: int) -> None:
-    """Turns a C call's -1 into its OSError."""
+    """Raises OSError if a call of the C library has returned -1."""
     if result == -1:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
@@ -41,7 +41,9 @@ def enter_namespace() -> None:
 
 
 def drop_privileges() -> None:
-    """Becomes the unprivileged user; keeps, if the kernel allows it, the right to pass closed folders such as /root."""
+    """Changes to the unprivileged user. If the kernel allows it, the process keeps the right to enter closed folders
+    such as /root.
+    """
     os.setgroups([])
     os.setgid(UNPRIVILEGED_USER)
     # Without this bit access(2) does not count capabilities, and initdb, which asks it, finds no postgres.

@@ -54,11 +54,12 @@ def end(file: Path, data_folder: Path) -> None:
 
 
 def alive(process: Recorded, data_folder: Path) -> list[int]:
-    """The recorded process; if only this process was killed, its descendants in its session."""
+    """The recorded process; or, if only that process was killed, its descendants in its session."""
     now = identity.of(process.pid)
     if now is not None:
         return [process.pid] if now == process.identity else []
-    # No session can take the id while a member lives; the variable differs in a later session of that id.
+    # The system gives the id of a session to no other session while a member lives, and the variable tells later
+    # sessions apart.
     own = ("MQBROKER_DATA_DIR", str(data_folder))
     return [pid for pid in identity.session_members(process.pid) if identity.environment_holds(pid, *own)]
 

@@ -27,7 +27,7 @@ PASSING = ("shared memory block", "could not bind", "lock file")
 
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
-    # TCP only: a socket's path must fit into 107 bytes, and was only faster for single round trips, by 10 %.
+    # TCP only: the path of a Unix socket must fit into 107 bytes, and was faster only for single round trips, by 10 %.
     "unix_socket_directories": "",
     "max_connections": "200",  # a web or worker process may hold 18 (docs/deployment.md, Sessions)
     "shared_buffers": "128MB",  # for tests; `sized` has more
@@ -152,7 +152,7 @@ class Server:
         self.child.kill()
 
     def is_ready(self) -> bool:
-        """Whether the process file says `ready`, for which pg_ctl also waits."""
+        """Whether PostgreSQL's process file (postmaster.pid) says `ready`; pg_ctl waits for the same word."""
         with contextlib.suppress(FileNotFoundError):
             lines = (self.data / "postmaster.pid").read_text().splitlines()
             return len(lines) > 7 and lines[0] == str(self.pid) and lines[7].strip() == "ready"
@@ -222,13 +222,13 @@ class Server:
         os.chown(path, owner, owner)
 
     def _clear_process_file(self) -> None:
-        """Removes a process file whose id belongs to another process, as in a restarted container."""
+        """Removes postmaster.pid if its id belongs to another process, as after the restart of a container."""
         file = self.data / "postmaster.pid"
         try:
             pid = int(file.read_text().split("\n", 1)[0])
             working_folder = Path(f"/proc/{pid}/cwd").readlink()
         except (OSError, ValueError):
-            return  # no such process: PostgreSQL checks that itself, and that no backend is left
+            return  # no such process: PostgreSQL itself checks this at its start, and that no backend is left
         if working_folder != self.data:
             file.unlink(missing_ok=True)
             return

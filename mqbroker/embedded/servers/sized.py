@@ -33,12 +33,15 @@ def memory_bytes() -> int:
 
 
 class Sized(postgres.Server):
-    """The server of `./mq up` and of benchmarks; servers of tests have the least buffers."""
+    """A private server with the configuration of `./mq up` and of benchmarks.
+
+    Servers of tests have the least buffers.
+    """
 
     settings: ClassVar = {**postgres.SETTINGS, "shared_buffers": buffers(memory_bytes())}
 
 
 class OfTests(postgres.Server):
-    """The server of one process of the tests, which brokers of several files use at a time."""
+    """The private server of one process of tests. Brokers of several test files use it at the same time."""
 
     settings: ClassVar = {**postgres.SETTINGS, "max_connections": "500"}

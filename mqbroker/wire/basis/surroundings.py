@@ -9,7 +9,7 @@ Of = TypeVar("Of", contravariant=True)
 
 
 class Surroundings(Protocol[Of]):
-    """The interface through which a connection uses what its process shares."""
+    """The interface through which a connection uses the limits and lists that all connections of the process share."""
 
     serve: Serve
     admission: Admission
@@ -31,7 +31,7 @@ class Surroundings(Protocol[Of]):
         """Counts bytes of waiting requests. False if there is no room for them."""
 
     def read_later(self, connection: Of) -> None:
-        """Calls `go_on` of a connection that has sent many frames, when it is this connection's turn."""
+        """Notes a connection that has sent many frames. Its `go_on` is called after the turns of other connections."""
 
 
 def address_of(given: object) -> tuple[str, int] | None:
