@@ -40,7 +40,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """The entries of topics, and the entries of the topic of discarded transactions."""
+    """The entries of all topics together, and the entries of the topic of discarded transactions."""
 
     entries: Stored
     discarded: Stored

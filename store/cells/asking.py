@@ -20,7 +20,7 @@ class Asking:
         self._threads = ThreadPoolExecutor(MAX_ASKED_AT_ONCE, thread_name_prefix=f"ask {runtime.here().name}")
 
     def begin(self, work: Callable[[], Result]) -> Future[Result]:
-        """Runs a function in a thread, in the context of the caller."""
+        """Runs a function in one of the threads, with the context variables of the caller."""
         return self._threads.submit(copy_context().run, work)
 
     async def close(self) -> None:

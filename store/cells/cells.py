@@ -24,7 +24,8 @@ Result = TypeVar("Result")
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# The names of the cells that this context has left out. None: a cell that is away makes the read fail.
+# The names of the cells that reads in this context have left out because they are away. None: a cell that is away makes
+# the read fail.
 _missing: ContextVar[list[str] | None] = ContextVar("missing", default=None)
 # Whether this context works for one cell alone.
 _in_one: ContextVar[bool] = ContextVar("in_one", default=False)
@@ -114,7 +115,7 @@ async def in_each(work: Callable[[], Awaitable[object]]) -> None:
     After all have ended, raises an exception that `work` raised in one of the cells.
     """
     with contextlib.suppress(SystemBusy):
-        # The cells known so far are served.
+        # If the control is away, the process continues to serve the cells that it knows.
         await learn_anew()
     await runtime.placement.everywhere(work)
 
@@ -222,7 +223,7 @@ def _at(cell: Runtime, work: Callable[[], Result]) -> Result:
 
 
 def _apart(cell: int, work: Callable[[], Result]) -> Result:
-    """The result of `at`, in another thread, which then returns its connection to the pool."""
+    """Does what `at` does, in a thread of a pool, and then returns the thread's database connection."""
     try:
         return at(cell, work)
     finally:

@@ -34,7 +34,7 @@ Row = TypeVar("Row")
 COPIES_LOCK = 0x6D71_6370_7900
 logger = structlog.stdlib.get_logger(__name__)
 
-# The transactions in other cells that a `change` has open; they end after the control's transaction.
+# The open transactions of a `change` in other cells. They are ended after the control's transaction.
 _behind: ContextVar[ExitStack | None] = ContextVar("behind_the_control", default=None)
 
 
@@ -68,7 +68,9 @@ def in_others(work: Callable[[], object]) -> None:
 
 
 def _hold(cell: CellFacts) -> str:
-    """Django's alias of a cell's database, with a transaction there that ends after the `change`. Raises CellAway."""
+    """Opens a transaction in a cell's database, which ends after the `change`; returns Django's alias of the database.
+    Raises CellAway.
+    """
     behind = _behind.get()
     assert behind is not None, "what is deleted is deleted within copies.change()"
     with of_cell(cell) as database:
@@ -116,7 +118,8 @@ def write(model: type[Model], keys: Collection[Any], besides: Collection[str] = 
 async def first_use(
     statement: Statement[NoRow], parameters: Mapping[str, Any], model: type[Model], **found_by: Any
 ) -> None:
-    """Executes the statement of a first use at the control, and copies the rows that match `found_by` to the cells.
+    """Creates a topic or group at its first use: executes the statement at the control, and copies the rows that match
+    `found_by` to the other cells.
 
     Raises SystemBusy as `connections.read` does, or CellAway; then nothing was created.
     """
@@ -178,7 +181,7 @@ def configured(model: type[Model]) -> list[str]:
 
 
 def put(alias: str, rows: Sequence[Model], fields: Collection[str]) -> None:
-    """Inserts rows into a cell's database. In rows that exist already it sets only `fields`."""
+    """Inserts rows into a cell's database. If a row exists already, sets only these `fields` of it."""
     if not rows:
         return
     try:

@@ -26,7 +26,7 @@ Rows = Mapping[type[Model], Mapping[Any, tuple[Any, ...]]]
 
 
 def of_control(models: Iterable[type[Model]]) -> Rows:
-    """The rows of these tables at the control."""
+    """The rows that these tables have at the control."""
     return {model: _rows(DEFAULT_DB_ALIAS, model) for model in models}
 
 

@@ -88,7 +88,7 @@ class Side:
             yield
 
     def look(self) -> SideFacts:
-        """Which server and database this is."""
+        """The identity of the server, and of the database on it."""
         return self.one(LOOK_AT_SIDE)
 
     def depart(self, topics: Sequence[int], queues: Sequence[int]) -> None:

@@ -17,7 +17,7 @@ logger = structlog.stdlib.get_logger(__name__)
 BETWEEN = (pg.UniqueViolation, pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable)
 DONE_OVER = (Overtaken, *BETWEEN, *ENDED)
 MAX_ATTEMPTS = 4
-# The limit for a single operation. For an operation that meets a lock of another session, `locked` has the limit.
+# The most attempts for a single operation. If it meets a lock of another session, `locked` limits the time.
 MAX_ATTEMPTS_ALONE = 16
 
 

@@ -28,7 +28,7 @@ class Batch:
         self.connection = connection
         self.segment_id = segment_id
         self.now = now
-        # In a second attempt an id may already be stored, because the first attempt may have been committed.
+        # True from the second attempt on: an earlier attempt may have been committed, so ids may be stored already.
         self.again = again
         self.records: list[Record] = []
         self.entries: list[queues.Entry] = []

@@ -27,7 +27,7 @@ FIND_HOLDERS = Statement(__file__, "find_holders", Holder)
 
 
 def is_late(pending: Pending) -> bool:
-    """Whether an operation that met a lock has no time left for another attempt."""
+    """Whether an operation that has met a lock has no time left for another attempt."""
     return asyncio.get_running_loop().time() > pending.submitted_at + LOCKED_SECONDS
 
 

@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 Written = TypeVar("Written", bound="Operation[Any]")
 # A function that is called with the operation's problem, or None, and raises nothing.
 Settled = Callable[[Exception | None], None]
-# A class is written without a pause, or with two: the first assigns log offsets, the second queue offsets.
+# Writes a class of operations. After a generator's first `yield` log offsets are known, after its second queue offsets.
 Steps = Coroutine[Any, Any, None] | AsyncGenerator[None, None]
 
 
@@ -58,13 +58,13 @@ class Operation(Generic[Result]):
         self.ordered = False
         self.result: Result | None = None
         self.refusal: Refusal | None = None
-        # The values that the operation changes, before the change; for the audit.
+        # The values that the operation changes, as they were before the change. The audit shows them.
         self.before: object = None
 
     # Methods that are called before the operation is written.
 
     def ready(self) -> bool:
-        """Whether this process knows all that a pipelined batch needs to write it. Raises its refusal."""
+        """Whether this process has all data that a pipelined batch needs to write it. Raises the refusal."""
         return False
 
     async def complete(self) -> None:
@@ -122,26 +122,26 @@ class Pipelined(Operation[Result]):
         self.ids: tuple[bytes, ...] = (key,)
         # Whether a pipelined batch can write it once `complete` has returned.
         self.is_plain = False
-        # Called in place of resolving a future, in the same turn of the event loop in which the result is read.
+        # A function that is called with the outcome at once; a future would resume its waiter a turn of the loop later.
         self.settled: Settled | None = None
         self._is_resolved = False
         self._future: asyncio.Future[Result | None] | None = None
 
     @property
     def is_done(self) -> bool:
-        """Whether no caller waits for its pipelined batch: it is resolved, or its waiter was cancelled."""
+        """Whether no caller waits for the pipelined batch: it was answered, or its waiter was cancelled."""
         return self._is_resolved or (self._future is not None and self._future.done())
 
     @property
     def future(self) -> asyncio.Future[Result | None]:
-        """Done when the pipelined batch is done. Created at its first use, because few operations need it."""
+        """A future that is done when the pipelined batch is done; made at its first use, as few operations need it."""
         if self._future is None:
             self._future = asyncio.get_running_loop().create_future()
         return self._future
 
     @property
     def overtakes(self) -> bool:
-        """Whether an `ordered` operation must be written stepwise, as an earlier operation still is."""
+        """Whether it must be written stepwise, because an earlier operation of its order still is."""
         return False
 
     def may_be_elsewhere(self, problem: Exception) -> bool:
@@ -188,7 +188,7 @@ class Pipelined(Operation[Result]):
             return
         self._is_resolved = True
         if problem is not None and self.may_be_elsewhere(problem):
-            # The operation counts as left out: `finish` then asks the other cells.
+            # The operation then counts as left out, so that `finish` asks the other cells.
             problem = None
         if self.settled is not None:
             # `settled` refers to this operation: without this line both would wait for the garbage collector.

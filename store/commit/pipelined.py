@@ -84,7 +84,7 @@ class PipelinedBatch:
         return self._without(outdated(self.operations, version) if version else ())
 
     def in_turn(self) -> "PipelinedBatch":
-        """The batch without operations that would overtake an operation that is now written stepwise."""
+        """The batch without operations that must wait for an earlier operation that is being written stepwise."""
         return self._without([one for one in self.operations if one.ordered and one.overtakes])
 
     def _without(self, left_out: Sequence[Pipelined[Any]]) -> "PipelinedBatch":
@@ -112,7 +112,7 @@ class PipelinedBatch:
         return {queue for class_, operations in self._classes for queue in class_.queues(operations)}
 
     def behind_commit(self) -> list[Call]:
-        """The statements of the second transaction, which follows the commit."""
+        """The statements that run after the commit, in a second transaction."""
         return [call for class_, operations in self._classes for call in class_.behind_commit(operations)]
 
     def settle(self, results: Results) -> int | None:
@@ -152,7 +152,7 @@ def _lock(queues: set[tuple[int, int]]) -> Call:
 
 
 def _lock_all(queues: set[tuple[int, int]], only_free: bytes) -> Call:
-    """Like `_lock`, with the queues in `mq.ending`. `only_free`: skips queues that another session locks."""
+    """Like `_lock`, and also locks the queues in `mq.ending`. `only_free`: skips queues that are already locked."""
     return Call(
         JOIN_AND_LOCK,
         {

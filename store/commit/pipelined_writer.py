@@ -99,7 +99,7 @@ class PipelinedWriter:
             self._schedule()
 
     def _pump(self) -> None:
-        # No later batch overtakes a batch under way whose messages have sharding keys.
+        # While a batch with sharding keys is under way no other is sent: a repeat of the batch would come after it.
         while not (self._resting or any(one.ordered for one in self._under_way)) and (self._again or self._is_worth()):
             if self._pipeline is None or not self._pipeline.is_open:
                 if self._connecting is None or self._connecting.done():
@@ -149,7 +149,7 @@ class PipelinedWriter:
         self._under_way.remove(batch)
         self.waiting.heard(written, is_asked=bool(self._under_way))
         if not isinstance(written, Exception) and not batch.ordered:
-            # PostgreSQL executes the next batch while this process answers this one.
+            # PostgreSQL can execute the next batch while this process answers the callers of this one.
             self._pump()
         self._resting = True
         try:
@@ -194,7 +194,7 @@ class PipelinedWriter:
             open_segment = batch.settle(results)
         left = batch.left_out()
         if left and open_segment is not None and open_segment != batch.segment_id and batch.attempts < MAX_ATTEMPTS:
-            # Another segment is open, or this process did not know it yet: every statement left its rows out.
+            # This process did not know the segment that is open now, so every statement has left its rows out.
             self._segment_id = open_segment
             self._again.append(PipelinedBatch(left, batch.attempts + 1, only_free=batch.only_free))
             answer([one for one in batch.operations if one.result is not None])
@@ -216,8 +216,8 @@ class PipelinedWriter:
         if problem.is_locked:
             stalled.watch()
         if (problem.is_locked or problem.is_passing) and again < MAX_ATTEMPTS:
-            # Either a queue is locked, and the next attempt skips it; or a session holds the log alone, for a moment
-            # only.
+            # The lock is either of a queue, which the next attempt skips, or of the whole log, which a session holds
+            # only for a moment.
             self._again.append(PipelinedBatch(batch.operations, again, only_free=problem.is_locked or batch.only_free))
         elif problem.is_away:
             if problem.is_session_gone:
@@ -232,7 +232,7 @@ class PipelinedWriter:
             answer(batch.operations)
 
     async def _reconnect(self) -> None:
-        # One limit for all waits together, because callers wait; also if a server accepts connections, but is silent.
+        # One limit for all these waits together. It also applies if a server accepts connections but sends no answer.
         patience.begin(REQUEST_SECONDS, in_all=True)
         try:
             async with asyncio.timeout(WRITE_SECONDS):

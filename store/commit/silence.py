@@ -13,7 +13,8 @@ from psycopg import errors as pg
 from store.commit import stalled
 from store.segments.log import SILENCE_MS
 
-# With one more attempt this limit is below LOCKED_SECONDS, so operations that wait for the locks are not refused.
+# Below LOCKED_SECONDS, even with one more attempt: operations that wait for the locks of this batch are then not
+# refused.
 MOST_MS = 2000
 # The server ended the session for its silence, or an administrator ended it: the error is the same.
 ENDED = (pg.AdminShutdown, pg.IdleInTransactionSessionTimeout, stalled.Ended)
@@ -27,7 +28,7 @@ class Silence:
 
     @contextlib.contextmanager
     def heeded(self) -> Iterator[None]:
-        """Around an attempt to write a batch: doubles the limit if the session is ended, resets it after the commit."""
+        """Wraps an attempt to write a batch: doubles the limit if the session is ended, resets it after the commit."""
         try:
             yield
         except ENDED:

@@ -24,8 +24,8 @@ logger = structlog.stdlib.get_logger(__name__)
 
 # The most sessions that one look ends; the next look ends more.
 MAX_SESSIONS = 100
-# The parts of a transaction arrive microseconds apart. The slowest network carries the largest transaction in this
-# time.
+# The longest time between two parts of a transaction that are on their way. The parts arrive microseconds apart; in
+# this time the slowest network carries the largest transaction.
 SILENT_SECONDS = 0.4
 LOOK_SECONDS = 0.1
 WATCH_SECONDS = 1.0
@@ -72,7 +72,7 @@ async def end(seconds: float = TRANSACTION_SECONDS, *, silent_seconds: float = 0
 
 
 class Watch:
-    """Looks for stalled writers while batches wait for locks in vain."""
+    """Ends stalled writers of other processes. It looks for them only while batches wait for locks in vain."""
 
     def __init__(self) -> None:
         self._home = runtime.here()

@@ -23,7 +23,8 @@ from store.errors import KeyTooLong, OutcomeUnknown, SystemBusy
 from store.notices import notifier
 from store.segments import log
 
-# An end whose transaction another session has locked is tried again after this; other operations do not wait for it.
+# When an end meets a transaction that another session has locked, the end is tried again after this time; other
+# operations do not wait for it.
 PUT_OFF_SECONDS = 0.5
 # After this time, a connected database that does not answer counts as away. The server's statement time-out is shorter.
 WRITE_SECONDS = 20.0
@@ -131,7 +132,7 @@ class StepwiseWriter:
         if len(pending) > 1:
             middle = len(pending) // 2
             for part in (pending[:middle], pending[middle:]):
-                # While the first half was written, the time of the second may have ended.
+                # The time of operations in the second half may have ended while the first half was written.
                 if left := locked.refuse_late(part) if isinstance(problem, pg.LockNotAvailable) else part:
                     await self._write(left)
         else:
@@ -143,7 +144,7 @@ class StepwiseWriter:
         Raises SystemBusy (nothing was stored), OutcomeUnknown (the commit was lost), Departed, or the error of a step.
         """
         if patience.current().is_over:
-            # The server does not answer: another attempt would wait as long again for a connection.
+            # If the server does not answer, another attempt would wait for a connection just as long.
             raise connections.away(Unanswered(patience.REQUEST_SECONDS))
         for one in pending:
             one.operation.result = one.operation.refusal = one.operation.before = None

@@ -59,7 +59,7 @@ def too_long() -> SystemBusy:
 
 
 def silent(cell: str) -> CellAway:
-    """The refusal of new work for a cell among several that does not answer."""
+    """The refusal of new work for a cell that does not answer, if the installation has several cells."""
     return CellAway(
         f"The cell {cell} is away: it has not answered for {SILENT_SECONDS:g} s. Nothing was stored there; "
         "topics of other cells can still be used. Try again in a second."
@@ -78,12 +78,12 @@ class Waiting:
         self._ordinary: deque[Pipelined[Any]] = deque()
         # Operations of each key. A plain dictionary, because a Counter looks up a new key in Python code.
         self._ordinary_keys: dict[bytes, int] = {}
-        # The number of operations in both deques: asking each deque for its length took 1 µs per operation.
+        # The number of operations in both deques, because asking each deque for its length took 1 µs per operation.
         self.count = 0
         self._bytes = 0
         # Recent concurrency: the number of requests waiting or under way.
         self._callers = 0
-        # The number of operations that is worth the fixed cost of a batch.
+        # The number of operations that makes the fixed cost of a batch worthwhile.
         self._enough = WORTH
         # Settings are read once: each read costs 0.3 µs, and every operation needs these. When `limit` requests wait,
         # new work is refused; ends have room up to `_urgent_limit`.
@@ -108,12 +108,12 @@ class Waiting:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the waiting operations or bytes are worth the fixed cost of a batch."""
+        """Whether the waiting operations or bytes are enough to make the fixed cost of a batch worthwhile."""
         return self.count >= self._enough or self._bytes >= EARLY_BYTES
 
     @property
     def are_all(self) -> bool:
-        """Whether the number of waiting requests equals the recent number of callers, which is 1 for a lone caller."""
+        """Whether as many requests wait as there were callers recently, so that no further one is to be expected."""
         return self.count >= self._callers
 
     def note(self, under_way: int) -> None:

@@ -19,7 +19,7 @@ class Writers:
         home = runtime.here()
         self.pipelined: defaultdict[str, PipelinedWriter] = defaultdict(lambda: PipelinedWriter(home))
         self.stepwise: defaultdict[str, StepwiseWriter] = defaultdict(StepwiseWriter)
-        # Held by an ordered operation that waits for pipelined batches before it is written stepwise.
+        # A lock of an ordered operation that waits for pipelined batches, before it is written stepwise.
         self.following: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def close(self) -> None:
@@ -45,10 +45,10 @@ async def run(operation: Operation[Result], note: Note | None = None) -> Result:
 
 
 async def write(operation: Operation[Result], note: Note | None = None) -> Result:
-    """Writes an operation that is already completed, as `run` does."""
+    """Does what `run` does, for an operation that is already completed."""
     if operation.result is not None:
         return operation.result  # the operation had nothing to write
-    # Since `ready` an earlier operation may be written stepwise, and this one must follow it.
+    # Since `ready`, an earlier operation may have begun to be written stepwise: this one must follow it.
     if note is None and isinstance(operation, Pipelined) and operation.is_plain and not operation.overtakes:
         hand_in(operation)
         await operation.future

@@ -22,7 +22,7 @@ _NULL = _length(-1)
 # The largest array whose format is cached. Larger batches are rare, and the cached format grows with the size.
 CACHED_ROWS = 512
 _LENGTH_OF_UUID = _length(16)
-# A timestamp is a number of microseconds from here.
+# Timestamps are microseconds since this time.
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -33,7 +33,7 @@ def literal(values: Iterable[object]) -> str:
 
 
 def int4(value: int) -> bytes:
-    """An integer (int4) as parameter, without an array."""
+    """A number as the binary parameter of a single integer (int4), not of an array."""
     return _length(value)
 
 
@@ -84,7 +84,7 @@ def texts(values: Sequence[str | None]) -> bytes:
     """An array of text."""
     count = len(values)
     if count and values[0] is not None and values.count(values[0]) == count:
-        # In the column of body forms, almost always all values are None.
+        # A frequent case: in the column of body forms almost all values are None.
         value = values[0].encode()
         return _head(1, 0, TEXT, count, 1) + (_length(len(value)) + value) * count
     if count and values.count(None) == count:
@@ -184,7 +184,7 @@ def _pairs(code: str, count: int) -> struct.Struct:
 
 
 def _nulls(type_: int, count: int) -> bytes:
-    """An array of NULLs, the value of most optional columns in most batches."""
+    """An array of NULLs. In most batches most optional columns have no other value."""
     return _cached_nulls(type_, count) if count <= CACHED_ROWS else _made_nulls(type_, count)
 
 

@@ -9,7 +9,7 @@ from store.db import pooling
 from store.db.session import OURS, as_options
 
 CONNECT_TIMEOUT_SECONDS = 3
-# Options of Django's connections that these connections do not take over.
+# Django's options that are not used for connections of the message path.
 ORM_OPTIONS = ("pool", "connect_timeout", "tcp_user_timeout", "application_name", "options")
 # A cut network is noticed after this time. With keepalives alone a cut was noticed after more than 25 s.
 TCP_USER_TIMEOUT_MS = 3000

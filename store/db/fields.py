@@ -32,7 +32,7 @@ class Field:
 
     @property
     def column(self) -> str:
-        """The column of the field."""
+        """The column in which the field is stored."""
         return self.source or self.name
 
     def sentence(self, null: str) -> str:
@@ -112,7 +112,7 @@ class Time(Field):
 
 @dataclass(frozen=True, slots=True)
 class Json(Field):
-    """An object in JSON, or a text. `parse` raises the registry's refusals; `schema`: a JSON schema, or a type."""
+    """A JSON object, or a text. `parse` raises the registry's refusals; `schema` is a JSON schema, or a type."""
 
     _: KW_ONLY
     parse: Callable[[Any], object]
@@ -133,5 +133,5 @@ def _default(model: type[Model], column: str) -> str:
 
 
 def named(declared: tuple[Field, ...], *names: str) -> tuple[Field, ...]:
-    """The fields of these names, in their order."""
+    """The fields with these names, in the order of the names."""
     return tuple(next(one for one in declared if one.name == name) for name in names)

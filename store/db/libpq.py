@@ -20,5 +20,5 @@ def shut(number: int) -> None:
 
 
 def log_notice(notice: PGresult) -> None:
-    """Logs a notice, a message of the server besides its answers."""
+    """Logs a notice: a message that the server sends in addition to answers."""
     logger.info("the database says", notice=notice.error_message.decode("utf-8", "replace").strip())

@@ -10,7 +10,7 @@ GUARD = "topic_has_gone"
 # administrator, because this process was stopped while sending, or with the server, so that the next connection fails.
 PASSING = frozenset(("23505", "40001", "40P01", "57P01"))
 LOCK_NOT_AVAILABLE = "55P03"
-# The server is read-only or out of resources, or an operator or a time-out of the server ended the statement.
+# The server is read-only or out of resources, or the statement was ended by an operator or by a time-out of the server.
 READ_ONLY = "25006"
 DISK_FULL = "53100"
 NAMED = (READ_ONLY, DISK_FULL)  # these errors have their own refusals
@@ -34,7 +34,7 @@ class Failed(Exception):
 
     @property
     def is_locked(self) -> bool:
-        """Whether the transaction waited for a lock in vain."""
+        """Whether the transaction failed because it did not get a lock in time."""
         return self.code == LOCK_NOT_AVAILABLE
 
     @property
@@ -58,7 +58,7 @@ class Failed(Exception):
         return self.code.startswith(OF_ONE_OPERATION) and self.constraint != GUARD
 
     def of_psycopg(self) -> psycopg.Error:
-        """The exception that psycopg would raise."""
+        """The exception that psycopg would raise for this failure."""
         kind = psycopg.errors.lookup(self.code) if self.code in NAMED else psycopg.OperationalError
         return kind(str(self))
 
@@ -67,7 +67,7 @@ class NotBegun(Failed):
     """The server ended the session before it had read the transaction: nothing was stored."""
 
     def __init__(self, end: Failed) -> None:
-        # If an administrator ended the session, the reason may concern the transaction before.
+        # If an administrator has ended the session, the server's message may be about an earlier transaction.
         super().__init__("57P01", str(end), ends_session=True)
 
 

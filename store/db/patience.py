@@ -37,9 +37,9 @@ CANCEL_SECONDS = 0.5
 # The first version of PostgreSQL with `transaction_timeout`.
 TRANSACTION_TIMEOUT_SINCE = 170000
 
-# The time of a wait that follows a wait in vain: the answer may have arrived already.
+# How long a wait may take that follows an unsuccessful wait. The answer may have arrived meanwhile.
 LEAST_SECONDS = 0.01
-# The least time of a wait while the database answers: a slow database is not a silent one.
+# Each wait may take at least this time while the database answers: a slow database is not an absent one.
 SLOW_SECONDS = 0.7
 
 
@@ -61,12 +61,12 @@ class Patience:
         self._until = time.monotonic() + limit_seconds if in_all else None
         # True from just before the COMMIT is sent, unless the server refuses the COMMIT.
         self.has_committed = False
-        # The time of the last wait without an answer; None if the database has answered since.
+        # The time of the last wait that ended without an answer; None if the database has answered since.
         self._silent_at: float | None = None
 
     @property
     def is_over(self) -> bool:
-        """Whether a wait has been in vain and the database has not answered since."""
+        """Whether a wait has ended without an answer, and the database has not answered since."""
         # After some time the database is tried again: a task that inherits this object may outlive the outage.
         return self._silent_at is not None and time.monotonic() - self._silent_at <= self.limit_seconds
 
@@ -98,7 +98,7 @@ class Patience:
         self._silent_at = None
 
     def unanswered(self, waited_seconds: float) -> None:
-        """Notes that a wait of this number of seconds was in vain."""
+        """Notes that a wait of this number of seconds has ended without an answer."""
         if waited_seconds > LEAST_SECONDS:
             self._silent_at = time.monotonic()
 
@@ -169,7 +169,7 @@ class PatientAsyncConnection(psycopg.AsyncConnection[Any]):
             await self.execute(f"SET transaction_timeout = '{seconds}s'".encode())
 
     async def _give_up(self, gen: PQGen[Any]) -> None:
-        """Makes the server end a statement whose wait was cancelled; closes the connection if that takes too long."""
+        """Makes the server end a statement whose wait was cancelled; closes the connection if this takes too long."""
         if self.pgconn.transaction_status != TransactionStatus.ACTIVE:
             return
         try:

@@ -50,7 +50,7 @@ class Call(NamedTuple):
     parameters: Mapping[str, bytes | None]
 
 
-# Called once with the answers of a transaction, or with Failed, NotSent, NotBegun or Lost; raises nothing.
+# A function that is called once, with the answers of a transaction, or Failed, NotSent, NotBegun or Lost.
 Done = Callable[[Results | Exception], None]
 
 
@@ -77,7 +77,7 @@ class Pipeline:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._pgconn: PGconn = connection.pgconn
-        # The number is stored, because libpq does not return the socket of a broken connection.
+        # The socket's number is kept here, because libpq no longer returns it when the connection is broken.
         self._socket = self._pgconn.socket
         self._loop = asyncio.get_running_loop()
         self._under_way: deque[Exchange] = deque()
@@ -109,7 +109,7 @@ class Pipeline:
         return future
 
     def send(self, calls: Sequence[Call], done: Done) -> None:
-        """Does what `run` does, and calls `done` as soon as the outcome is read, in the same turn of the event loop."""
+        """Does what `run` does, but calls `done` with the outcome, in the turn of the event loop that reads it."""
         calls = (*self._limits, *calls)
         exchange = Exchange((call.statement for call in calls), done)
         if not self.is_open:
@@ -191,7 +191,7 @@ class Pipeline:
                 if exchange.prepares:
                     logger.error("a statement could not be prepared", problem=str(exchange.failure))
                     if self._under_way:
-                        # The next transaction uses a statement that was not prepared, so it is rolled back.
+                        # The next transaction uses the statement that was not prepared, so the server rolls it back.
                         self._under_way.popleft().fail(exchange.failure)
                     self.close()
             elif exchange.statements and not exchange.prepares:
@@ -224,7 +224,7 @@ class Pipeline:
             libpq.shut(self._socket)
         self._pgconn.finish()
         under_way, self._under_way = self._under_way, deque()
-        # The sync is at the end of the buffer, so the sync of the last transaction was not sent.
+        # The end of the buffer, with the sync of the last transaction, was not sent.
         unsent = under_way[-1] if self._unsent and under_way else None
         for number, exchange in enumerate(under_way):
             if number and self._end is not None:

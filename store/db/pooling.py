@@ -15,7 +15,7 @@ from store.db.statements import Statement
 NONE, SESSION, TRANSACTION = WAYS = ("none", "session", "transaction")
 
 
-# The statement that sets settings for one transaction, whose session is shared with other clients.
+# The statement that sets a setting for one transaction only, because other clients share the session.
 SET_LOCK_TIMEOUT = Statement(__file__, "set_lock_timeout", one=str)
 SET_DEFAULT = SQL("ALTER ROLE {role} IN DATABASE {database} SET {name} = {value}")
 

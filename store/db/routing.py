@@ -32,7 +32,7 @@ async def connect(application: str) -> Connection:
     Raises SystemBusy if the control is away and the epoch of the cell has changed: topics may have left the cell.
     """
     connection = await connections.connect(application)
-    # If the only cell was fenced, it may have been split into two.
+    # If there was only one cell and it was fenced, it may have been split into two.
     if runtime.placement.topics_move or connection.epoch:
         try:
             connection.map_version = await _version(runtime.here().cell, connection.epoch)
@@ -51,7 +51,7 @@ async def has_changed(version: int) -> bool:
 
 
 async def _version(cell: int, epoch: int) -> int:
-    """The current version of the map; while the control is away, the version that was read last."""
+    """The current version of the map. While the control is away: the version that this process has read last."""
     known = runtime.control(Known)
     try:
         async with asyncio.timeout(CONTROL_SECONDS):

@@ -14,7 +14,7 @@ OTHER_CONNECTIONS = 12
 
 
 class Needed(NamedTuple):
-    """The value that the broker needs for a setting, and the consequence of another value."""
+    """A setting: the value that the broker needs, and the consequence of any other value."""
 
     value: str
     without: str

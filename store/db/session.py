@@ -35,5 +35,5 @@ OURS = {
 
 
 def as_options(values: Mapping[str, str]) -> str:
-    """Settings of a session in the form of libpq's `options`."""
+    """The settings of a session, in the form of libpq's parameter `options`."""
     return " ".join(f"-c {name}={value.replace(' ', chr(92) + ' ')}" for name, value in values.items())

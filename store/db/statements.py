@@ -12,7 +12,7 @@ from psycopg.sql import SQL
 RowType = TypeVar("RowType")
 Value = TypeVar("Value")
 PARAMETER = re.compile(r"%\(([a-z_]+)\)[sbt]")
-# The star of the statement's own SELECT, not of a subquery.
+# Matches a star in the statement's own SELECT, not in a subquery.
 STAR = re.compile(r"^SELECT (\w+)\.\*$", re.MULTILINE)
 
 

@@ -25,7 +25,7 @@ def read(statement: Statement[RowType], parameters: Mapping[str, Any] | None = N
 def read_of(
     alias: str, statement: Statement[RowType], parameters: Mapping[str, Any] | None = None
 ) -> Sequence[RowType]:
-    """Reads as `read` does, on Django's connection with this alias."""
+    """Does what `read` does, on the Django connection with this alias."""
     asked = connections[alias]
     asked.ensure_connection()
     with asked.wrap_database_errors, asked.connection.cursor(row_factory=statement.rows) as cursor:
@@ -35,7 +35,7 @@ def read_of(
 
 
 def write(statement: Statement[NoRow], parameters: Mapping[str, Any]) -> None:
-    """Executes one statement that returns no rows, as `read` does."""
+    """Executes one statement that returns no rows. Connection and errors are the same as for `read`."""
     connection.ensure_connection()
     with connection.wrap_database_errors, connection.connection.cursor() as cursor:
         cursor.execute(statement.sql(), parameters)

@@ -11,7 +11,8 @@ Value = TypeVar("Value")
 MAX_VALUES = 20_000
 # In the last quarter of a value's time a request gets the value and starts a new look-up, without waiting for it.
 RENEWED_PART = 4
-# The time for topics and groups: without a notice, another process's change takes effect here after this time.
+# How long topics and groups are cached: without a notice, a change by another process takes effect here after this
+# time.
 CONFIGURATION_SECONDS = 2.0
 
 
@@ -66,7 +67,7 @@ class TtlCache(Generic[Key, Value]):
         return cached.value
 
     async def get(self, key: Key, look_up: Callable[[], Awaitable[Value | None]]) -> Value | None:
-        """The cached value, or else the value of a look-up."""
+        """The cached value; if there is none, the value that a look-up finds."""
         cached = self._values.get(key)
         if cached is not None and self._clock() < cached.until:
             return cached.value
@@ -80,12 +81,12 @@ class TtlCache(Generic[Key, Value]):
         return found
 
     async def _look_up(self, key: Key, look_up: Callable[[], Awaitable[Value | None]]) -> Value | Exception | None:
-        """The value or the exception of the look-up; returned, because there may be no caller left to raise it to."""
+        """The value that the look-up finds, or its exception, which is not raised: all callers may be cancelled."""
         running = asyncio.current_task()
         began = self._clock()
         try:
             value = await look_up()
-            # If `forget` was called meanwhile, the value may be older than the change.
+            # If `forget` was called during the look-up, the value may be older than the change, and is not cached.
             if self._look_ups.get(key) is running:
                 self._remember(key, value, look_up, self._clock() if self._since_answer else began)
             return value
@@ -120,6 +121,6 @@ class TtlCache(Generic[Key, Value]):
         self._look_ups.pop(key, None)
 
     def forget_all(self) -> None:
-        """Forgets all values as `forget` forgets one."""
+        """Drops all values, as `forget` drops one value."""
         self._values.clear()
         self._look_ups.clear()

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import inspect
 
-# msgspec's message: `Expected …, got … - at `$.messages[0].keys``.
+# The form of msgspec's message: `Expected …, got … - at `$.messages[0].keys``.
 PLACED = re.compile(r"(?P<text>.*?)(?: - at `(?P<key>key` in `)?\$(?P<path>[^`]*)`)?", re.DOTALL)
 NAMED = re.compile(r"Object (?P<fault>missing required|contains unknown) field `(?P<name>.*)`", re.DOTALL)
 FOUND = re.compile(r"got `(?P<found>\w+)`|value (?P<value>.+)", re.DOTALL)

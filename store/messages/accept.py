@@ -113,7 +113,7 @@ async def accept(
 
 
 def accept_known(message: Message, traceparent: str | None, message_id: uuid.UUID | None = None) -> Accepted | None:
-    """The result of `accept` without waiting; None if the topic must be looked up or the body is long to decompress."""
+    """Does what `accept` does, without waiting. None if a look-up of the topic or a long decompression is needed."""
     is_soon = message.compression is None or messages.is_soon_read(message)
     topic = topics.known_for_sending(message.topic) if is_soon else None
     return None if topic is None else _accepted(message, messages.checked(message), topic, traceparent, message_id)
@@ -138,7 +138,7 @@ async def accept_together(given: Sequence[Message], topic_name: str, traceparent
     await messages.require_readable(*given)
     topic = topics.known_for_sending(topic_name)
     if topic is None:
-        # An invalid message must not create a topic.
+        # The message is validated before its topic is looked up, because an invalid message must not create a topic.
         _ = [messages.checked(message) for message in given]
         queue_id = next((message.queue_id for message in given if message.queue_id is not None), None)
         chosen = [message.message_id for message in given if message.message_id is not None]

@@ -68,7 +68,7 @@ def _of_zlib(packed: bytes, window: int) -> Iterator[tuple[bytes, int]]:
 
 
 def _of_zstd(packed: bytes) -> Iterator[tuple[bytes, int]]:
-    """The decompressed pieces of a zstd body, as `_of_zlib` yields the pieces of a zlib body."""
+    """The decompressed pieces of a zstd body, in the same form as `_of_zlib` yields them for a zlib body."""
     stream = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: MAX_WINDOW_LOG})
     at = 0
     while not stream.eof:

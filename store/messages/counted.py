@@ -13,5 +13,5 @@ class Counted(NamedTuple):
 
 
 def of(topic: str, count: int) -> Counted:
-    """The two numbers, from the count of an entry in this topic."""
+    """Retries and checks, computed from the count of an entry in this topic."""
     return Counted(0, count) if topic == names.DISCARDED else Counted(count, None)

@@ -48,7 +48,7 @@ def new_id() -> UUID:
     try:
         bits = _stock.pop()
     except IndexError:
-        # One id's bits are taken before the rest is stored, because another thread could take all stored bits.
+        # An id's bits are removed before the rest is stored: another thread could take all stored bits in between.
         bits, *more = _random_bits(STOCK)
         _stock.extend(more)
     return of_int((time.time_ns() // 1_000_000) << 80 | bits)
@@ -66,7 +66,7 @@ def new_ids(count: int) -> list[UUID]:
 
 @lru_cache(maxsize=128)
 def _list_of(count: int) -> tuple[bytes, int, int, int]:
-    """The parts of a list of `count` ids in MessagePack: head, mask of random bits, constant bits, a 1 at each time."""
+    """Parts of a MessagePack list of ids as numbers: head, mask of random bits, constant bits, a 1 for each time."""
 
     def each(value: int) -> int:
         return int.from_bytes(value.to_bytes(_PACKED_BYTES) * count)
@@ -95,7 +95,7 @@ def cell_of(named: UUID) -> int:
 
 
 def derived_id(namespace: UUID, name: str) -> UUID:
-    """The result of `uuid.uuid5`, in a quarter of its 5 us."""
+    """The same UUID as `uuid.uuid5` returns, in a quarter of its 5 us."""
     digest = hashlib.sha1(namespace.bytes + name.encode(), usedforsecurity=False).digest()
     value = int.from_bytes(digest[:16]) & ~(0xF << 76 | 0x3 << 62)
     return of_int(value | 0x5 << 76 | 0x2 << 62)

@@ -12,7 +12,7 @@ from store.process import runtime
 
 
 class Turns:
-    """Spreads the messages of one process that name no queue evenly over the queues of their topics."""
+    """Chooses queues for messages of one process that name none, so that each queue of a topic gets equally many."""
 
     def __init__(self) -> None:
         self.next: Callable[[], int] = count().__next__

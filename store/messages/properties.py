@@ -72,8 +72,8 @@ RESERVED_PROPERTIES = frozenset(
     ]
 )
 
-# Reserved names whose meaning is a field here. A half message may also have its immunity as the property: see
-# `transactions.schedule`.
+# Reserved names of properties whose meaning is a field of the broker's API. A half message may have its immunity as
+# such a property: see `transactions.schedule`.
 FIELDS = {
     "KEYS": "keys",
     "TAGS": "tags",

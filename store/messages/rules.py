@@ -11,7 +11,7 @@ from store.messages.fields import MAX_PROPERTIES_BYTES, MAX_SHARDING_KEY, Messag
 from store.messages.properties import CONTROL
 from store.process.configuration import setting
 
-# The limit of retries that a message may set, equal to the limit that a consumer group may set.
+# The largest number of retries that a message may set for itself; a consumer group may set the same number.
 MAX_RECONSUME_TIMES = 1000
 MAX_BORN_HOST = 255
 

@@ -56,7 +56,7 @@ def is_plain(body: bytes, found: object) -> bool:
     """
     written = _encode(found) if len(body) <= WRITTEN_BYTES else None
     if written == body:
-        # True for a client that writes no blanks and the fields in the order of the shape.
+        # The texts are equal if the client writes no blanks, and the fields in the order of the shape.
         return True
     has_escapes = b"\\" in body
     if has_escapes and b"\\u0022" in body:
@@ -107,7 +107,7 @@ def _quotes_of_struct(struct: msgspec.Struct, has_escapes: bool) -> int:
 
 @cache
 def _defaults_of(struct: type[msgspec.Struct]) -> tuple[Sequence[Any], int]:
-    """The default of each field of a struct, and the number of quotes of its tag."""
+    """The default of each field of a struct, and how many quotes its type tag has in JSON: 4, or 0 without a tag."""
     info = inspect.type_info(struct)
     assert isinstance(info, inspect.StructType)
     return [field.default for field in info.fields], 0 if info.tag is None else 4

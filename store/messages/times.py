@@ -32,7 +32,7 @@ class WholeSecond(datetime):
 
 
 def exact(at: datetime) -> datetime:
-    """The same time in a type for which `encode` writes microseconds even if they are 0."""
+    """The same time, in a type with which `encode` writes microseconds even if they are 0."""
     return at if at.microsecond else WholeSecond.combine(at.date(), at.timetz())
 
 

@@ -24,7 +24,7 @@ SOON_BYTES = 64 * 1024
 
 
 class Unpacked:
-    """The decompressed bytes of one request: in total, and since it last let other requests run."""
+    """How many bytes one request has decompressed: in total, and since it last let other requests run."""
 
     __slots__ = ("_may_come_again", "_size", "_turn", "_work")
 
@@ -73,7 +73,7 @@ class Unpacked:
             return next(found, None)
 
 
-# True for a request that has decompressed nothing yet, as almost all; None outside of a request.
+# True while the request has decompressed nothing, which is the usual case; None outside of a request.
 _of_request: ContextVar[Unpacked | Literal[True] | None] = ContextVar("unpacked", default=None)
 
 
@@ -90,7 +90,7 @@ def begin_many() -> None:
 
 
 def current() -> Unpacked:
-    """The count of this request. Outside of a request each body has a new count."""
+    """The counter of this request. Outside of a request each body gets a new counter."""
     found = _of_request.get()
     if isinstance(found, Unpacked):
         return found

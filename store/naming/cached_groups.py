@@ -22,7 +22,7 @@ MAX_ATTEMPTS = 3
 
 @dataclass
 class Groups(Generic[Facts]):
-    """The groups of one kind. `found` is the statement that finds a group by its name."""
+    """The groups of one kind: producer or consumer groups. `found` is the statement that finds a group by name."""
 
     kind: str
     max_characters: int

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import msgspec
 from msgspec import Raw
 
-# The fields that hold the name of a topic, a group or a subscription.
+# The JSON fields whose value is the name of a topic, a group or a subscription.
 NAMING = frozenset(("topic", "producer_group", "group", "to_topic", "subscription", "name"))
 # The field whose content is the client's own. Only names that the broker adds there, NAMING_PROPERTIES, are changed.
 OWN_WORDS = "properties"
@@ -63,7 +63,8 @@ def _has_structs(kind: Any) -> bool:
 def rewritten(content: bytes, change: Changed, sentence: Changed, depth: int = MAX_DEPTH) -> bytes:
     """The JSON of an answer with names and sentences changed. All other bytes are kept; message bodies are not decoded.
 
-    Levels deeper than any name are kept too, because each level reads all levels below it again.
+    `depth` limits the levels that are parsed, because parsing each level reads all levels below it again. Below these
+    levels there are no names.
     """
     content = content.lstrip()
     if depth and content.startswith(b"{"):
@@ -77,7 +78,7 @@ def rewritten(content: bytes, change: Changed, sentence: Changed, depth: int = M
 
 
 def rewriting(content: bytes, change: Changed, sentence: Changed) -> Generator[None, None, bytes]:
-    """Rewrites a large object as `rewritten` does, with a pause after each entry of the object's lists."""
+    """Does what `rewritten` does for a large object, with a pause after each entry of the object's lists."""
     fields: dict[str, Raw] = {}
     for name, value in _fields.decode(content).items():
         if not bytes(value).startswith(b"["):

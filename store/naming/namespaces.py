@@ -29,7 +29,7 @@ NAME = f"^[A-Za-z0-9][A-Za-z0-9_-]{{0,{MAX_CHARACTERS - 1}}}$"
 NAME_RULE = f"a namespace has 1 to {MAX_CHARACTERS} letters, digits, _ and -, and begins with a letter or a digit"
 PREFIXES = (names.RETRY_PREFIX, names.DEAD_LETTER_PREFIX)
 
-# Replaces a name outside of the namespace in a document for the caller of a namespace.
+# A document for the caller of a namespace has this text in place of a name outside of the namespace.
 ELSEWHERE = "(outside of the namespace)"
 Given = TypeVar("Given")
 
@@ -70,7 +70,7 @@ def starts(namespace: str | None) -> list[str]:
 
 
 def within(namespace: str | None, column: str = "name") -> Q:
-    """Django's condition for rows whose names lie within a namespace; None means all rows."""
+    """A condition for Django's querysets: only rows whose names are in the namespace. None stands for all rows."""
     if namespace is None:
         return Q()
     return Q(*((f"{column}__startswith", start) for start in starts(namespace)), _connector=Q.OR)
@@ -105,7 +105,7 @@ class Namespace:
         return ELSEWHERE if self.is_bound and name not in names.SYSTEM else name
 
     def wrap_names(self, given: Given) -> Given:
-        """The decoded body of a request with whole names, in fields of structs or of JSON objects."""
+        """Adds the namespace to names in the decoded body of a request: in fields of structs, or of JSON objects."""
         documents.wrap_names(given, self.wrap)
         return given
 
@@ -114,7 +114,7 @@ class Namespace:
         return documents.rewritten(content, self.show, self.show_text)
 
     def showing_document(self, content: bytes) -> Generator[None, None, bytes]:
-        """Shows a large object as `show_document` does, with a pause after each part."""
+        """Does what `show_document` does for a large object, with a pause after each part."""
         return documents.rewriting(content, self.show, self.show_text)
 
     def show_text(self, text: str) -> str:

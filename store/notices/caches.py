@@ -32,8 +32,8 @@ PAYLOAD = re.compile(
 ROUND_SECONDS = 0.05
 # The most changes that one round confirms; others are not confirmed, and wait the longest time.
 MAX_CONFIRMED = 100
-# No process caches configuration for longer, so after this time the caches of a process that does not confirm are
-# empty.
+# No process uses cached configuration for longer than this. After this time, the caches of a process that has not
+# confirmed are out of date and no longer used.
 LONGEST_CACHED_SECONDS = 3.0
 
 
@@ -57,7 +57,7 @@ class Unconfirmed:
 
 
 class Changes:
-    """The changes of this process that others have not confirmed, and the changes by others that it has to confirm."""
+    """Changes of this process that others have not confirmed, and changes of others that it has to confirm."""
 
     def __init__(self) -> None:
         self._numbers = count()
@@ -72,7 +72,7 @@ class Changes:
         peers = runtime.control(Peers)
         processes = peers.others(changed_at)
         if peers.may_be_unknown(changed_at):
-            # This name never confirms, so the change waits the longest time.
+            # This name stands for a process that never confirms, so that the change waits the longest time.
             processes.add(NOT_LISTENING)
         number = str(next(self._numbers))
         unconfirmed = self._unconfirmed[number] = Unconfirmed(processes)
@@ -99,7 +99,7 @@ class Changes:
                 self._rounds = asyncio.create_task(self._drop_in_rounds(), name="confirm")
 
     async def _drop_in_rounds(self) -> None:
-        """Drops the caches and confirms it, in rounds, while others announce changes."""
+        """Drops the caches and confirms the changes, in rounds, as long as other processes announce changes."""
         while self._unsent:
             payloads, self._unsent = self._unsent, []
             runtime.current().forget()

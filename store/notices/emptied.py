@@ -7,7 +7,7 @@ from collections.abc import Collection, Hashable
 
 from store.notices.peers import Peers
 
-# The most pairs of reader and topic. Beyond it all of them are forgotten, and requests read the database.
+# The most pairs of reader and topic. When there are more, all pairs are dropped, and requests read the database.
 MOST_EMPTIED = 50_000
 
 
@@ -23,7 +23,7 @@ class Emptied:
         self._count = 0
 
     def seconds(self, topic_ids: Collection[int], reader: Hashable) -> float | None:
-        """Seconds since the reader found nothing in these topics; None if unknown."""
+        """For how many seconds the reader has known that these topics have no message; None if it does not know."""
         now = time.monotonic()
         since = [at for topic in topic_ids if (at := self._since.get(topic, {}).get(reader)) is not None]
         return now - min(since) if len(since) == len(topic_ids) and self._peers.hears_all(now) else None
@@ -40,5 +40,5 @@ class Emptied:
             readers[reader] = now
 
     def published(self, topic_id: int) -> None:
-        """Forgets the topic, because a message became visible in it."""
+        """Drops the topic, because a message has become visible in it."""
         self._count -= len(self._since.pop(topic_id, ()))

@@ -20,7 +20,8 @@ BURST_BYTES = 2 * 1024 * 1024
 BYTES_PER_SECOND = 512 * 1024
 # Each notice counts this many bytes in addition to its payload, so that the rate also limits small notices.
 NOTICE_BYTES = 128
-# How long a flooded listener does not listen. Requests that wait for notices read by themselves meanwhile.
+# For how many seconds a listener that got too many notices does not listen. Requests that wait for messages read by
+# themselves meanwhile.
 DEAF_SECONDS = 30.0
 
 
@@ -73,7 +74,7 @@ class Hearing:
             raise Flooded
 
     def _heard(self, notice: PGnotify) -> None:
-        """Called by the driver for each notice, while it reads from the socket."""
+        """The driver calls this for each notice, while it reads from the socket."""
         now = time.monotonic()
         size = len(notice.extra) + NOTICE_BYTES
         self._left = min(BURST_BYTES, self._left + (now - self._counted_at) * BYTES_PER_SECOND) - size

@@ -18,7 +18,7 @@ from store.notices.emptied import Emptied
 
 
 class Read(Protocol):
-    """The read of a blocked request, which may join a batch as an operation. `joined` is called when it is answered."""
+    """The read that a waiting request would make, which may join a batch. `joined` is called with the batch's end."""
 
     joined: "Joined | None"
     settled: "Callable[[Exception | None], None] | None"
@@ -29,18 +29,18 @@ class Read(Protocol):
 
     @property
     def may_join(self) -> bool:
-        """Whether the read can be written by a batch now."""
+        """Whether a batch can write this read now."""
 
     @property
     def taken(self) -> int:
-        """The number of messages that the read has taken; 0 if the batch left it out."""
+        """How many messages the read has taken; 0 if the batch left the read out."""
 
     @property
     def is_all(self) -> bool:
-        """Whether the read has taken all visible messages."""
+        """Whether the read has taken all visible messages, so that another read would find none."""
 
     def see(self, stored: Iterable[MessageRow]) -> None:
-        """Gets the messages that the batch has stored, so that they are not read from the database."""
+        """Called with the messages that the batch has stored, so that the read need not fetch them from PostgreSQL."""
 
 
 @dataclass(slots=True, eq=False)  # a deque finds an object by its identity
@@ -83,7 +83,7 @@ class Listeners:
     missed: int = 0
 
     def wake(self, messages: int, writer: object = None) -> None:
-        """Wakes a blocked request for each message that no joined read takes, the longest blocked first."""
+        """Wakes a waiting request for each new message that no joined read takes, the longest waiting first."""
         self.published += messages
         for joined in self.joined:
             messages -= joined.expect(messages, writer)
@@ -96,9 +96,9 @@ class Listeners:
         self.missed = min(self.missed + messages, self.reading)
 
     def take_missed(self) -> bool:
-        """Whether a message was published while the request was reading.
+        """Whether a message was published while a request was reading. Such a request must read again.
 
-        The message then counts for no other request.
+        Each such message is counted for one request only.
         """
         self.missed -= (missed := self.missed > 0)
         return missed
@@ -116,18 +116,18 @@ class Joined:
         self._listeners = listeners
         self._read = read
         self._writer = writer
-        # The number of messages of the commit that the read takes; they wake no other request.
+        # How many messages of the commit the read will take; these messages wake no other request.
         self._expected = 0
-        # Whether a message was published that the read may not have seen.
+        # Whether another writer has published a message that the read may not have seen.
         self._is_late = False
         for each in blocked.waiter.topics.values():
             each.joined.append(self)
         read.joined = read.settled = self
 
     def expect(self, messages: int, writer: object) -> int:
-        """The number of these new messages that the read takes.
+        """How many of these new messages the read will take.
 
-        The read sees all messages that its writer sent before it.
+        The read sees every message that its own writer has sent before it.
         """
         self._is_late |= writer is not self._writer
         taken = min(messages, self._read.most - self._expected)
@@ -147,7 +147,7 @@ class Joined:
 
 
 class Waiter:
-    """A request that listens to its topics while it reads them, and waits if it finds no message."""
+    """A request that is notified of messages in its topics while it reads them, and waits if it finds none."""
 
     def __init__(self, topics: Mapping[int, Listeners], reader: Hashable, emptied: Emptied, changes: int) -> None:
         self.topics = topics
@@ -171,13 +171,13 @@ class Waiter:
         return sum(listeners.published for listeners in self.topics.values())
 
     def found_all(self) -> None:
-        """Notes that the read took all visible messages: until another is published, a read would find none."""
+        """Notes that the read has taken all visible messages: another read finds none until a message is published."""
         if self.saw_nothing:
             self._emptied.note(self.topics, self._reader)
 
     @property
     def empty_seconds(self) -> float | None:
-        """Seconds since its reader found no message, if none was published since; None if the request must read."""
+        """For how many seconds the reader has known that there is no message; None if the request must read."""
         return self._emptied.seconds(self.topics, self._reader)
 
     async def wait(self, seconds: float, gone: asyncio.Future[Any] | None = None, read: Read | None = None) -> None:
@@ -205,7 +205,7 @@ class Waiter:
             for listeners in listening:
                 listeners.reading += 1
         if gone is not None and gone.done():
-            # A message may have woken this request too: wake another request in its place.
+            # A message may have woken this request just before its caller left: another one is woken in its place.
             for listeners in listening:
                 listeners.wake_blocked(1)
 

@@ -45,7 +45,7 @@ class Wakeups:
         self._topics: dict[int, dict[Hashable, Listeners]] = {}
         self._peers = self._home.part(Peers)
         self._emptied = Emptied(self._peers)
-        # The writer that answers a batch in this turn of the event loop.
+        # The writer that is answering a batch in this turn of the event loop; None at other times.
         self._writer: object = None
         # The number of changes of the configuration that this process has heard of.
         self._changes = 0
@@ -89,14 +89,14 @@ class Wakeups:
             self._writer = None
 
     def forget_all(self) -> None:
-        """Prevents requests that are blocked now from joining a batch, because the configuration may have changed.
+        """The configuration may have changed, so requests that are waiting now may not join a batch any more.
 
-        Thread-safe.
+        May be called from any thread.
         """
         self._changes += 1
 
     def joining(self, topic_ids: Collection[int], writer: object, most: int) -> list[Read]:
-        """The reads that join a writer's next batch with messages in these topics: at most one of each reader."""
+        """The reads that a writer's next batch, with messages in these topics, makes too: one for each reader."""
         found: list[Read] = []
         for listeners in [each for topic_id in topic_ids for each in self._topics.get(topic_id, {}).values()]:
             if len(found) < most and (read := join(listeners, self._changes, writer)) is not None:
@@ -182,7 +182,7 @@ class Wakeups:
             runtime.control(Changes).heard(notice.payload)
             return
         if not PAYLOAD.fullmatch(notice.payload):
-            return  # The notice is invalid: any role may notify the channel.
+            return  # Any role may notify the channel, so a notice may be invalid.
         name, _, topics = notice.payload.partition(";")
         if name == self._peers.name:
             self._peers.hear_itself(time.monotonic())
@@ -208,15 +208,15 @@ def visible(entries: Iterable[Entry]) -> None:
 
 
 def notify(topics: Counter[int]) -> None:
-    """Wakes requests of every process, as `Wakeups.notify`, in the cell that this task works for."""
+    """Wakes requests of every process, in the cell that this task works for: see `Wakeups.notify`."""
     runtime.part(Wakeups).notify(topics)
 
 
 def listening(topic_ids: Collection[int], reader: Hashable) -> contextlib.AbstractContextManager[Waiter]:
-    """Yields a waiter, as `Wakeups.listening`, in the cell that this task works for."""
+    """Yields a waiter, in the cell that this task works for: see `Wakeups.listening`."""
     return runtime.part(Wakeups).listening(topic_ids, reader)
 
 
 def start() -> None:
-    """Starts receiving notices, as `Wakeups.start`, in the cell that this task works for."""
+    """Starts receiving notices, in the cell that this task works for: see `Wakeups.start`."""
     runtime.part(Wakeups).start()

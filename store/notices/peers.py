@@ -16,7 +16,7 @@ DEAF_SECONDS = ALONE_SECONDS - PRESENCE_SECONDS
 # More than any installation has. A limit, because any role that may connect to the database may announce invented
 # processes; further ones are ignored.
 MAX_PEERS = 200
-# The sender of notices from a process that does not listen, so that no process waits for its confirmation.
+# A process that does not listen sends notices under this name, so that no process waits for its confirmation.
 NOT_LISTENING = ""
 
 
@@ -29,7 +29,7 @@ class Peers:
     """
 
     def __init__(self) -> None:
-        # PostgreSQL also sends a process its own notices, which it ignores: its waiters were woken before.
+        # The name in this process's own notices. PostgreSQL also sends them to this process, which ignores them.
         self.name = secrets.token_hex(8)
         self._is_listener = False
         self._alone_from = math.inf
@@ -53,7 +53,7 @@ class Peers:
         self._heard_itself_at = now
 
     def hear_itself(self, now: float) -> None:
-        """Notes that a notice of this process has come, and with it all notices sent before."""
+        """Notes that one of this process's own notices has arrived, and so all earlier notices."""
         if self._is_deaf(now):
             self._all_known_from = now + ALONE_SECONDS
         self._heard_itself_at = now
@@ -91,7 +91,7 @@ class Peers:
         return self._is_listener and not self.hears_all(now)
 
     def hears_all(self, now: float) -> bool:
-        """Whether it has listened for ALONE_SECONDS without a break: each process that publishes notifies it."""
+        """Whether it has listened for ALONE_SECONDS without a break, so that each publishing process notifies it."""
         return self._is_listener and now >= self._all_known_from and not self._is_deaf(now)
 
     def _is_deaf(self, now: float) -> bool:

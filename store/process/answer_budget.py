@@ -14,7 +14,7 @@ from store.errors import SystemBusy
 from store.process import runtime
 from store.process.budget import RESERVED_PART, SMALL_BYTES
 
-# A read waits until this many bytes are free: with fewer, each message would need a separate read.
+# The bytes that must be free before a read begins: with fewer, each message would need a separate read.
 LEAST_PAGE_BYTES = 1024 * 1024
 ROOM_SECONDS = 3.0
 
@@ -36,13 +36,13 @@ class Answers:
         self._most_of_message = int(settings.MAX_MESSAGE_BYTES)
         self._reserve = limit // RESERVED_PART
         self._most_of_key = limit * 5 // 8
-        # While no more bytes than this are held, no read waits, whatever its key: almost always this comparison is the
-        # only one.
+        # While all answers together hold at most this number of bytes, no read has to wait, whatever its key. In almost
+        # all cases only this number is compared.
         self._calm = max(0, min(limit - self._reserve, self._most_of_key) - LEAST_PAGE_BYTES)
         self.held = 0
         self._small = 0
         self._by_key: dict[str, int] = {}
-        # The waiting reads, by key. The first key has the next turn.
+        # The reads that wait, by API key. The first key is served next.
         self._turns: dict[str, deque[asyncio.Future[None]]] = {}
 
     def room_of(self, key: str) -> int:
@@ -103,7 +103,7 @@ class Answers:
             raise
 
     def must_wait(self, key: str) -> bool:
-        """Whether a new read of this key has to wait: the key is short, or other reads of it wait already."""
+        """Whether a new read of this key has to wait: too few bytes are free for the key, or other reads of it wait."""
         return self.is_short(key) or key in self._turns
 
     def _leave(self, key: str, turn: asyncio.Future[None]) -> None:
@@ -114,7 +114,7 @@ class Answers:
                 del self._turns[key]
 
     def _give_turns(self) -> None:
-        """Gives turns while there is room: one to each key that is not short, then again."""
+        """Lets waiting reads begin as long as bytes are free: one read of each key that may have bytes, then again."""
         given = True
         while given:
             given = False
@@ -126,7 +126,7 @@ class Answers:
         turns = self._turns.pop(key)
         turn = turns.popleft()
         if turns:
-            # The key goes behind the other keys.
+            # The key becomes the last in the order of keys.
             self._turns[key] = turns
         if not turn.done():
             turn.set_result(None)
@@ -151,7 +151,7 @@ class Hold:
     def __init__(self, key: str = "") -> None:
         self.key = key
         self.size = 0
-        # The bytes that the answer has of the reserve.
+        # How many bytes the answer has taken from the reserve.
         self._small = 0
         # Whether the next message does not fit into a page of the reserve.
         self.is_large = False

@@ -18,7 +18,7 @@ class Departed(NamedTuple):
     queues: frozenset[int] = frozenset()
 
     def has(self, topic_id: int, queue_id: int) -> bool:
-        """Whether messages that wait for this queue belong to another cell."""
+        """Whether the messages that wait for this queue are copies: the originals belong to another cell."""
         return topic_id in self.topics or packed(topic_id, queue_id) in self.queues
 
     def left_out(self, rows: Iterable[Row], topics: Callable[[Row], Collection[int | None]]) -> list[Row]:

@@ -11,37 +11,39 @@ from typing import Any, NamedTuple
 
 
 class To(Enum):
-    """A part of the core to which a door adds. Each comment says what one addition is, and which module asks for it."""
+    """A part of the core to which a door may add. Each comment says what is added, and which module asks for it."""
 
-    # A function of the words of the command line, called before Django is imported: manage.py.
+    # A function that is called with the command line's words before Django is imported. Asked for by manage.py.
     COMMAND_LINE = "command line"
     # A Tick: mqbroker.celery.app.
     BEAT = "beat"
-    # A name, and a coroutine function that does what has been due for the given seconds: mqbroker.process.background.
+    # A name, and a coroutine function that does the work due for a number of seconds: mqbroker.process.background.
     FALLBACK = "fallback"
-    # The type of a part of the runtime that begins work, so that it is closed first: mqbroker.process.background.
+    # A class of parts of the runtime that start work, so that they are closed first: mqbroker.process.background.
     CLOSED_FIRST = "closed first"
-    # A model with sealed columns: mqbroker.process.sealed_secrets.
+    # A model with encrypted columns. Asked for by mqbroker.process.sealed_secrets.
     SEALED = "sealed"
-    # A path of the HTTP API and its Resource: mqbroker.urls.
+    # A path of the HTTP API and the Resource that serves it. Asked for by mqbroker.urls.
     PATHS = "paths"
-    # A path below /console/, its view and its name: console.pages.routes.
+    # A path below /console/, its view and its name. Asked for by console.pages.routes.
     PAGES = "pages"
-    # A path below /console/, its view and its name, for callers without a session: console.site.
+    # A path below /console/, its view and its name, for callers without a session. Asked for by console.site.
     ENTRANCES = "entrances"
-    # The title of a link on the sign-in page, and the name of the page to which it leads: console.site.
+    # The title of a link on the sign-in page, and the name of the page to which it leads. Asked for by console.site.
     SIGN_INS = "sign-ins"
     # A Link: console.theme.
     SIDEBAR = "sidebar"
     # A console.actions.shapes.Kind: console.actions.kinds.
     ACTIONS = "actions"
-    # The name of an action that the role `operator` may do: access.roles.
+    # The name of an action that the role `operator` may do. Asked for by access.roles.
     OPERATORS = "operators"
     # A console.monitoring.scrape.Metric: console.monitoring.metrics.
     METRICS = "metrics"
-    # A function of the time that yields findings: console.monitoring.attention, for the overview and the doctor.
+    # A function that gets the time and yields findings for overview and doctor. Asked for by
+    # console.monitoring.attention.
     FINDINGS = "findings"
-    # A function that returns a console.monitoring.system.Beside: console.monitoring.system.
+    # A function that returns what the page System shows about the door (`Beside`). Asked for by
+    # console.monitoring.system.
     SURROUNDINGS = "surroundings"
 
 

@@ -19,7 +19,7 @@ MAX_PAUSE_SECONDS = 0.02
 
 
 class Pace:
-    """The lock that makes large work of a process take turns."""
+    """The lock by which the large requests of a process take turns."""
 
     def __init__(self) -> None:
         self.turn = asyncio.Lock()

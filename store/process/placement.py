@@ -24,7 +24,7 @@ class Cell(Protocol):
     name: str
 
     def entered(self) -> AbstractContextManager[None]:
-        """The code of the block, and tasks that it starts, work for this cell."""
+        """A context manager: the code of its block, and tasks that this code starts, work for this cell."""
 
 
 class Located(Protocol):
@@ -45,14 +45,14 @@ class Topic(Protocol):
 class Placement:
     """Everything lies in one database, the control's."""
 
-    # Whether there are several cells: asked only where the list and the copies of the cells are kept.
+    # Whether there are several cells. Only code that keeps the list of cells and the copies asks this.
     several = False
     # Whether topics may move between databases. A move ends the sessions of a cell; so each new connection needs the
     # map's version.
     topics_move = False
     # Whether the cell of new work is known before the body of its request is read, which names the topic.
     is_known_unread = True
-    # Whether new work for a database that does not answer is refused at once; the only database is waited for.
+    # Whether new work is refused at once while its database does not answer. An only database is waited for.
     refuses_silent = False
 
     def label(self, cell: Cell | None = None) -> str | None:

@@ -45,7 +45,7 @@ class Runtime:
         self.is_closing = False
         # All cells by id, this one included. The runtime of another cell than the control has only itself.
         self.cells: dict[int, Runtime] = {cell: self}
-        # For the control only: the functions that start, end and explain a cell, and open its sessions.
+        # In the control's runtime only: functions that start, end and explain a cell, and that open its sessions.
         self.begins: Callable[[Runtime], None] | None = None
         self.ends: Callable[[Runtime], None] | None = None
         self.explain: Callable[[Any, Runtime], Awaitable[str]] | None = None
@@ -76,7 +76,7 @@ class Runtime:
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
-        """The code of the block, and tasks that it starts, work for this cell."""
+        """A context manager: the code of its block, and tasks that this code starts, work for this cell."""
         token = _here.set(self)
         try:
             yield
@@ -139,9 +139,9 @@ def ending() -> SystemBusy:
 
 
 _control: Runtime | None = None
-# The only runtime of a process with one cell; None with several cells.
+# The runtime of a process that has only one cell; None if it has several cells.
 _only: Runtime | None = None
-# The parts of `_only` and of the control: each request looks several up, here without a call.
+# Parts that were already looked up, of `_only` and of the control: a dictionary needs no call for each request.
 _found: dict[Callable[[], Any], Any] = {}
 _shared: dict[Callable[[], Any], Any] = {}
 # A module variable, because each request reads it several times.
@@ -203,12 +203,12 @@ def cells() -> list[Runtime]:
 
 
 def in_cell(cell: int) -> contextlib.AbstractContextManager[None]:
-    """The code of the block, and tasks that it starts, work for this cell. Raises as `of`."""
+    """Like `Runtime.entered`, for the cell with this id. Raises the errors of `of`."""
     return of(cell).entered()
 
 
 def entered(cell: int | None) -> contextlib.AbstractContextManager[None]:
-    """Does what `in_cell` does; None stands for the cell that this task works for."""
+    """Does what `in_cell` does. None stands for the cell that this task already works for."""
     return (here() if cell is None else of(cell)).entered()
 
 
@@ -218,14 +218,14 @@ def begin() -> None:
 
 
 def part(kind: Callable[[], Part]) -> Part:
-    """The part of this kind of the cell that this task works for. Raises as `here`."""
+    """The part of this class in the cell that this task works for. Raises the errors of `here`."""
     # Each request calls this several times: a part that exists is found without a further call.
     found: Part | None = _found.get(kind)
     return here().part(kind) if found is None else found
 
 
 def part_of(cell: int | None, kind: Callable[[], Part]) -> Part:
-    """The part of this kind of a cell; None stands for the cell that this task works for. Raises as `of`."""
+    """The part of this class in a cell; None stands for the cell that this task works for. Raises as `of` does."""
     if _only is not None and (cell is None or cell == _only.cell):
         found: Part | None = _only._parts.get(kind)
         if found is not None:
@@ -234,14 +234,14 @@ def part_of(cell: int | None, kind: Callable[[], Part]) -> Part:
 
 
 def control(kind: Callable[[], Part]) -> Part:
-    """The part of this kind that all cells of the process share."""
+    """The part of this class that all cells of the process share."""
     found: Part | None = _shared.get(kind)
     return current().part(kind) if found is None else found
 
 
 @contextlib.contextmanager
 def installed(runtime: Runtime) -> Iterator[Runtime]:
-    """Makes this the runtime of the process within the block, in place of the one before."""
+    """Within the block this is the runtime of the process, in place of the runtime before."""
     before = _control
     install(runtime)
     try:

@@ -26,7 +26,7 @@ class Shares:
         return self._by_key[key] + places > self.most_of_key
 
     def give_back(self, key: str, places: int = 1) -> None:
-        """Gives places of the key back."""
+        """Returns places that the key has taken."""
         self.taken -= places
         self._by_key[key] -= places
         if not self._by_key[key]:

@@ -28,7 +28,7 @@ def decode(text: str | None, type_: type[Cursor]) -> Cursor | None:
 
 
 def decode_each(text: str | None, type_: type[Cursor]) -> dict[int, Cursor] | None:
-    """The cursors of a list over all cells, by cell; as `decode`."""
+    """Decodes the cursors of a list over all cells: a cursor for each cell. Raises MessageIllegal, as `decode` does."""
     return _decoded(text, lambda raw: from_plain(msgspec.json.decode(raw), type_))
 
 

@@ -50,7 +50,9 @@ def of_queues(topic: TopicFacts, named: str | None = None) -> int:
 
 
 def of_message(message_id: uuid.UUID) -> contextlib.AbstractAsyncContextManager[None]:
-    """A context manager that works for the cell which has a message; see `of_id`."""
+    """A context manager: the code of its block works for the cell that has the message. For arguments and errors see
+    `of_id`.
+    """
     return of_id(message_id, FIND_COPIES, {"message_id": message_id, "max_copies": 1})
 
 

@@ -71,7 +71,7 @@ def page(
     while len(rows) < count:
         heads = {cell: order(*of_cell[0]) for cell, of_cell in left.items() if of_cell}
         if not heads or any(not left[cell] and part.after is not None for cell, part in parts.items()):
-            # Rows on the next page of such a cell may come before rows of other cells.
+            # The cell's next page may have rows that come before rows of other cells, so the merged page ends here.
             break
         cell = choose(heads, key=heads.__getitem__)
         row, after[cell] = left[cell].pop(0)

@@ -25,7 +25,7 @@ PREVIEW_MESSAGES = Statement(__file__, "preview_messages", Preview)
 
 
 def newest(topic_id: int, queue_id: int, below: int | None, count: int) -> Sequence[NewestEntry]:
-    """The newest `count` entries of a queue, or of its entries below an offset, the newest first."""
+    """The newest `count` entries of a queue, newest first. With `below`: the newest entries below this offset."""
     asked = {"topic_id": topic_id, "queue_id": queue_id, "below": BEYOND if below is None else below}
     return sync.read(NEWEST_ENTRIES, {**asked, "max_rows": count})
 
@@ -56,7 +56,9 @@ def keys(positions: Iterable[tuple[int, int]]) -> dict[tuple[int, int], list[str
 
 @dataclass(frozen=True, slots=True)
 class OfKey:
-    """The newest messages with a key. `too_many`: in a cell more than MAX_OF_KEY have it, so none was read there."""
+    """The newest messages with a key. `too_many`: a cell was left out, because more than MAX_OF_KEY of its messages
+    have the key.
+    """
 
     heads: list[KeyHead]
     too_many: bool

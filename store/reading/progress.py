@@ -28,7 +28,7 @@ MAX_QUEUES = 2000
 MAX_LAGS = 10_000
 # The most bytes of properties that one batch reads for its filters. One entry is always read; it has 16 KiB at most.
 MAX_HEAD_BYTES = 1024 * 1024
-# The most rows of deleted readers that one statement deletes; the next tick deletes more.
+# The most rows of deleted readers that one statement deletes. The next tick of beat deletes further rows.
 MAX_DELETED = 5000
 
 
@@ -52,12 +52,12 @@ async def lock(batch: Batch, reader_id: int, queues: Iterable[Queue]) -> None:
 
 
 async def take(batch: Batch, keys: Iterable[int]) -> None:
-    """Takes locks by their keys in the middle of a transaction."""
+    """Takes the locks with these keys in the middle of a transaction."""
     await batch.read(TAKE_LOCKS, {"keys": sorted(keys)})
 
 
 async def try_lock(batch: Batch, reader_id: int, queues: Sequence[Queue]) -> list[Queue]:
-    """Takes the free ones of the `locks`, without waiting. Returns their queues."""
+    """Tries to take each of the locks of these queues, without waiting. Returns the queues whose lock it got."""
     by_key = {_lock_key(reader_id, topic_id, queue_id): (topic_id, queue_id) for topic_id, queue_id in queues}
     rows = await batch.read(TRY_LOCK_READERS, {"keys": sorted(by_key)})
     return [by_key[row.key] for row in rows if row.taken]
@@ -69,7 +69,7 @@ def _lock_key(reader_id: int, topic_id: int, queue_id: int) -> int:
 
 
 async def positions(batch: Batch, reader_id: int, queues: Sequence[Queue]) -> Sequence[PositionRow]:
-    """The reader's position in each queue. `begun`: whether the reader has read any queue of the topic."""
+    """The next offset of the reader in each queue. `begun`: whether the reader has read any queue of the topic."""
     return await batch.read(FIND_POSITIONS, {"reader_id": reader_id, **_columns(queues)})
 
 
@@ -110,7 +110,7 @@ def lags(reader_ids: Sequence[int]) -> dict[int, list[Lag]]:
 
 
 async def readers() -> set[int]:
-    """The ids of readers with progress, without the scheduler."""
+    """The ids of all readers that have progress, except the scheduler."""
     return set(await connections.read(FIND_READERS))
 
 

@@ -42,7 +42,10 @@ class Match(NamedTuple):
 
 
 class Cursor(NamedTuple):
-    """Where the next page starts: in a list by key below a log offset, in a list by time before an entry."""
+    """Where the next page of a list starts.
+
+    In a list by key: below a log offset. In a list by time: before an entry.
+    """
 
     time: Time = END
     queue_id: Annotated[int, Meta(ge=0, lt=2**31)] = 0

@@ -49,7 +49,7 @@ FIND_EXPORT_WAIT = Statement(__file__, "find_export_wait", ExportWait)
 MARK_UNEXPORTED = Statement(__file__, "mark_unexported")
 SIZE_OF_SEGMENTS = Statement(__file__, "size_of_segments", one=int)
 
-# The most folders whose latest export is kept, and how many of these are shown.
+# How many folders' latest exports are kept in the table, and how many of these are shown.
 MAX_KEPT = 100
 MAX_SHOWN = 10
 

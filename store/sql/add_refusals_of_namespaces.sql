@@ -1,5 +1,5 @@
--- Add to each namespace's row the number of requests that a process has refused since its last call, as add_refusals
--- does for keys.
+-- Add to each namespace's row the number of requests that a process has refused since its last call. `add_refusals`
+-- does the same for keys.
 WITH counted AS (
     SELECT n.id, r.refused
     FROM unnest(%(id)s::bigint [], %(refused)s::bigint []) AS r (id, refused)

@@ -1,8 +1,8 @@
 -- Append messages to the open segment, at the log offsets that the statement before has taken (register `mq.appended`,
 -- by number). Messages without a log offset are left out. Safe because the statement before looked for the segment and
 -- the ids under the lock of the log. If another process has stored one of the ids meanwhile, the statement fails, and
--- the batch is sent again. Columns are read by number as in `begin_halves`: they have one row for each operation of a
--- batch, so finding an element is fast.
+-- the batch is sent again. Columns are arrays that are read by number, as in `begin_halves`. They have one element for
+-- each operation of a batch, so finding an element is fast.
 INSERT INTO commit_log (
     segment_id, log_offset, stored_at, born_at, topic_id, queue_id, message_id, transaction_id, producer_group_id,
     tags, keys, sharding_key, traceparent, properties, body, body_form

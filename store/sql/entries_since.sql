@@ -1,4 +1,4 @@
--- Count the entries of the last seconds, for each window, and all entries that the queues hold. Offsets are dense, so a
+-- Count the entries of each window of the last seconds, and all entries that the queues hold. Offsets are dense, so a
 -- count is a difference of offsets. Queues whose newest entry is older than the window cost one probe; in the others
 -- halving the range finds where the window begins. Entries of the schedule topic are not counted, because they are not
 -- visible yet. Topics that have left this cell are counted where they lie. Only topics are counted whose names begin

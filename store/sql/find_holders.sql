@@ -1,5 +1,5 @@
--- Find the sessions that hold the locks for which a session waits. If these wait for other sessions, the last ones of
--- the line are found. Changes nothing.
+-- Find the sessions that hold the locks for which a session waits. If such a session itself waits for a lock, the
+-- session that holds that lock is found instead, and so on. Changes nothing.
 -- Row: A session that holds a lock, and its `application_name`.
 WITH RECURSIVE line (pid) AS (
     SELECT unnest(pg_blocking_pids(%(pid)s::integer))

@@ -1,5 +1,6 @@
--- Find the segment whose log is dropped next: the queues that may point into it, of this segment and of the segment
--- after it, are dropped already. Messages in this segment or an older one that a row needs must be appended again.
+-- Find the segment whose log is dropped next: the entries that may point into this log, in this segment and in the
+-- segment after it, are already dropped. Messages in this segment or an older one that a row needs must be appended
+-- again.
 SELECT max(s.id) AS segment_id
 FROM segment AS s
 INNER JOIN segment AS following ON s.id + 1 = following.id

@@ -1,5 +1,6 @@
--- Join the writers of the log and lock the only queue that this transaction extends, as `join_and_lock` does, whose
--- plan takes 9 us more. The log is locked before the queue, because columns are computed in their order.
+-- Join the writers of the log and lock the only queue that this transaction extends, as `join_and_lock` does for
+-- several queues; the plan of `join_and_lock` takes 9 us more. The log is locked before the queue, because columns are
+-- computed in their order.
 -- Row: The open segment, and the one queue that this transaction has locked.
 -- Null: segment_id.
 SELECT

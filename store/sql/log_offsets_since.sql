@@ -1,4 +1,4 @@
--- Find the first log offset of the last seconds, for each window, with the next log offset. Offsets rise with time,
+-- Find, for each window of the last seconds, its first log offset; and the next log offset. Offsets rise with time,
 -- except where transactions overlap for a moment, so halving the range finds the offset with some thirty index probes;
 -- an index on the time would cost every write. In a cell that was split off, copies of the parent's messages do not
 -- count.

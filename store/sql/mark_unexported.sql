@@ -1,4 +1,5 @@
--- Note that retention drops a segment that no export holds whole, because all segments take more than they may.
+-- Note that retention drops a segment that no export holds whole, because all segments together take more disk space
+-- than allowed.
 UPDATE segment
 SET unexported_at = now()
 WHERE id = %(segment_id)s AND unexported_at IS NULL

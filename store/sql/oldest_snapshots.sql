@@ -1,6 +1,6 @@
 -- Find what pins the oldest snapshots of this database: sessions, prepared transactions and replication slots. No dead
--- row that is newer than the oldest snapshot can be vacuumed. They are sorted by age in transactions; the age in
--- seconds is only known of sessions.
+-- row that is newer than the oldest snapshot can be vacuumed. The rows are sorted by age in transactions; the age in
+-- seconds is known only for sessions.
 -- Row: What pins a snapshot, and for how many transactions and seconds. `seconds` is None for a replication slot.
 -- Null: state, seconds.
 SELECT p.kind, p.name, p.state, p.transactions, p.seconds

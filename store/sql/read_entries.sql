@@ -1,8 +1,8 @@
 -- Read a queue's entries with their messages from an offset on, in order, with at most `max_bytes` of bodies, but at
 -- least one; none if `most_of_first` is given and the first body is larger (its length is known without reading the
 -- body). Offsets have no hole and become visible in order, so a row that is missing before the last row will never
--- appear. Each message is probed by index on its own: with a join, a plan that was made while the segment was empty
--- would read the whole segment.
+-- appear. Each message is looked up by a separate index probe: with a join, a plan that was made while the segment was
+-- empty would read the whole segment.
 SELECT found.*
 FROM (
     SELECT

@@ -1,6 +1,7 @@
 -- Read the messages in the register `mq.handed`, as `segment log_offset,…`, which the transaction before has handed out
 -- on this connection. Behind a pooler the register may belong to another client: the caller compares the log positions,
--- and reads missing messages by their positions. Each message is probed by index on its own, as in read_entries.
+-- and reads missing messages by their positions. Each message is looked up by a separate index probe, as in
+-- read_entries.
 SELECT m.*
 FROM (
     SELECT string_to_array(given.position, ' ')::bigint [] AS n

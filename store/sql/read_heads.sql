@@ -1,8 +1,8 @@
 -- Read the fields of entries that a filter needs, for several queues, each queue from its own offset on, in order.
--- Bodies are not read, because they may be large and a filter skips most of them. Each message is probed by index on
--- its own, as in read_entries. Queues come in the given order, and their entries until the entries before have
--- `max_bytes` of properties. Of further entries only the length of the properties is read, which does not fetch large
--- values.
+-- Bodies are not read, because they may be large and a filter skips most of them. Each message is looked up by a
+-- separate index probe, as in read_entries. The queues are read in the given order, until the entries that were read
+-- have `max_bytes` of properties together. To add up the bytes, only the length of further properties is read, which
+-- does not fetch large values.
 -- Row: An entry for a filter: the message without its body. `origin_topic_id`: the topic it was sent to.
 -- Null: sharding_key, tags, properties.
 SELECT

@@ -11,7 +11,7 @@
 -- its time of delivery in ms, rounded up, so it may be late by a part of a millisecond. The register `mq.timers` passes
 -- on which messages with a timer are stored: `number:log_offset,…`. A column without any value is an empty array, of
 -- which each row is NULL: for instance the delay and the message's own queue if no message is delayed, and the number
--- of the request if no message is repeatable.
+-- of the request if no message may be a repetition.
 -- Row: When messages were stored, and packed for each stored message: its number, log offset and queue offset. The
 --    queue offset of a message that waits for its timer is -1.
 -- Null: offsets, timers.

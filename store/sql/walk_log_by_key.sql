@@ -1,6 +1,7 @@
 -- Find messages by a key that very many messages have. The log is read backwards by its own key from below an offset,
 -- at most `max_looked_at` messages. Each matching row has the lowest offset that was read (`go_on_below`, null at the
--- end); without a match there is one row with only this offset. The conditions are the same as in find_by_key.
+-- end); without a match there is one row, in which only this offset has a value. The conditions are the same as in
+-- find_by_key.
 -- Row: A message with the key, and where the walk continues: NULL at the end. Other fields are NULL without a match.
 -- Null: go_on_below, segment_id, log_offset, message_id, size.
 WITH looked_at AS MATERIALIZED (
