@@ -32,7 +32,7 @@ class Alarms:
         self._buckets: set[int] = set()
         self._task: asyncio.Task[None] | None = None
         self._again = False
-        # The seconds by which the next release looks ahead.
+        # How many seconds before their due time the next release takes messages.
         self._ahead_seconds = 0.0
 
     def start(self, release: Callable[[float], Awaitable[object]]) -> None:
@@ -49,12 +49,16 @@ class Alarms:
         self._schedule(0)
 
     def set(self, batch: Batch, seconds: float) -> None:
-        """Sets an alarm `seconds` after the batch's commit, unless that is past HORIZON_SECONDS."""
+        """Sets an alarm for `seconds` after the batch's commit. Does nothing if that is later than HORIZON_SECONDS from
+        now.
+        """
         if self._release is not None and seconds <= HORIZON_SECONDS:
             batch.after_commit(lambda: self._schedule(seconds))
 
     def set_now(self, seconds: float) -> None:
-        """Sets an alarm `seconds` from now, unless that is past HORIZON_SECONDS. Called after a commit."""
+        """Sets an alarm for `seconds` from now. Does nothing if that is later than HORIZON_SECONDS. Called after a
+        commit.
+        """
         if self._release is not None and seconds <= HORIZON_SECONDS:
             self._schedule(seconds)
 
@@ -99,10 +103,10 @@ class Alarms:
 
 
 def set_after(batch: Batch, seconds: float) -> None:
-    """Sets an alarm of this process after a batch's commit; as `Alarms.set`."""
+    """Sets an alarm of this process for `seconds` after the batch's commit: see `Alarms.set`."""
     runtime.part(Alarms).set(batch, seconds)
 
 
 def set_now(seconds: float) -> None:
-    """Sets an alarm of this process now; as `Alarms.set_now`."""
+    """Sets an alarm of this process for `seconds` from now: see `Alarms.set_now`."""
     runtime.part(Alarms).set_now(seconds)

@@ -50,7 +50,7 @@ def validate(delay: Delay | None, now: datetime) -> None:
 
 
 def _validate_seconds(delay: Delay) -> None:
-    """The part of `validate` that needs no clock."""
+    """The checks of `validate` that need no clock."""
     longest = settings.MAX_TIMER_DELAY_SECONDS
     if delay.seconds is not None and delay.seconds > longest:
         raise DelayIllegal(f"delay_seconds {delay.seconds} is above the maximum of {longest}.")
@@ -82,7 +82,7 @@ def due_at(delay: Delay | None, now: datetime) -> datetime:
 
 
 def known_level(level: int) -> int:
-    """The delay level with this number; for a number above the highest level, the highest level."""
+    """The delay level with this number. A number above the highest level gives the highest level."""
     return min(level, len(settings.DELAY_LEVELS))
 
 

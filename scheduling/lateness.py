@@ -17,7 +17,7 @@ from store.process import runtime
 INSERT_LATENESS = Statement(__file__, "insert_lateness")
 SUM_LATENESS = Statement(__file__, "sum_lateness", LatenessRow)
 
-# Upper bounds in milliseconds; one bucket more holds all later releases.
+# Upper bounds of the buckets, in milliseconds. A last bucket, without a bound, counts all later releases.
 BUCKETS_MS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 500, 1000, 3000, 10_000, 60_000)
 KEEP_SECONDS = 10.0
 HOUR = 3600
@@ -54,12 +54,12 @@ class Counts:
 
 
 def note(queue_id: int, late_ms: Iterable[float]) -> None:
-    """Counts releases in this process; as `Counts.note`."""
+    """Counts releases in this process: see `Counts.note`."""
     runtime.part(Counts).note(queue_id, late_ms)
 
 
 async def keep() -> None:
-    """Writes the counts of this process by `Counts.keep`."""
+    """Writes the counts of this process: see `Counts.keep`."""
     await runtime.part(Counts).keep()
 
 

@@ -77,7 +77,7 @@ def handle(message_id: uuid.UUID, timer_id: uuid.UUID | None, level_queue: int |
 
 
 class Waits(Protocol):
-    """The fields of an answer about a message that was delayed."""
+    """The fields by which an answer says that its message was delayed."""
 
     queue_id: int
     queue_offset: int | None
@@ -87,7 +87,7 @@ class Waits(Protocol):
 
 
 async def standings(batch: Batch, message_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, Standing]:
-    """The standing of delayed messages now (visible, waiting or neither), by message id."""
+    """For each of these messages whether it is now visible, waiting or neither, by message id."""
     if not message_ids:
         return {}
     parameters = {"message_ids": list(message_ids), "scheduler": progress.SCHEDULER}

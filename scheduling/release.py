@@ -159,7 +159,9 @@ async def _timers(batch: Batch) -> int:
 
 
 async def _levels(batch: Batch, level_queues: list[int]) -> int:
-    """Releases at the levels that no other process has locked: a process that stalls delays only its locked levels."""
+    """Releases messages of levels that are not locked: a process that stands still only delays the levels it has
+    locked.
+    """
     schedule = await topics.own(topics.SCHEDULE, queues=1)
     queues = await progress.try_lock(batch, progress.SCHEDULER, [(schedule.id, queue) for queue in level_queues])
     released = 0

@@ -45,12 +45,12 @@ class Outermost:
 
     @property
     def oldest_seconds(self) -> float | None:
-        """The time for which the oldest has waited."""
+        """For how many seconds the oldest message has waited."""
         return None if self.oldest_at is None else (self.now - self.oldest_at).total_seconds()
 
     @property
     def next_due_seconds(self) -> float | None:
-        """The time until the next is due; negative when it is overdue."""
+        """In how many seconds the next message is due; negative if it is overdue."""
         return None if self.next_due_at is None else (self.next_due_at - self.now).total_seconds()
 
 
@@ -110,7 +110,9 @@ def _outermost(ends: Sequence[Outermost]) -> Outermost:
 
 
 def level_forecast() -> dict[int, list[int]]:
-    """Per delay level with a backlog: deliveries in each of the next MINUTES minutes, exactly."""
+    """For each delay level with a backlog: the exact number of messages that become due in each of the next MINUTES
+    minutes.
+    """
     found: dict[int, list[int]] = defaultdict(lambda: [0] * MINUTES)
     for rows in cells.ask(_level_forecast).values():
         for row in rows:
@@ -180,7 +182,7 @@ def _timer_forecast() -> tuple[list[int], bool]:
         deliveries[row.minute - 1] = row.deliveries
     estimated = bool(rows) and rows[0].counted >= MAX_FORECAST_TIMERS
     if estimated:
-        # The limit was reached within the last minute of the rows, so its count is a lower bound.
+        # If the limit was reached, the count of the last minute is only a lower bound.
         for minute in range(rows[-1].minute, MINUTES + 1):
             deliveries[minute - 1] = max(_estimate(minute), deliveries[minute - 1])
     return deliveries, estimated

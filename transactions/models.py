@@ -100,7 +100,7 @@ class HalfMessage(models.Model):
     immunity_seconds = models.FloatField()
     next_check_at = models.DateTimeField()
     check_times = models.IntegerField(default=0)
-    # The last allowed check was asked. At the next due time the half message is discarded.
+    # Whether the last allowed check was sent. If so, the half message is discarded at its next due time.
     exhausted = models.BooleanField(default=False)
     last_failure = models.TextField(null=True)
     discarded_at = models.DateTimeField(null=True)
@@ -141,7 +141,7 @@ class HalfMessage(models.Model):
                 condition=models.Q(discarded_at__isnull=False),
                 name="half_message_discarded",
             ),
-            # For checks, the console and the limit of a group: a group's half messages, in each line the oldest first.
+            # For checks, the console and a group's limit: a group's half messages by line, the oldest of a line first.
             models.Index(fields=("producer_group_id", "line", "stored_at"), name="half_message_line"),
             # An index for the limit of an API key: the key's pending half messages.
             models.Index(

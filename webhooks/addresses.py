@@ -69,7 +69,7 @@ class Lookups(ThreadPoolExecutor):
         super().__init__(max_workers=4, thread_name_prefix="webhook-registration")
 
     async def close(self) -> None:
-        """Lets the threads end, without waiting for look-ups under way."""
+        """Lets the threads end. Does not wait for look-ups that are still running."""
         self.shutdown(wait=False, cancel_futures=True)
 
 

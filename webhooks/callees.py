@@ -63,7 +63,7 @@ class Callee:
     concurrency: int
     secrets: tuple[str, ...]
     circuit: Circuit
-    #: The time of the read, by the database's clock and by the event loop's clock.
+    #: When the row was read: by the database's clock, and by the event loop's clock.
     read_at: datetime
     read_on: float
 
@@ -87,7 +87,7 @@ class Callee:
 
     @classmethod
     def of_readable(cls, row: CalleeRow, **more: object) -> Self | None:
-        """The result of `of`; None, with a log entry, for a callee whose secrets this process cannot open."""
+        """Does what `of` does; returns None, with a log entry, for a callee whose secrets this process cannot open."""
         try:
             return cls.of(row, **more)
         except SecretUnreadable as problem:

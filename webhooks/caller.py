@@ -24,7 +24,7 @@ MAX_ANSWER_BYTES = 65_536
 # The size of the first write in bytes. It must not wait, but from 64 KiB on aiohttp's writer waits for the server to
 # read.
 WRITE_BYTES = 32_768
-# A context that is entered while the first bytes of a request are written.
+# Makes a context manager; the caller of a server enters it while the first bytes of a request are written.
 Guard = Callable[[], contextlib.AbstractAsyncContextManager[None]]
 HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "identity", "User-Agent": "mqbroker"}
 

@@ -36,7 +36,7 @@ FRAMED_TIMES = 8
 
 @dataclass(slots=True)
 class Exchange:
-    """The state of one request so far."""
+    """What is known about one request so far."""
 
     #: Whether the request uses a connection of an earlier call, which the server may have just closed.
     kept: bool = True
@@ -53,7 +53,7 @@ class Exchange:
     #: The time of the signature, and the seconds by which the server's clock is ahead of this time.
     signed_at: datetime | None = None
     ahead_seconds: float | None = None
-    #: Bytes that the answer may have.
+    #: How many bytes the answer may have.
     limit: int = 0
     #: Whether the server sent far more bytes than the limit.
     flooded: bool = False

@@ -28,7 +28,7 @@ class Circuit:
     """
 
     state: State = "healthy"
-    #: Failures in a row, without failures of calls that were under way when the circuit opened.
+    #: How many calls in a row have failed. Calls that had begun before the circuit opened do not count.
     failures: int = 0
     #: The endpoint is not called before this time. In `half_open`: the time when the probe must have ended, so that the
     #: endpoint is called again even if a worker dies during the probe. None when healthy or disabled.
@@ -73,7 +73,9 @@ class Circuit:
         return Circuit("open", failures, now + timedelta(seconds=wait)) if wait else Circuit("healthy", failures)
 
     def _not_before(self, now: datetime, seconds: float) -> "Circuit":
-        """The state after a failure of a call that was under way when the circuit opened: only a later `open_until`."""
+        """The state after a failure of a call that had begun before the circuit opened: only `open_until` may become
+        later.
+        """
         later = now + timedelta(seconds=seconds)
         return self if self.open_until and later <= self.open_until else replace(self, open_until=later)
 

@@ -16,7 +16,7 @@ class _EndpointSlots:
     waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
 
     def fill(self) -> None:
-        """Gives free slots to the calls that have waited longest."""
+        """Gives free slots to waiting calls; the call that has waited longest gets the first."""
         while self.waiting and self.held < self.limit:
             waiter = self.waiting.popleft()
             if not waiter.done():

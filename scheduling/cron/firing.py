@@ -47,9 +47,9 @@ MAX_TAKEN = 100
 # decided when some firings are sent; if they are then too late, they count as missed, and the schedule's `missed`
 # applies.
 MAX_WAITING = 1000
-# After this time another process may take a firing that a process took and did not delete.
+# If a process took a firing and has not deleted it after this time, another process may take it.
 TAKEN_SECONDS = 10.0
-# A run begins no further batch after this time; the next tick continues.
+# After this time a run begins no further batch; the run of the next tick continues.
 RUN_SECONDS = 20.0
 
 
@@ -149,7 +149,7 @@ async def _send(late_seconds: float) -> bool:
         return False
     outcomes = list(zip(taken, await asyncio.gather(*(_outcome(firing) for firing in taken)), strict=True))
     noted = {firing.schedule_id: outcome.failure for firing, outcome in outcomes if outcome.is_noted}
-    # A failure of one message is kept even when another message of the schedule was stored.
+    # If one message of a schedule fails, the failure is kept, even when another message of the schedule was stored.
     noted |= {firing.schedule_id: outcome.failure for firing, outcome in outcomes if outcome.failure}
     refused = Counter(firing.schedule_id for firing, outcome in outcomes if outcome.is_refused)
     settled = [firing.id for firing, outcome in outcomes if not outcome.waits]
@@ -172,7 +172,7 @@ class Outcome(NamedTuple):
 
     waits: bool = False
     failure: str | None = None
-    # Whether a limit refused the message; the limit allows some messages in each second.
+    # Whether the refusal was by a limit on messages per second, which passes.
     is_limited: bool = False
 
     @property
@@ -209,7 +209,7 @@ async def _outcome(firing: Taken) -> Outcome:
         reason = f"{refusal.code}: {refusal.detail}{' The message waits.' if refusal.is_for_now else ''}"[:500]
         return Outcome(refusal.is_for_now, None if is_brief else reason, isinstance(refusal, RateLimited))
     except Exception:
-        # A fault in the broker: the firing stays, and does not delay others.
+        # A fault in the broker itself: the firing stays in the table, and does not delay other firings.
         logger.exception("a message of a schedule could not be sent", schedule=firing.name)
         return Outcome(waits=True)
     return Outcome()

@@ -68,7 +68,7 @@ def parse(given: object) -> dict[str, Any]:
 
 
 def message_of(kept: Mapping[str, Any], name: str, fire_at: datetime, **more: Any) -> Message:
-    """The message of one firing, made from the message in the row."""
+    """The message to send for one firing, from the message in the firing's row."""
     at = fire_at.isoformat().replace("+00:00", "Z")
     own = {NAME_PROPERTY: name, TIME_PROPERTY: at}
     return msgspec.convert({**kept, "properties": {**kept.get("properties", {}), **own}, **more}, Message)

@@ -81,7 +81,7 @@ def after(cron: str, time_zone: str, moment: datetime) -> Iterator[datetime]:
 def before(cron: str, time_zone: str, moment: datetime) -> Iterator[datetime]:
     """The times before a moment, in UTC, the latest first. `after` gives the same times."""
     earliest = moment
-    # Begins 3 h later, which is more than clocks are ever set back, so that cronsim finds both repeated hours.
+    # Begins 3 h later, more than any clock is set back: then cronsim finds both times of an hour that occurs twice.
     for at in _times(cron, time_zone, moment + timedelta(hours=3), reverse=True):
         if at < earliest and next(after(cron, time_zone, at - MICROSECOND), None) == at:
             earliest = at
@@ -89,7 +89,9 @@ def before(cron: str, time_zone: str, moment: datetime) -> Iterator[datetime]:
 
 
 def _times(cron: str, time_zone: str, moment: datetime, *, reverse: bool = False) -> Iterator[datetime]:
-    """The times that cronsim finds, in UTC, up to the end of the calendar in the time zone or in UTC."""
+    """The times that cronsim finds, converted to UTC. They end where Python's calendar ends, in the time zone or in
+    UTC.
+    """
     try:
         found = Times(cron, moment.astimezone(ZoneInfo(time_zone)), reverse=reverse)
         while True:

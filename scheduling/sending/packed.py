@@ -25,7 +25,7 @@ OFFSETS = struct.Struct("!iqq")
 TIMES = arrays.sparse(arrays.timestamps)
 SECONDS = arrays.sparse(arrays.float8s)
 NO_NUMBERS = arrays.int4s(())
-# The queue number of a message that gets no entry now.
+# In place of a queue number: the message gets no entry now, because it is delayed.
 NOWHERE = 0
 
 
@@ -55,9 +55,8 @@ class Timer:
 
     @property
     def is_plain(self) -> bool:
-        """Whether a pipelined batch may write the wait.
-
-        A wait until a time is validated there, by the database's clock.
+        """Whether a pipelined batch may write messages with this wait. The batch itself validates a time, by the
+        database's clock.
         """
         return self.delay.at is not None or delays.are_possible(self.delay.seconds or 0)
 
@@ -107,7 +106,7 @@ def calls(parts: Sequence[Part], segment_id: bytes) -> Iterable[Call]:
 
 
 def _number_queues(parts: Sequence[Part]) -> dict[tuple[int, int], int]:
-    """The queues that get the messages' entries, each with its number from 1 on."""
+    """Each queue that gets entries now, with a number from 1 on, by which the statements name it."""
     queues: dict[tuple[int, int], int] = {}
     for part in parts:
         if part.queue is not None:
@@ -189,7 +188,7 @@ def _insert_timers(parts: Sequence[Part], segment_id: bytes) -> Iterable[Call]:
         return
     timers = [wait for wait, _ in each if isinstance(wait, Timer)]
     records = [record for wait, record in each if isinstance(wait, Timer)]
-    # timedelta rounds the delay to microseconds, because the answer's due time is computed from the same value.
+    # timedelta rounds to microseconds: the due time in the answer is computed from the same rounded value.
     seconds = [None if one.delay.seconds is None else timedelta(seconds=one.delay.seconds) for one in timers]
     columns = {
         **accept.columns(records, ()),
@@ -198,7 +197,7 @@ def _insert_timers(parts: Sequence[Part], segment_id: bytes) -> Iterable[Call]:
         "number": arrays.int4s(numbers),
         "due_at": TIMES([timer.delay.at for timer in timers]),
         "delay_seconds": SECONDS([None if wait is None else wait.total_seconds() for wait in seconds]),
-        # Only the stepwise writer sets these fields.
+        # These fields are null, because only the stepwise writer sets them.
         "log_segment": None,
         "log_offset": None,
         "reconsume_times": None,

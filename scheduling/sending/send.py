@@ -53,22 +53,22 @@ class Send(Pipelined[list[Sent]]):
         self.traceparent = traceparent
         self.caller = caller
         self.request_bytes = request_bytes
-        # The number of its forward in the batch; 0 for a send that belongs to no forward.
+        # The number of the `Forward` in the batch to which this send belongs; 0 if it belongs to none.
         self.forward = 0
         # `complete` sets these:
         self.parcel: Parcel
         self.wait: Level | Timer | None
-        # The queue that gets the messages' entries now; None when they wait in a timer.
+        # The queue in which the messages get their entries now; None if they wait in a timer.
         self.queue: tuple[int, int] | None
 
     @property
     def messages(self) -> Sequence[Message]:
-        """The messages that are sent."""
+        """The messages that this operation sends."""
         return self.given.messages if isinstance(self.given, SendBatch) else (self.given,)
 
     def ready(self) -> bool:
-        """Whether the send needs no look-up, the usual case: topic cached, key without limits, no delay level, not
-        large.
+        """Whether the send needs no look-up. In the usual case this is so: the topic is cached, the key has no limits,
+        the message is not large and has no delay level.
         """
         given, caller = self.given, self.caller
         if isinstance(given, SendBatch):
@@ -175,7 +175,7 @@ class Send(Pipelined[list[Sent]]):
         senders = [one for one in operations for _ in one.parcel.records]
         records = packed.records_of(operations)
         visible: Counter[int] = Counter()
-        # The rows are in the order of the numbers within each queue, and so within each operation.
+        # The rows are in the order of the message numbers within each queue, and so within each operation.
         for number, log_offset, queue_offset in packed.OFFSETS.iter_unpack(offsets):
             one, record = senders[number - 1], records[number - 1]
             topic = one.parcel.topic

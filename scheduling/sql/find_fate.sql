@@ -1,5 +1,5 @@
 -- Find whether a message that does not wait is visible at any of its log offsets, and whether its newest segment is
--- kept, so that an entry would be found. No row: the message itself is dropped.
+-- kept, so that an entry would be found. No row is returned if the message itself is dropped.
 -- Row: Whether a message is visible, and whether its segment is kept, so that an entry of the message would be found.
 SELECT
     m.message_id,

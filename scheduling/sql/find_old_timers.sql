@@ -1,5 +1,6 @@
 -- Find the timers whose messages lie in the leaving segment or an older one, among the `max_timers` timers after an id.
--- Returns also the last id that was read, null when there is none, so that a million timers are scanned in short steps.
+-- Also returns the last id that was read, or null if no timer is left, so that a million timers are scanned in short
+-- steps.
 -- Row: A step of the scan for timers in the leaving segment: the last id read (None: the end), and the ids found.
 -- Null: last_id.
 SELECT

@@ -1,6 +1,6 @@
--- Recall an entry of a level's queue, if it is this message's: a forged handle recalls no other message. The caller
--- holds the lock of the scheduler's progress, so the release either has passed the entry or will find this row. No row
--- returned: recalled before, or the entry is another message's.
+-- Recall an entry of a level's queue, if the entry belongs to this message, so that a forged handle recalls no other
+-- message. The caller holds the lock of the scheduler's progress, so the release either has passed the entry or will
+-- find this row. No row is returned if the entry was recalled before, or belongs to another message.
 INSERT INTO recall (queue_id, queue_offset)
 SELECT c.queue_id, c.queue_offset
 FROM consume_queue AS c

@@ -1,4 +1,5 @@
--- Sum the counts of the last seconds per queue, bucket by bucket. A row holds some seconds of one process.
+-- Sum the counts of releases within the given number of seconds, per queue and bucket. A row holds some seconds of one
+-- process.
 -- Row: The number of recent releases of one level's queue, or of timers, per bucket of lateness.
 SELECT summed.queue_id, array_agg(summed.count ORDER BY summed.bucket)::integer [] AS counts
 FROM (

@@ -1,6 +1,6 @@
 -- Delete timers that are due: the delete releases each of them, once. Timers that another process is releasing or
 -- recalling are skipped. The database's time is a parameter, because a volatile function cannot bound the index scan:
--- every timer would be read. An array instead of a join: no plan can then scan all timers either.
+-- every timer would be read. The ids are passed as an array and not joined, so that no plan can scan all timers.
 -- Row: A timer that was deleted because it is due, and the database's time at the delete.
 -- Null: message_id.
 DELETE FROM timer AS t

@@ -35,7 +35,8 @@ logger = structlog.stdlib.get_logger(__name__)
 # Beat ticks every two seconds. A task waits for half messages that become due before the next tick, so that a check
 # comes in time: with the ticks alone an interval of 2 s became 4 s.
 AHEAD_SECONDS = 2.0
-# The pause between two claims of a group whose half messages become due one by one, so that a claim takes several.
+# How long the broker waits between two claims of a group whose half messages become due one by one, so that each claim
+# takes several.
 PAUSE_SECONDS = 0.2
 MAX_GROUPS = 500
 # The longest time of a group's task while other groups wait for one of the MAX_GROUPS tasks.
@@ -51,7 +52,7 @@ MAX_BYTES_AT_ONCE = 32 * 1024 * 1024
 BYTES_WAIT_SECONDS = 10.0
 # The bytes that an answer may have for each transaction, besides the limit of any answer.
 ANSWER_BYTES = 512
-# The outcome of a call that was not made.
+# What stands for the outcome of a call that was not made.
 UNREACHABLE = Answer(outcome="refused", asked=False, reason="No endpoint of the group may be called now.", latency_ms=0)
 
 
@@ -190,7 +191,7 @@ class Checker:
 
 
 def _alive(answer: Answer) -> Answer:
-    """The answer as a success for the endpoint's health: a server that refused the size of a call is alive."""
+    """Counts as a success for the endpoint's health: a server that refuses a call because of its size is alive."""
     return replace(answer, outcome="answered", status=200)
 
 

@@ -27,7 +27,7 @@ class Chunk:
         return questions.payload(group_name, encoded)
 
     def smaller(self) -> list["Chunk"]:
-        """The half messages in two calls; a single one without bodies; empty if the call cannot be smaller."""
+        """The half messages in two calls; a single one without its bodies. No call if it cannot be made smaller."""
         middle = len(self.halves) // 2
         if middle:
             return [

@@ -31,7 +31,7 @@ class Noted:
 
 
 class NotedAnswers:
-    """The answers that one process has noted, by endpoint."""
+    """The last answers of endpoints that this process has seen, by endpoint."""
 
     def __init__(self) -> None:
         self._noted: dict[int, Noted] = {}

@@ -98,7 +98,7 @@ async def receive(
     received: Received | None = None
     due_in = 0.0  # A new poll tries to claim at once. A waiting poll tries only if a check is due.
     while gone is None or not gone.done():
-        group = await groups.existing(group_name)  # each time: checks may be paused during the wait
+        group = await groups.existing(group_name)  # read in each round, because checks may be paused during the wait
         if due_in <= 0 and not group.checks_paused:
             topic_ids = None if allowed is None else await _topics(await allowed())
             await hold.room()

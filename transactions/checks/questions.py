@@ -24,8 +24,8 @@ WITHOUT_STATE = ' without this transaction\'s state: {"results": [{"transaction_
 OTHER_STATUS = ": a state is read from an answer with the status 200."
 BODIES = ("body", "body_base64")
 
-# A transaction in a check, `AskedTransaction` in the schema: the document of the stored message, and fields of the
-# check.
+# A transaction in a check: the document of its stored message, and the fields of the check. In the schema:
+# `AskedTransaction`.
 Document = dict[str, object]
 
 

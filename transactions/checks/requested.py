@@ -28,7 +28,7 @@ async def make_due(transaction_id: uuid.UUID, note: Note | None = None) -> Await
 
 
 class QuestionNow(OfTransaction[Awaited]):
-    """Makes a half message due for a check, by one update."""
+    """Makes a half message due for a check at once, by one update."""
 
     __slots__ = ()
 

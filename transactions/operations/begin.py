@@ -73,7 +73,7 @@ class Begin(Pipelined[Begun]):
         # Whether the client chose the transaction's id.
         self.may_repeat = given.transaction_id is not None
         self.transaction_id = given.transaction_id or new_id()
-        # `complete` or `ready` sets these:
+        # `complete` or `ready` sets the following fields.
         self.accepted: Sequence[Accepted]
         # The first message; the only one if `ready` returns True.
         self.message: Accepted

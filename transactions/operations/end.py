@@ -87,7 +87,7 @@ class End(OfTransaction[Ended]):
         self.decided_by = decided_by
         self.log_offset = log_offset
         self.remark = None if remark is None else judging.kept(remark)
-        # Which transactions this end may decide: True only discarded ones, False only pending ones, None both.
+        # Which transactions this end may decide. True: only discarded ones; False: only pending ones; None: both.
         self.discarded = discarded
         # The check whose answer is this decision, as parameters of INSERT_CHECK_ATTEMPTS.
         self.attempt = attempt
@@ -128,7 +128,7 @@ class End(OfTransaction[Ended]):
         """Chooses a cell by the named topic or by `OfTransaction.choose_cell`. False if the topic must be looked up."""
         if self.queue is not None:
             self.cell = runtime.control(HalfQueues).take_cell(self.key)
-            # If the transaction has left this cell, a repeated end asks all cells, because its queue is forgotten.
+            # The queue is known only once. If the transaction has left this cell, the repeated end must ask all cells.
             self.left_cells, self.away, self.known_version = [], None, UNKNOWN_VERSION
         elif self.group_name is not None or self.decided_by == "operator":
             super().choose_cell()
@@ -138,7 +138,7 @@ class End(OfTransaction[Ended]):
     def is_only_in(self, topic: topics.TopicFacts | None) -> bool:
         before, is_known = self.cell, super().is_only_in(topic)
         if self.cell != before:
-            # The queue that this process remembers belongs to another cell, so it must not be locked here.
+            # This process knows the queue in another cell, so the end must not lock a queue of this number here.
             self.queue = None
         return is_known
 

@@ -8,7 +8,7 @@ MAX_REMEMBERED = 65_536
 
 
 class HalfQueues:
-    """The queues (topic id, queue number) by the ids of transactions; a part of the runtime."""
+    """The queue (topic id, queue number) of each half message, by the transaction's id. A part of the runtime."""
 
     def __init__(self) -> None:
         self._queues: dict[bytes, tuple[int, int]] = {}

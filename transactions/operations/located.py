@@ -17,7 +17,7 @@ from transactions.errors import NotDiscarded, TransactionNotFound
 
 Result = TypeVar("Result")
 
-# A version that no map has.
+# A number below every version of the map.
 UNKNOWN_VERSION = -1
 MAP_CHANGED = (
     "The broker's map from topics to cells changed during the search for the transaction: try again in a second."
@@ -46,7 +46,7 @@ class OfTransaction(Pipelined[Result]):
         self.topic: str | None = None
 
     def ready(self) -> bool:
-        """Like `Operation.ready`, and also chooses the cell."""
+        """Does what `Operation.ready` does, and chooses the cell."""
         runtime.placement.choose(self)
         return super().ready()
 

@@ -64,7 +64,7 @@ def _answer_again(
         if row is None:
             continue
         if transaction is None and not begin.may_repeat:
-            # A request without a transaction id is recognised by its message.
+            # A request without a transaction id is recognised by the id of its message.
             transaction = known.get(row.transaction_id) if row.transaction_id else None
         accept.validate_repeat(message, row, transactional=True)
         if transaction is None or row.transaction_id != transaction.transaction_id:

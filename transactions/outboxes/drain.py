@@ -39,13 +39,13 @@ logger = structlog.stdlib.get_logger(__name__)
 
 LIST_OUTBOXES = Statement(__file__, "list_outboxes", Listed)
 
-# The pause while another process drains the outbox.
+# How long this process waits while another process drains the outbox.
 STANDBY_SECONDS = 0.5
 FAILED_SECONDS = 2.0
 # The limit of one step, longer than a source allows a transaction. If a step exceeds it, the drain connects again.
 STEP_SECONDS = 60.0
 MAX_WAITING = 100_000
-# After this number of rows, new rows go to the other partition, and the first partition is emptied to free its disk.
+# After this number of rows producers insert into the other partition, and the first is emptied to free its disk space.
 SLOT_ROWS = 10_000
 # The time between two tries to give back the disk of a partition.
 CLEAR_SECONDS = 0.25
@@ -74,7 +74,7 @@ class Drain:
                 logger.warning("an outbox cannot be drained", outbox=self.listed.name, reason=reason)
                 await self._progress.failed(reason)
             except Exception as problem:
-                # A fault of the broker: operators see it, and the rows stay in the table.
+                # A fault of the broker itself: operators see it, and the rows stay in the table.
                 logger.exception("draining an outbox failed", outbox=self.listed.name)
                 await self._progress.failed(f"a fault of the broker: {type(problem).__name__}, see its log")
             await asyncio.sleep(FAILED_SECONDS)
@@ -85,7 +85,7 @@ class Drain:
         listener = Listener(opened)
         listening = None
         try:
-            await fitness.require(source)  # before a note that would report success
+            await fitness.require(source)  # before the first note in the row, which would report success
             self._looks = fitness.Looks()
             if source.notifies:
                 listening = runtime.current().task(listener.forever(), f"listener of the outbox {opened.name}")

@@ -48,7 +48,7 @@ class Listener:
                 await self._called.wait()
 
     def forget(self) -> None:
-        """Forgets the notices so far, whose rows a turn that begins now can see."""
+        """Drops the notices so far: a turn that begins now can see the rows that they announce."""
         self._called.clear()
 
     async def forever(self) -> None:
@@ -61,7 +61,7 @@ class Listener:
                 pause = DEAF_SECONDS
                 logger.warning("an outbox's channel is flooded, it is polled", outbox=self._listed.name)
             except (psycopg.Error, OSError, Refusal) as problem:
-                # The drain meets the same problem, and records the problem as the outbox's failure.
+                # The drain meets the same problem on its own connection, and records it as the outbox's failure.
                 logger.info("not listening to an outbox", outbox=self._listed.name, problem=type(problem).__name__)
             self._hears = False
             await asyncio.sleep(pause)

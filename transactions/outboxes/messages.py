@@ -33,7 +33,9 @@ REASON_CHARACTERS = 500
 
 
 class Left(NamedTuple):
-    """The rows that were not stored: refused for good, or waiting, with the refusal of their topic."""
+    """The rows of a turn that were not stored. `refused`: refused for good. `waiting`: rows that are tried again.
+    `reasons`: the refusal of each topic for which rows wait.
+    """
 
     refused: Sequence[Refused] = ()
     waiting: Sequence[Row] = ()
@@ -135,7 +137,9 @@ async def _try_to_send(run: Sequence[Row], caller: Caller) -> Exception | None:
 
 
 def _send_of(run: Sequence[Row], caller: Caller) -> Send:
-    """The send of these rows. Raises as `message_of` does, and NoPermission for a topic that the outbox may not use."""
+    """The send of these rows. Raises the errors of `message_of`, and NoPermission for a topic that the outbox may not
+    use.
+    """
     topic = run[0].topic or ""
     size = sum(len(text) for row in run for text in row if isinstance(text, str | bytes))
     if not caller.may("produce", topic):
@@ -157,7 +161,7 @@ def _is_of_rows(problem: Exception) -> bool:
 
 
 def reason_of(problem: Exception) -> str:
-    """The reason for which a row is set apart."""
+    """Why a row is set apart, as text for the row's column."""
     if isinstance(problem, Refusal):
         return f"{problem.code}: {problem.detail}"[:REASON_CHARACTERS]
     logger.warning("a row of an outbox is set apart", problem=type(problem).__name__)

@@ -36,7 +36,7 @@ OPTIONS: Mapping[str, Sequence[str] | None] = {
 
 
 class SourceForbidden(MessageIllegal):
-    """The broker may not connect to the address of an outbox's server."""
+    """The broker may not connect to the address of this outbox's server."""
 
 
 class Place(NamedTuple):
@@ -97,7 +97,7 @@ def read(url: str) -> Place:
             raise _illegal(f"names no {meaning}: {server_url.FORM}")
     if not (found["dbname"] + found["user"]).isprintable():
         raise _illegal("names a database or a user with a character of control")
-    # The last two are set by the broker itself.
+    # The broker itself sets the last two of these options.
     left = ("host", "port", "connect_timeout", "application_name")
     given = {name: value for name, value in found.items() if name not in left}
     return Place(_servers(found["host"], found.get("port", "")), found["dbname"], found["user"], given)

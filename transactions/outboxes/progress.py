@@ -31,7 +31,7 @@ class TurnTaken(Refusal):
 
 
 class Size:
-    """The number of rows of a turn: either all of them are sent or none."""
+    """How many rows a turn takes. All of them are sent, or none."""
 
     def __init__(self) -> None:
         self.rows = MAX_ROWS
@@ -62,7 +62,7 @@ class Queueing:
         self._first = None
 
     def wants(self, first: Turn) -> float:
-        """Notes that this process did not get the turn. Returns for how many seconds the same row was the first."""
+        """Notes that another process has the turn. Returns for how many seconds the same row has been the first."""
         place = first.slot, first.seq
         if place != self._first:
             self._first, self._since = place, time.monotonic()
@@ -104,7 +104,9 @@ class Progress:
         self._waits = waits
 
     async def note(self, *, stands_by: bool = False) -> None:
-        """Writes the numbers into the outbox's row, at most every NOTE_SECONDS. `stands_by`: without the turn."""
+        """Writes the numbers into the outbox's row, at most every NOTE_SECONDS. `stands_by`: this process does not have
+        the turn.
+        """
         is_news = self._drained or self._refused or self._waits
         if is_news and time.monotonic() - self._noted_at >= NOTE_SECONDS:
             await self._write(self._closed.reason, stands_by=stands_by)

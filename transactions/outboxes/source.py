@@ -28,7 +28,8 @@ FALL_ASLEEP = Statement(__file__, "fall_asleep")
 TURN_SLOT = Statement(__file__, "turn_slot", one=int)
 CLEAR_SLOT = Statement(__file__, "clear_slot", one=bool)
 
-# The rows that libpq 17 and later returns together; only after them too many rows are noticed.
+# With libpq 17 and later the driver returns this many rows together. Only after each such group can the broker see that
+# there are too many rows.
 CHUNK_ROWS = 50 if capabilities.has_stream_chunked() else 1
 # Defaults of the role or the database that the broker's transactions override.
 BEGIN: LiteralString = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE NOT DEFERRABLE"
@@ -118,7 +119,7 @@ class Source:
         try:
             yield
         except Exception:
-            # The session was lost, and its first error is raised.
+            # If the session was lost, UNDO fails too; the first error is raised.
             with contextlib.suppress(psycopg.Error):
                 await self._send(UNDO)
             raise
@@ -129,7 +130,7 @@ class Source:
         try:
             yield await self._began(statements)
         except BaseException:
-            # As in `undoing`, the session was lost, and its first error is raised.
+            # If the session was lost, this statement fails too; the first error is raised, as in `undoing`.
             with contextlib.suppress(psycopg.Error):
                 await self._send(sql.SQL("ROLLBACK"))
             raise

@@ -19,7 +19,7 @@ from transactions.outboxes.source import DELETE_ROWS, MEASURE_ROWS, SET_APART, T
 from webhooks.slots import Allowance
 
 MAX_BYTES = 4 * 1024 * 1024
-# The most bytes of all outboxes in one process; a batch waits for its share.
+# The most bytes of rows that all outboxes together hold in one process. A batch waits until its bytes are free.
 MAX_HELD_BYTES = 16 * 1024 * 1024
 HOLD_SECONDS = 5.0
 # The bytes of a small turn, which takes rows without having measured them first.
@@ -181,7 +181,9 @@ class Batch:
 
 
 def held(size: int) -> contextlib.AbstractAsyncContextManager[None]:
-    """A block that holds this number of bytes for rows. Raises TimeoutError if none are free for HOLD_SECONDS."""
+    """Within the block, this number of bytes is held for rows. Raises TimeoutError if they do not become free within
+    HOLD_SECONDS.
+    """
     return runtime.control(Held).bytes.hold(size, HOLD_SECONDS)
 
 

@@ -30,7 +30,8 @@ HALF = names.HALF_MESSAGES
 OP = names.ENDS
 NAMES = (HALF, OP)
 MAX_MESSAGES = 1000
-# The most rows that one request reads. In a log with few half messages, few of the rows are half messages.
+# The most rows of the log that one request reads. If the log has few half messages, a request reads many rows to find
+# some.
 MAX_LOOKED_AT = 20_000
 # RocketMQ's tag of an end, which means that the half message is to be removed.
 REMOVED = "d"
@@ -59,7 +60,7 @@ OP_TOPIC_BACK = Statement(__file__, "op_topic_back", EndFound)
 
 
 def cell_of(name: str, named: str | None) -> int:
-    """The cell whose rows a view shows: see `holders.of_queues`."""
+    """The cell whose rows the view shows. For arguments and errors see `holders.of_queues`."""
     return holders.of_queues(TopicFacts(0, name, 1, "r", CONTROL, 0), named)
 
 

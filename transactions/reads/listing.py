@@ -36,7 +36,7 @@ STATES = (*UNDECIDED, *DECISION_OF_STATE)
 # The most operations that one page reads for its filter; 10,000, backwards by their key, take some 15 ms.
 MAX_LOOKED_AT = 10_000
 NO_SUCH_ID = -1
-# The largest age, ten years: a much larger age would be before the year 1, which is no valid time.
+# The largest age in a filter, ten years: a far larger age would give a time before the year 1, which is not valid.
 MAX_AGE_SECONDS = 10 * 366 * 86400
 
 
@@ -55,7 +55,9 @@ class Wanted:
 
 
 class Cursor(NamedTuple):
-    """The beginning of a page: in undecided transactions after a time of begin and id, or in operations below an id."""
+    """Where the next page begins. Undecided transactions come first: after a time of begin and an id. Then come
+    operations below an operation id.
+    """
 
     stored_at: datetime | None = datetime.max.replace(tzinfo=UTC)
     transaction_id: uuid.UUID = uuid.UUID(int=2**128 - 1)

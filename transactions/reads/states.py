@@ -26,7 +26,9 @@ async def find(transaction_id: uuid.UUID) -> TransactionRow | None:
 
 
 def holding(transaction_id: uuid.UUID) -> contextlib.AbstractAsyncContextManager[None]:
-    """A context manager that works for the cell which has a transaction; see `holders.of_id`."""
+    """A context manager: the code of its block works for the cell that has the transaction. For arguments and errors
+    see `holders.of_id`.
+    """
     return holders.of_id(transaction_id, FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
 
 
@@ -38,7 +40,8 @@ def of_each(transaction_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, State]:
 
 
 def not_pending(transaction_id: uuid.UUID, transaction: TransactionRow | None) -> Refusal:
-    """The refusal to check a transaction that, by an earlier statement of the batch, is not pending.
+    """The refusal to check a transaction. An earlier statement of the batch has found that the transaction is not
+    pending.
 
     Raises Overtaken if the transaction has become pending since.
     """

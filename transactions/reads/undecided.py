@@ -59,7 +59,9 @@ class DueCursor(NamedTuple):
 def due(
     wanted: Wanted, after: Mapping[int, DueCursor] | None, count: int, passed_over: Sequence[int] = ()
 ) -> Page[DueCursor]:
-    """The first `count` pending transactions, the longest due for a check first, without groups with these ids."""
+    """The first `count` pending transactions, those with the earliest next check first. Leaves out the groups with
+    these ids.
+    """
     asked = {**listing.parameters(wanted), "passed_over": list(passed_over)}
 
     def read(cursor: DueCursor, most: int) -> Part[TransactionRow, DueCursor]:

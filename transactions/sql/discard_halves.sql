@@ -1,7 +1,8 @@
--- Discard halves: they stay undecided, get no more checks, and only an operator decides them now. A half that was ended
--- since it was found is gone and not returned. A half that was resumed since then, or is to be checked now, has checks left:
--- it is discarded only if it is older than the retention. The ids are probed as an array, and `discarded_at` stands in a CASE:
--- no plan can then go through all halves, nor through the partial index of due checks.
+-- Discard half messages: they stay undecided, get no more checks, and only an operator can decide them now. A half
+-- message that was ended after it was found has no row any more, and is not returned. A half message that was resumed
+-- meanwhile, or whose check was requested, has checks left: it is discarded only if it is older than the retention. The
+-- ids are probed as an array, and the condition on `discarded_at` is written as a CASE, so that no plan can scan all
+-- half messages or the partial index of due checks.
 -- Row: A discarded half message, with the reason why its last check decided nothing.
 -- Null: last_failure.
 WITH locked AS (

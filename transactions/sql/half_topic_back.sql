@@ -1,5 +1,6 @@
--- Read half messages, undecided or decided, below a log offset, the newest first, with the limits of
--- `half_topic_ahead`. `go_on_at` is the lowest offset that was read, null at the beginning of the log.
+-- Read half messages, undecided or decided, below a log offset, the newest first. At most `max_looked_at` rows of the
+-- log are read, as in `half_topic_ahead`. `go_on_at` is the lowest offset that was read, null at the beginning of the
+-- log.
 WITH looked_at AS (
     SELECT l.segment_id, l.log_offset, l.transaction_id, l.stored_at, octet_length(l.body) AS size
     FROM commit_log AS l

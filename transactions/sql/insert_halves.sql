@@ -1,5 +1,6 @@
--- Insert half messages for stored messages: a single message as columns, several as arrays. As an array a single
--- message would take 24 bytes more for each column. The database's clock decides when the first check is due.
+-- Insert half messages for stored messages: the values of a single message in columns, of several messages in arrays.
+-- An array for a single message would take 24 bytes more than each column. The database's clock decides when the first
+-- check is due.
 INSERT INTO half_message (
     transaction_id, producer_group_id, endpoint_id, stored_at, immunity_seconds, next_check_at, check_times, exhausted,
     log_segment, log_offset, message_id, topic_id, queue_id, tags_code,

@@ -1,5 +1,6 @@
--- Insert the operations of transactions, a single message as columns, several as arrays. In the same database
--- transaction as the end, so that there is no end without its operation, and no operation without its end.
+-- Insert the operations of transactions. The values of a single message are stored in columns, of several messages in
+-- arrays. This runs in the same database transaction as the end, so that no end exists without its operation, and no
+-- operation without its end.
 INSERT INTO operation (
     segment_id, operation_id, transaction_id, producer_group_id, decision, decided_by, decided_at, check_times, stored_at,
     log_segment, log_offset, message_id, topic_id, queue_id, queue_offset,

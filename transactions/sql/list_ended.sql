@@ -1,6 +1,6 @@
 -- List decided transactions below an operation id, the latest decision first. At most `max_looked_at` operations are
--- read backwards by their key, whatever the filter. Each matching row has the lowest id that was read (`go_on_below`,
--- null at the end of the operations); without a match there is one row with only this id.
+-- read backwards by their key, whatever the filter. Each returned row has the lowest id that was read (`go_on_below`,
+-- null at the end of the operations). Without a match there is one row, in which only this id has a value.
 -- Row: A decided transaction of a list: the columns of TransactionRow after the cursor of the next page. `go_on_below`
 --    is null if there is no older operation. A list without a match has one row, with null from `operation_id` on.
 -- Null: go_on_below, operation_id, endpoint_id, next_check_at, queue_offsets, decided_by, decided_at, last_failure.

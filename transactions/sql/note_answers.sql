@@ -1,5 +1,6 @@
--- Note how an endpoint answers: its last answer, the number of void answers in a row, and the last success. Written
--- every few seconds and when the answer changes, because an update for each call would leave a dead row each time.
+-- Note how an endpoint answers: its last answer, the number of void answers in a row, and the last success. This is
+-- written every few seconds, and when the answer changes, because an update for each call would leave a dead row each
+-- time.
 UPDATE endpoint
 SET
     last_answer = %(answer)s, last_answer_at = now(),

@@ -1,5 +1,5 @@
 -- Read the decisions of transactions in the order of their ids from an id on, without discards, resumes and UNKNOWN,
--- which decide nothing. With the limits of `half_topic_ahead`.
+-- which decide nothing. At most `max_looked_at` operations are read, as in `half_topic_ahead`.
 -- Row: The decision of a transaction. `go_on_at` and None as in HalfFound.
 -- Null: go_on_at, operation_id.
 -- Types: decision Decision.

@@ -1,4 +1,5 @@
--- Read the decisions of transactions below an id, the latest first, with the limits of `half_topic_back`.
+-- Read the decisions of transactions below an id, the latest first. At most `max_looked_at` operations are read, as in
+-- `half_topic_back`.
 WITH looked_at AS (
     SELECT *
     FROM operation AS o

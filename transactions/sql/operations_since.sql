@@ -1,5 +1,6 @@
--- Find the first operation of the last seconds, for each window, with the next id, by halving the range of ids, which
--- rise with the time of the decision. In a cell that was split off, copies of the parent's operations do not count.
+-- Find, for each window of the last seconds, the id of its first operation, and the next id, by halving the range of
+-- ids, which rise with the time of the decision. In a cell that was split off, copies of the parent's operations do not
+-- count.
 -- Row: The operations of a window: ids from `since_id` on, below `next_id`. `lowest` is the first id that is kept.
 WITH RECURSIVE windows AS (
     SELECT

@@ -1,7 +1,7 @@
 -- Note checks that decided nothing. A check that asked a producer is counted, and the next check is due an interval
 -- later. A check that reached no endpoint is not counted. A half message that was ended meanwhile has no row any more,
--- and none is created. The ids are probed as an array, and `discarded_at` stands in a CASE, so that no plan can scan
--- all half messages or the partial index of due checks.
+-- and none is created. The ids are probed as an array, and the condition on `discarded_at` is written as a CASE, so
+-- that no plan can scan all half messages or the partial index of due checks.
 WITH outcome AS (
     SELECT *
     FROM unnest(

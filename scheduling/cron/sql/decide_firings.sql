@@ -1,5 +1,6 @@
--- Move schedules on to their next times, and insert the firings of the times before, with the current messages. A
--- schedule that another process has moved or an operator has changed is skipped, so each time is decided once.
+-- Move schedules on to their next times, and insert firings for the earlier times, each with the schedule's current
+-- message. A schedule that another process has moved or an operator has changed is skipped, so each time is decided
+-- once.
 WITH given AS (
     SELECT g.id, g.version, g.was_at, g.next_at
     FROM unnest(

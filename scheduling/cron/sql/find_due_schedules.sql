@@ -1,5 +1,5 @@
--- Find schedules whose next time has come, or comes within due_seconds, the earliest first; without schedules of which
--- max_waiting firings wait to be sent.
+-- Find schedules whose next time has come, or comes within due_seconds, the earliest first; except schedules that have
+-- max_waiting firings which are not sent yet.
 -- Row: A schedule whose next time has come, or comes soon, and the database's time.
 -- Null: ends_at.
 SELECT

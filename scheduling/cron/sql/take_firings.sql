@@ -1,5 +1,5 @@
 -- Take firings to send them: first firings that no process took and that have waited for late_seconds, then firings
--- that a process took and did not settle within taken_seconds. So firings that have to wait do not delay new ones.
+-- that a process took and did not settle within taken_seconds. So firings that have to wait do not delay new firings.
 -- Row: A firing that this process has taken to send its message.
 -- Types: message dict[str, Any].
 WITH free AS (

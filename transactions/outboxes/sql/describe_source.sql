@@ -1,6 +1,6 @@
 -- In a source: find whether producers send notices, and whether this session is the server's own, not a pooler's.
--- Producers cannot send notices if the server allows two-phase transactions, which may not notify, or if the table has
--- no trigger for notices. A pooler gives its clients invented process ids.
+-- Producers cannot send notices if the server allows two-phase transactions, in which PostgreSQL forbids NOTIFY, or if
+-- the table has no trigger for notices. A pooler gives its clients invented process ids.
 SELECT
     current_setting('max_prepared_transactions')::integer = 0 AND EXISTS (
         SELECT FROM pg_trigger AS t

@@ -1,4 +1,4 @@
--- In a source: find the session that holds the turn, as far as the server shows it.
+-- In a source: find the session that holds the turn, if the server shows this session to the broker's role.
 SELECT
     l.pid,
     coalesce(a.usename::text, '') AS role

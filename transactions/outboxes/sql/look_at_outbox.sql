@@ -1,6 +1,7 @@
--- In a source: count the waiting rows, up to a limit, and read for how long the first has waited, if its time is valid:
--- by the source's own clock, which may differ from the broker's. It is null without a row, and negative for a time to
--- come. A table of an earlier docs/sql.md has no sequence by which producers see that the drain is awake.
+-- In a source: count the waiting rows, up to a limit, and read for how many seconds the first row has waited, if its
+-- time is valid. The seconds are by the source's own clock, which may differ from the broker's; they are null without a
+-- row, and negative for a time in the future. Also read whether the table has the sequence by which producers see that
+-- the drain is awake: a table of an earlier docs/sql.md lacks it.
 SELECT
     count(*) AS waiting,
     extract(

@@ -1,7 +1,7 @@
 -- Note the progress of an outbox: rows drained and refused since the last note, waiting rows, and a failure, whose
 -- `failed_at` is the first failure since the last success or change. A process that stands by, without the turn, knows
 -- nothing of a failure and keeps it. A process that does not know the outbox's new URL yet changes nothing. The time of
--- the oldest row is by the broker's clock, and null without one; a row whose time is to come counts as new.
+-- the oldest row is by the broker's clock, and null without a row; a row whose time is in the future counts as new.
 UPDATE outbox AS o
 SET
     drained = o.drained + %(drained)s,
