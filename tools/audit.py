@@ -18,7 +18,7 @@ WORDS = (*QUIET_JSON, "--require-hashes", "--disable-pip", *LOCKED)
 
 
 class Unknown(NamedTuple):
-    """A locked package that was not looked up, and the reason."""
+    """A package of the lock that could not be looked up, and the reason."""
 
     name: str
     reason: str

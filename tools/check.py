@@ -20,7 +20,7 @@ STEPS = {
     "imports": python(
         "-c", "import sys, importlinter.cli; sys.path.append('client'); importlinter.cli.lint_imports_command()"
     ),
-    # If there were a database, Django would also read the applied migrations from it.
+    # No database is named, because Django would also read from it which migrations are applied.
     "migrations": manage(
         "makemigrations", "--check", "--dry-run", "--settings", "mqbroker.embedded.cli.without_database"
     ),

@@ -4,7 +4,7 @@ import os
 import time
 from pathlib import Path
 
-# The seconds of the loop on the machine where the promises in seconds were written; rounds of one measurement.
+# The seconds of the loop on the machine where promises in seconds were measured; the rounds of one measurement.
 REFERENCE_SECONDS, ROUNDS = 0.0125, 5
 # The part of a core that a test process uses there; the line "in all" of `./mq test --profile FILE` has the seconds.
 BUSY = 0.33

@@ -125,7 +125,7 @@ def of_python(path: Path) -> Iterator[Mutant]:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in TURNED:
             begin, end = span(node.left)[1], span(node.comparators[0])[0]
-            # Only the operator is between the two operands.
+            # Nothing but the operator is between the two operands.
             if re.fullmatch(r" [a-z=<>! ]+ ", text[begin:end]):
                 turned = f" {TURNED[type(node.ops[0])]} "
                 yield Mutant(name, "comparison turned", node.lineno, begin, end, turned)

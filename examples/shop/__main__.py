@@ -103,7 +103,7 @@ def _settle(shop: Shop, order_ids: Sequence[UUID], give_up_at: float, stop: thre
         if has_all or time.monotonic() > give_up_at or stop.wait(POLL_SECONDS):
             break
         shop.coupons.require()
-    stop.wait(2 * POLL_SECONDS)  # duplicates and wrong messages have arrived by then
+    stop.wait(2 * POLL_SECONDS)  # duplicates and wrong messages would have arrived by this time
     return decided
 
 

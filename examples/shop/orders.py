@@ -94,7 +94,7 @@ class OrderService:
 def main() -> None:
     """Takes an order from each line of standard input, and answers with a line; ends with the input."""
     url, topic, group, database = sys.argv[1:]
-    logging.basicConfig(level=logging.ERROR)  # the lost ends are expected here
+    logging.basicConfig(level=logging.ERROR)  # accidents lose some ends on purpose
     book, broker = OrderBook(Path(database)), Broker(url, os.environ["SHOP_API_KEY"])
     barrier = Barrier(book.connect, group)
     service = OrderService(AccidentProducer(broker, group), book, barrier, topic)

@@ -21,7 +21,7 @@ from tools.bench.checkout import Checkout
 from tools.bench.machine import cpu_of_group
 
 KEY = "mq_bench"
-# Loaded machines take long to start processes; a process that ends is noticed at once.
+# The start may take this long, because loaded machines are slow. If the process ends, the wait ends at once.
 START_SECONDS = 120
 STOP_SECONDS = 15
 

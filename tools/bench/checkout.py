@@ -81,7 +81,7 @@ def named(word: str) -> Iterator[Path]:
 
 
 def _git(*words: str) -> str | None:
-    """What git prints in this checkout; None if it fails or is not installed."""
+    """The output of a git command in this checkout; None if the command fails or git is not installed."""
     with contextlib.suppress(OSError):
         done = subprocess.run(["git", "-C", str(OURS), *words], capture_output=True, text=True)
         return done.stdout.strip() if done.returncode == 0 else None

@@ -59,7 +59,7 @@ class Crowd:
                 self.stop.set()
 
     async def beside(self, seconds: float) -> list[float]:
-        """Seconds from the send of each message of a quiet tenant to its arrival, while they consume."""
+        """For each message of a quiet tenant the seconds from its send to its arrival, while the consumers run."""
         connection, run, sent = await Connection.open(self.port), uuid.uuid4().hex, dict[str, float]()
         consumers = asyncio.gather(*(self.consume() for _ in range(CONSUMERS)))
         began = time.monotonic()
@@ -72,7 +72,7 @@ class Crowd:
         await asyncio.sleep(2)
         self.stop.set()
         await consumers
-        # A message that has not arrived counts as having waited until the end.
+        # For a message that has not arrived, the time until the end of the measurement counts.
         over = time.perf_counter()
         return [self.arrived.get(body, over) - at for body, at in sent.items()]
 

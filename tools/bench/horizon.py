@@ -31,7 +31,7 @@ ANALYTIC = "SELECT sum(c.relpages) FROM pg_class AS c, pg_sleep(%s)"
 
 @dataclass(frozen=True)
 class Side:
-    """A queue: its module in `tools.bench.jobs`, its package, and its number of consuming processes."""
+    """One of the compared queues: its module in `tools.bench.jobs`, its package, and how many processes consume."""
 
     name: str
     module: str

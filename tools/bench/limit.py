@@ -146,7 +146,7 @@ def uuids(count: int) -> bytes:
 
 
 def messages(count: int, body: bytes) -> list[bytes]:
-    """The parameters that do not change between batches: queues and bodies."""
+    """The parameters that are the same for all batches: queues and bodies."""
     queues = [struct.pack("!i", number % QUEUES) for number in range(count)]
     return [array(INTEGER, queues), array(BYTES, [body] * count)]
 

@@ -112,7 +112,7 @@ class Keeping:
         return self._reports[-1]
 
     def write(self) -> None:
-        """Writes what the reports hold now."""
+        """Writes the figures of all reports so far to the file."""
         last = self._reports[-1]
         (RESULTS / f"{last.name}-{self._stamp}.json").write_text(json.dumps(last.content(), indent=1))
         if self._file is not None:

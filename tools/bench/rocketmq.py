@@ -25,14 +25,14 @@ CALLERS = 64
 NAME = f"RocketMQ's protocol, {CALLERS} callers"
 TOPIC = "orders"
 BODY = b"x" * 128
-# The native server is installed by an extra.
+# The package `pygrpc_native` is installed by an extra, so it may be missing.
 SERVERS = ("grpcio", "native") if find_spec("pygrpc_native") else ("grpcio",)
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, SETTINGS, PING, WINDOW_UPDATE = 0, 1, 4, 6, 8
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
 FRAME_HEAD = 9
-# A flow-control window so large that no run uses it up.
+# A window of flow control that is larger than any run needs.
 WIDE = 2**31 - 1 - 65_535
 PATH = "/apache.rocketmq.v2.MessagingService/SendMessage"
 

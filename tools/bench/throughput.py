@@ -1,4 +1,4 @@
-"""Rates of producers, by case: each round measures the yardstick, this checkout's broker, and another checkout's."""
+"""Rates of producers, by case: each round measures raw SQL (the yardstick), this checkout's broker, and another's."""
 
 import contextlib
 from dataclasses import dataclass

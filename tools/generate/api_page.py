@@ -36,7 +36,7 @@ OF_BODIES = {408, 413, 415}
 # An object with fewer fields is shown at each call; a larger object only at the first call.
 FEWEST_FIELDS = 6
 Document = dict[str, Any]
-# Where the page shows an object first, in words; the key is the object's field names.
+# Where the page shows an object for the first time, in words. The key of the dictionary is the object's field names.
 Shown = dict[frozenset[str], str]
 # Calls whose answers have lists, of which later examples use more than the first element.
 WHOLE = ("POST /v1/bulk", "POST /v1/consumer-groups/{group}/receive")
@@ -90,7 +90,7 @@ def _operation(label: str, operation: Document, shown: Shown, tables: Any) -> It
     method, _, path = label.partition(" ")
     yield f"## `{label}`"
     said = operation.get("description") or operation.get("summary", "")
-    # The page says this once.
+    # The page says once, at its beginning, what these texts say.
     yield said.replace(AT_ONCE, "").strip()
     yield ""
     parameters = operation.get("parameters", [])

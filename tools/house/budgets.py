@@ -41,7 +41,7 @@ CORE = (
 )  # fmt: skip -- a list to read
 CONTROL = "mqbroker/api/control"
 CLIENT = "client/mqbroker_client"
-# Each can be left out of an installation, and so can `analytics`, which has a separate budget.
+# Each of these parts can be left out of an installation. `analytics` can too, and has a separate budget.
 DOORS = ("mqbroker/rocketmq", "transactions/outboxes", "scheduling/cron", "console/sign_on")
 CELLS = ("console/cells", "store/cells")
 BROKER = ("mqbroker", "console", "transactions", "delivery", "scheduling", "webhooks", "access", "store")

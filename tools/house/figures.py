@@ -26,7 +26,7 @@ PRODUCT = (
     "transactions",
     "webhooks",
 )
-# The code from the socket to the statement and back.
+# The folders with the code from the socket to the statement and back.
 WRITE_AND_RECEIVE = (
     "scheduling/sending",
     "mqbroker/wire",

@@ -18,7 +18,7 @@ DATABASE_URL = os.environ.get("DATABASE_URL", "")
 
 
 class Times:
-    """A file that gets one line for each job: the seconds from the time when the job was due until now."""
+    """A file with one line for each job: how many seconds after its due time the job ran."""
 
     def __init__(self, role: str) -> None:
         path = Path(os.environ.get("JOBS_FOLDER", ".")) / f"{role}-{os.getpid()}.times"

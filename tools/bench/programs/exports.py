@@ -33,7 +33,7 @@ TABLES = {"messages": [MESSAGES], "entries": [ENTRIES], "transactions": [ENDED, 
 
 
 class Clock:
-    """Measures the seconds since its creation or since the last call."""
+    """A stop watch: measures the seconds since its creation, or since the last call."""
 
     def __init__(self) -> None:
         self._asked = time.perf_counter()
@@ -93,7 +93,7 @@ def way(spark: SparkSession, conninfo: str, reader: str) -> Source:
 
 
 def main(side: str, folder: str) -> None:
-    """Prints the seconds as JSON."""
+    """Prints the measured seconds as JSON."""
     conninfo = address.conninfo(settings.DATABASES["default"])
     to = Path(folder)
     seconds = limit(conninfo, to) if side == "limit" else exported(conninfo, to, side)
