@@ -127,7 +127,9 @@ class Allowances:
         self._kept_at = 0.0
 
     def of(self, row: KeyRow) -> Allowance | None:
-        """What a key may still send in this process; None when neither the key nor its namespace has limits."""
+        """The messages and bytes that a key may still send here; None when neither the key nor its namespace has
+        limits.
+        """
         shared = None
         if row.namespace is not None and row.namespace_id is not None and row.limits_of_namespace != Limits():
             shared = self._of(NAMESPACE, row.namespace_id, row.namespace, row.limits_of_namespace)
@@ -138,7 +140,7 @@ class Allowances:
         return found
 
     def of_namespace(self, row: NamespaceRow) -> Allowance | None:
-        """What all keys of a namespace together may still send; None when the namespace has no limits."""
+        """The messages and bytes that all keys of a namespace may still send; None when the namespace has no limits."""
         limits = Limits(row.messages_per_second, row.bytes_per_second, row.max_undecided)
         return None if limits == Limits() else self._of(NAMESPACE, row.id, row.name, limits)
 
@@ -169,14 +171,12 @@ class Allowances:
 
 
 def of(row: KeyRow) -> Allowance | None:
-    """What a key may still send in this process; None if the key and its namespace have no limits."""
+    """The messages and bytes that a key may still send here; None if neither the key nor its namespace has limits."""
     return runtime.control(Allowances).of(row)
 
 
 async def of_topic(name: str) -> Allowance | None:
-    """What the namespace of a topic may still send in this process. Messages that the broker sends by itself count,
-    too.
-    """
+    """The messages and bytes that a topic's namespace may still send; the broker's own messages count, too."""
     row = await namespaces.of_name(name)
     return None if row is None else runtime.control(Allowances).of_namespace(row)
 

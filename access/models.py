@@ -23,7 +23,7 @@ class ApiKey(models.Model):
     messages_per_second = models.IntegerField(null=True)
     bytes_per_second = models.BigIntegerField(null=True)
     max_undecided = models.IntegerField(null=True)
-    # The number of requests that these limits ever refused, and when the last one was counted.
+    # How many requests these limits have refused in all, and when the last refusal was counted.
     refused = models.BigIntegerField(default=0, db_default=0)
     refused_at = models.DateTimeField(null=True)
 

@@ -53,7 +53,7 @@ class Typed:
 
 
 def parse(text: str) -> Typed:
-    """Parses a text. When a word is given twice, the later one counts."""
+    """Parses a text. When a word is given twice, the later value counts."""
     typed = Typed(text=" ".join(text.split()))
     for word in typed.text.split():
         name, colon, value = word.partition(":")

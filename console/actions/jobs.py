@@ -39,7 +39,7 @@ logger = structlog.stdlib.get_logger(__name__)
 STEP = 1000
 # The most named targets of an action, which are stored in its row.
 MAX_TARGETS = 1000
-# Seconds of one run; beat starts the next one.
+# Seconds of one run of beat's task; the next run continues.
 MAX_ACTIONS = 20
 RUN_SECONDS = 15.0
 STEERING = {"pause": "paused", "continue": "running", "cancel": "cancelled"}

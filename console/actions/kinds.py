@@ -76,7 +76,7 @@ def counted(name: str, number: int) -> str:
 
 
 def described(name: str, targets: Sequence[str], parameters: Parameters) -> Mapping[str, str]:
-    """A text about each target, such as a transaction's topics and keys; a target that is gone is missing."""
+    """A text about each target, such as a transaction's topics and keys; a target that no longer exists is missing."""
     try:
         return KINDS[name].describe(targets, parameters) if name in KINDS else {}
     except Refusal:

@@ -64,7 +64,7 @@ def url_of(cell: Cell) -> str:
 def join_beside(name: str, signature: Signature) -> None:
     """Adds a database of the control's server as a cell, with the server's current URL; creates a missing database.
 
-    Raises as `join` does.
+    Raises the errors of `join`.
     """
     database = f"{connection.settings_dict['NAME']}_{name}"
     url = urlsplit(settings.DATABASE_URL)._replace(path=f"/{quote(database)}").geturl()

@@ -164,7 +164,7 @@ def ailing_subscriptions(namespace: str | None) -> Iterator[Attention]:
 
 
 def condition(called: Endpoint | Subscription) -> str:
-    """Why a server is not called, in words."""
+    """The reason why a server is not called, in words."""
     return "disabled" if called.state == "disabled" else f"paused after {counts.failures(called.failures)}"
 
 

@@ -84,7 +84,7 @@ def made(request: HttpRequest, asked: Asked) -> Action:
 
 
 def preview(asked: Asked) -> dict[str, object]:
-    """The preview of an action: a text about each target, or the number of matching targets and the first ones."""
+    """The preview of an action: a text about each target; or the number of matching targets, and some of them."""
     kind, parameters = asked.kind, asked.form.values
     if not asked.all:
         words = kind.describe(asked.targets, parameters)

@@ -30,7 +30,7 @@ MAX_KINDS = 100
 class Latest:
     """The latest reading of one function.
 
-    A request that finds it too old reads again; other requests wait for that result.
+    A request that finds the reading too old makes a new one; other requests wait for the new reading.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)

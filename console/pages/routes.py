@@ -1,4 +1,4 @@
-"""Where each of the console's own pages is, below `/console/`."""
+"""The addresses of the console's own pages, below `/console/`."""
 
 from collections.abc import Callable
 

@@ -26,7 +26,7 @@ from transactions.rows import CheckAttemptRow, OperationRow, TransactionRow
 MESSAGES = 20
 # The most entries of the audit that are read about a transaction.
 ENTRIES = 50
-# The audit's names of operators' decisions.
+# The names of operators' decisions in the audit.
 ACTIONS = {"COMMIT": "transaction.commit", "ROLLBACK": "transaction.rollback", "RESUME": "discarded.resume"}
 
 
@@ -45,7 +45,7 @@ class Message:
 
     @property
     def properties(self) -> dict[str, str]:
-        """The properties that the producer gave."""
+        """The message's properties that the producer has set."""
         return dict(json.loads(self.stored.properties)) if self.stored and self.stored.properties else {}
 
     @property

@@ -133,7 +133,7 @@ def due(moment: datetime | None, now: datetime) -> SafeString | str:
 
 @register.simple_tag
 def circuit(called: Any, now: datetime) -> str:
-    """Why a server that failed is not called, and when it is called again; empty for any other server."""
+    """The reason why a server that failed is not called, and when it is called again; empty for any other server."""
     if called.state not in ("open", "half_open"):
         return ""
     is_later = called.state == "open" and called.open_until is not None and called.open_until > now

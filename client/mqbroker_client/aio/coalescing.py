@@ -33,7 +33,7 @@ class Waiting(Part):
 
 
 class AsyncLane:
-    """Combines the calls of the tasks of one event loop; as `mqbroker_client.core.coalescing.Lane`.
+    """Combines the calls of the tasks of one event loop. `mqbroker_client.core.coalescing.Lane` does this for threads.
 
     A separate task sends the shared request, so that the cancellation of one caller does not cancel other calls.
     """

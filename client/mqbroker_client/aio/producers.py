@@ -165,7 +165,8 @@ class AsyncProducer:
         check_url: str | None = None,
         retry: Retry | None = None,
     ) -> AsyncTransaction:
-        """Store up to 128 half messages, of one or several topics, as one transaction; as `begin`.
+        """Store up to 128 half messages, of one or several topics, as one transaction. Arguments and errors are those
+        of `begin`.
 
         A message that was used in another transaction gets a new id in this one: see `AsyncTransaction.messages`.
         """

@@ -1,4 +1,4 @@
-"""Why a local transaction must not commit."""
+"""Errors after which a local transaction must not commit."""
 
 from uuid import UUID
 

@@ -32,7 +32,7 @@ class KeptMessages:
     barrier: Barrier
     outage: Outage = field(default_factory=Outage)
     _thread: threading.Thread | None = field(default=None, init=False)
-    # Why kept messages wait, as it was last logged: code and status.
+    # The reason why kept messages wait, as it was last logged: code and status.
     _said: tuple[str, int] | None = field(default=None, init=False)
 
     def send(self, *, seconds: float = 30.0) -> int:
@@ -40,7 +40,7 @@ class KeptMessages:
         return len(self._send(seconds).sent)
 
     def send_again(self, transaction_ids: Sequence[UUID] | None = None, *, seconds: float = 30.0) -> Sending:
-        """Sends messages that were set apart, of these transactions or of all, as `send` sends waiting messages.
+        """Sends messages that were set apart: of these transactions, or of all. Otherwise does what `send` does.
 
         Messages that are refused again are set apart again.
         """

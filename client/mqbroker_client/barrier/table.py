@@ -58,7 +58,7 @@ class KeptTransaction:
     messages: int
     #: The length of the row's text of messages, in characters.
     characters: int
-    #: Why the messages are set apart; None while they wait for the broker.
+    #: The reason why the messages are set apart; None while they wait for the broker.
     refused: str | None
 
 

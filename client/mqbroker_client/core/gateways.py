@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 TITLE = re.compile(rb"<title>([^<]*)</title>", re.IGNORECASE)
 
-#: What to do about an answer that has none of the broker's codes, by its status.
+#: For each status: what to do about an answer that has none of the broker's codes.
 _WAY_OUT = {
     401: "something before the broker asks for a log-in of its own: let requests with an API key pass",
     404: "another server is there, or the path of the address is wrong: give the address that /v1 lies below",

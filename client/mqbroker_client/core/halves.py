@@ -18,7 +18,8 @@ class HalfMessage(Message):
     producer_group: str
     #: The time by the broker's clock; None while the local transaction runs.
     stored_at: datetime | None = None
-    #: How often the broker has asked about the half message, including this check; 0 while its local transaction runs.
+    #: The number of times that the broker has asked about the half message, with this check; 0 in the local
+    #: transaction.
     check_times: int = 0
     #: All messages, if the transaction has several; the other fields describe the first of them.
     messages: Sequence[Message] = ()

@@ -17,7 +17,7 @@ from mqbroker_client.core.retries import PASSING
 
 log = logging.getLogger(__name__)
 
-#: How long the end of the program, or of a broker's use, waits for calls that are not sent yet.
+#: The seconds for which the end of the program, or of a broker's use, waits for calls that are not sent yet.
 LATER_SECONDS = 3.0
 #: The maximum number of waiting calls while the broker is away. Beyond it, an end is left to a check, and a message is
 #: lost.

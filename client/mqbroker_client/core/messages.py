@@ -60,7 +60,7 @@ class Message:
     born_at: datetime | None = None
     #: The host that made the message, in the program's own words; at most 255 characters.
     born_host: str | None = None
-    #: How often this message is retried before it becomes a dead letter, instead of its group's number. 0 to 1,000.
+    #: The number of retries before this message becomes a dead letter, instead of its group's number. 0 to 1,000.
     max_reconsume_times: int | None = None
     message_id: UUID = field(default_factory=OwnId.make)
     #: The W3C trace context stored with the message; by default the caller's span, if OpenTelemetry is installed.

@@ -166,7 +166,8 @@ class Producer:
         check_url: str | None = None,
         retry: Retry | None = None,
     ) -> Transaction:
-        """Store up to 128 half messages, of one or several topics, as one transaction; as `begin`.
+        """Store up to 128 half messages, of one or several topics, as one transaction. Arguments and errors are those
+        of `begin`.
 
         A message that was used in another transaction gets a new id in this one: see `Transaction.messages`.
         """

@@ -17,7 +17,7 @@ from transactions import stats as transaction_stats
 # The most names kept of each figure in a minute: the names with the highest values. 5 figures of 50 names take 67 MB a
 # day.
 MAX_NAMES = 50
-# The most namespaces whose figures are recorded, the first ones by name. The console offers the same namespaces.
+# The most namespaces whose figures are recorded: the first by name. The console offers the same namespaces.
 MAX_REGISTERED = 200
 OF_NAMESPACES = ("namespace_in", "namespace_out")
 MINUTE = 60

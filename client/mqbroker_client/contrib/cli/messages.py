@@ -80,7 +80,7 @@ def tail(broker: Broker, given: argparse.Namespace, output: Output) -> None:
 
 
 def _follow(reader: Consumer, topic: str, at: dict[int, int], output: Output) -> None:
-    """Reads each queue in turn. If all are empty, waits for a message at one of them, at another one each time."""
+    """Reads one queue after another. If all are empty, waits for a message at one queue, each time at another queue."""
     for waits_at in itertools.cycle(at):
         for queue_id in at:
             page = reader.pull(topic, queue_id, at[queue_id], wait_seconds=TAIL_WAIT_SECONDS * (queue_id == waits_at))

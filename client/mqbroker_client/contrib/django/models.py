@@ -18,7 +18,7 @@ class BarrierRow(models.Model):
     decided_at = models.DateTimeField()
     #: The messages as JSON, while they wait for the broker.
     messages = models.TextField(null=True)
-    #: Why the broker refuses these messages; an operator may send them again.
+    #: The reason why the broker refuses these messages. An operator may send them again.
     refused = models.TextField(null=True)
 
     class Meta:

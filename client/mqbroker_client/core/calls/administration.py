@@ -21,7 +21,7 @@ class TopicSettings(TypedDict, total=False):
 
 
 class ProducerGroupSettings(TypedDict, total=False):
-    """The settings of a producer group, with defaults as in `TopicSettings`."""
+    """The settings of a producer group. A setting that is left out is treated as in `TopicSettings`."""
 
     reject_transaction_message: bool
     max_undecided: int | None
@@ -30,7 +30,7 @@ class ProducerGroupSettings(TypedDict, total=False):
 
 
 class ConsumerGroupSettings(TypedDict, total=False):
-    """The settings of a consumer group, with defaults as in `TopicSettings`."""
+    """The settings of a consumer group. A setting that is left out is treated as in `TopicSettings`."""
 
     start_at: Literal["earliest", "latest"]
     ordered: bool
@@ -44,7 +44,7 @@ class ConsumerGroupSettings(TypedDict, total=False):
 
 
 class EndpointSettings(TypedDict, total=False):
-    """The settings of calls to an endpoint, with defaults as in `TopicSettings`."""
+    """The settings of calls to an endpoint. A setting that is left out is treated as in `TopicSettings`."""
 
     max_batch: int
     timeout_seconds: float

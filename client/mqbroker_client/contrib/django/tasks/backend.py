@@ -84,7 +84,7 @@ class Backend(BaseTaskBackend):
         raise TaskResultDoesNotExist(result_id)
 
     def check(self, **kwargs: Any) -> Iterable[CheckMessage]:
-        """What `manage.py check` reports about this backend: see `checks`."""
+        """The findings of `manage.py check` about this backend: see `checks`."""
         return checks.findings(self.alias, self.own, self.queue_names)
 
     def _database(self, task: "Task[Any, Any]") -> str:

@@ -1,4 +1,4 @@
-"""The worker of tasks: receives the topics of queues, the first ones first, and runs the tasks."""
+"""The worker of tasks: receives from the topics of queues, in the order of preference, and runs the tasks."""
 
 import logging
 import queue
