@@ -12,6 +12,6 @@ class ReceiptExpired(Refusal):
 
 
 class SubscriptionNotExist(Refusal):
-    """No subscription has this name."""
+    """There is no subscription with this name."""
 
     code = "not_found"

@@ -107,12 +107,12 @@ async def hold(batch: Batch, ids: Collection[int]) -> dict[int, HeldGroup]:
 
 
 async def retry_topic(group_name: str) -> TopicFacts:
-    """The topic of the group's retries."""
+    """The topic in which the group's retries wait, %RETRY%<group>."""
     return await topics.own(topics.RETRY_PREFIX + group_name, queues=1)
 
 
 async def dead_letter_topic(group_name: str) -> TopicFacts:
-    """The topic of the group's dead letters."""
+    """The topic of the group's dead letters, %DLQ%<group>."""
     return await topics.own(topics.DEAD_LETTER_PREFIX + group_name, queues=1)
 
 

@@ -124,7 +124,7 @@ def put(name: str, changes: Mapping[str, object]) -> tuple[ConsumerGroup, bool]:
 
 
 def _with_default_policy(name: str, changes: Mapping[str, object]) -> Mapping[str, object]:
-    """The changes, plus the default policy of the new `ordered` when the group has the default of the old one."""
+    """The changes. If `ordered` changes and the group has the default retry policy, also the new default policy."""
     group, ordered = named(name), changes.get("ordered")
     if group is None or ordered in (None, group.ordered) or "retry_policy" in changes:
         return changes

@@ -56,7 +56,7 @@ FIND_STANDINGS = Statement(__file__, "find_standings", GroupAtEntry)
 
 # The most groups in a trace, the first by name; each group costs about thirty probes by index.
 MAX_GROUPS = 500
-# The most entries, without retries, whose groups a trace shows, the latest ones. Only a redrive adds such an entry.
+# The most entries, without retries, whose groups a trace shows: the latest entries. Only redrives add such entries.
 MAX_SHARED_ENTRIES = 8
 
 State = Literal["WAITING", "IN_FLIGHT", "RETRYING", "PARKED", "DEAD_LETTER", "REDRIVEN", "PASSED"]

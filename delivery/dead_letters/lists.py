@@ -75,7 +75,7 @@ class DeadLetterHead(NamedTuple):
 
 
 class GroupDeadLetters(NamedTuple):
-    """A consumer group that has dead letters, their number, and when the last one died."""
+    """A consumer group that has dead letters, their number, and when the latest message died."""
 
     group_name: str
     letters: int

@@ -85,7 +85,7 @@ class Limits(Limit, frozen=True, forbid_unknown_fields=True, omit_defaults=True,
 
     @classmethod
     def of(cls, kept: object) -> Self:
-        """The limits in a group's row."""
+        """The limits that the group's row contains."""
         return msgspec.convert(kept, cls)
 
     def limit(self, key: str) -> Limit:

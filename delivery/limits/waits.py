@@ -25,7 +25,7 @@ class ValueStanding(NamedTuple):
 
 FIND_VALUES_OF_GROUP = Statement(__file__, "find_values_of_group", ValueStanding)
 
-# How many values each cell returns, and how many the page shows: those with the most waiting messages.
+# How many values each cell returns, and how many the page shows: the values with the most waiting messages.
 MAX_VALUES = 1000
 MAX_SHOWN = 100
 

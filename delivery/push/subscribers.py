@@ -56,7 +56,7 @@ health = Health(CLAIM_PUSH_PROBE, UPDATE_PUSH_CIRCUIT)
 
 @dataclass(slots=True)
 class Subscriber(Callee):
-    """A subscription while it is pushed."""
+    """A subscription as this process knows it while it pushes the subscription's messages."""
 
     name: str
     group: str

@@ -25,7 +25,7 @@ MAX_BUNDLES = 32
 
 
 class BundleKey(NamedTuple):
-    """The key of a bundle's row."""
+    """The values that identify a bundle's row."""
 
     group_id: int
     topic_id: int

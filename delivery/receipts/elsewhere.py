@@ -59,7 +59,7 @@ async def settled(
 
 
 async def acked(batch: Batch, handles: Set[Handle]) -> set[Handle]:
-    """The handles whose deliveries were acked."""
+    """The handles whose deliveries a statement has acked."""
     in_bundles = bundles.bundled(handles)
     found = await bundles.ack(batch, in_bundles)
     return found | await _by_receipt(batch, ACK_RECEIPTS, handles - found, {})

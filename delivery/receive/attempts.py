@@ -74,7 +74,7 @@ class Attempts:
     ) -> Received | None:
         """Hides the unsettled deliveries of an attempt for another invisible time, and returns them.
 
-        None when no delivery is left: the receive then gets the next messages. Raises as `receives.entries`.
+        None when no delivery is left: the receive then gets the next messages. Raises the errors of `receives.entries`.
         """
         found = self._kept.get(hold.key, {}).get((group, attempt_id))
         if found is None:

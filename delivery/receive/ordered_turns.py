@@ -21,7 +21,7 @@ from store.queues import Queue
 from store.reading import progress
 from store.rows import Head
 
-# How far a group may read ahead of the first waiting entry of a queue, in entries. Then it reads no new entry.
+# The number of entries that a group may read ahead of a queue's first waiting entry. Then it reads no new entry.
 MAX_AHEAD = 100_000
 
 

@@ -61,7 +61,7 @@ class Share:
 
 
 def of(handouts: Sequence[Handout]) -> list[Share]:
-    """The shares of these receives."""
+    """Divides receives into shares: receives that share a page, and each receive with a page from the reserve."""
     found = [[handout for handout in handouts if not handout.receiver.hold.is_small]]
     found += [[handout] for handout in handouts if handout.receiver.hold.is_small]
     return [Share(share) for share in found if share]

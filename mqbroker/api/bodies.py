@@ -125,7 +125,7 @@ class Body:
         whole = io.BytesIO()
         while chunk := await self._exchange.chunk():
             whole.write(self._within(chunk, limit))
-            # A task that waits for the next chunk must not keep the last one in memory.
+            # A task that waits for the next chunk must not keep the previous chunk in memory.
             del chunk
         return whole.getvalue()
 

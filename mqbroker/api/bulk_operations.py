@@ -122,7 +122,7 @@ async def read_all(request: DataRequest) -> list[Read]:
     if not has_limits:
         with contextlib.suppress(Refusal):
             return [Read(number, one) for number, one in enumerate(request.decode(Operations).operations)]
-    # Each item is validated by itself.
+    # Each item is decoded separately, so that an invalid item does not affect the others.
     raws = [bytes(raw) for raw in request.decode(Bulk).operations]
     return [Read(number, _read(request, raw), len(raw)) for number, raw in enumerate(raws)]
 

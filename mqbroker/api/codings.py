@@ -101,7 +101,7 @@ def _weights(accepted: bytes) -> dict[bytes, float]:
 
 
 def coder(coding: bytes) -> Coder:
-    """The coder for one answer."""
+    """The object that encodes one answer."""
     if coding == ZSTD:
         return zstd.ZstdCompressor()
     return zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16)

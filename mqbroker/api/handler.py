@@ -101,7 +101,7 @@ class Handler(NewWork):
             operation = call.operation(request, **named)
             is_ready = operation.ready()
             if not is_ready or operation.ordered:
-                # Ordered operations continue in tasks: if one is left out of its batch, the next ones wait for it.
+                # Ordered operations continue in tasks: if one is left out of its batch, later operations wait for it.
                 return self._go_on(exchange, call, operation, body, rest_of(operation, is_ready=is_ready))
             writer.hand_in(operation, partial(self._settled, exchange, call, operation, body), at_once=True)
         except Exception as problem:  # noqa: BLE001  # the problem is answered, and a failure logged

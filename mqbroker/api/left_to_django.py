@@ -15,7 +15,7 @@ from store.db import patience
 from store.errors import Refusal, Unauthenticated
 from store.process.budget import Budget
 
-# Methods whose views read no body.
+# HTTP methods whose views read no body.
 READING = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
 CONSOLE = "/console/"
 # A form of an unknown caller that has not arrived whole within this time counts as incomplete.

@@ -208,7 +208,7 @@ class Outline:
         return self._of_size(b"".join((*parts, self.written(at, until))))
 
     def _between(self, begin: int, end: int, objects: Sequence[Span]) -> bytes:
-        """What a list contains besides objects and the commas between them; empty if the list contains only objects."""
+        """The text of a list without its objects and their commas; empty if the list contains only objects."""
         if not objects:
             return self.written(begin, end)
         ends = (begin, objects[0][0]), (objects[-1][1], end)

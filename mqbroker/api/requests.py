@@ -90,7 +90,9 @@ class DataRequest:
         return large_bodies.is_large(self._body)
 
     def decode(self, shape: type[Shape], part: bytes | None = None) -> Shape:
-        """The decoded body, or a part of it, with whole names; not for large bodies. Raises as `json_bodies.decode`."""
+        """The decoded body, or a part, with whole names; not for large bodies. Raises the errors of
+        `json_bodies.decode`.
+        """
         found = decoded(shape, self._body if part is None else part)
         namespace = self._exchange.namespace
         return found if namespace is None else namespace.wrap_names(found)

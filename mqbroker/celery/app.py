@@ -41,7 +41,7 @@ EVERY_SECONDS = {
     "actions.run": 2.0,
     **{tick.task: tick.every_seconds for tick in OF_DOORS},
 }
-# Tasks whose setting is not given.
+# Tasks that do not run, because a setting that they need is not given.
 NOT_HERE = {tick.task for tick in OF_DOORS if tick.needs and not getattr(settings, tick.needs)}
 
 

@@ -102,7 +102,7 @@ class Fallback:
 
 
 class CellFallback:
-    """The late work of one cell."""
+    """Does the work of one cell that has been due for LATE_SECONDS."""
 
     def __init__(self) -> None:
         self._oldest_due: datetime | None = None

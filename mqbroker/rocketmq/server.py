@@ -62,7 +62,7 @@ class Ports(NamedTuple):
 
 
 def options() -> Sequence[tuple[str, Any]]:
-    """The options of any server."""
+    """The options of both servers."""
     return [
         # Without this option a taken port would go unnoticed: both processes would listen on the port.
         ("grpc.so_reuseport", 0),

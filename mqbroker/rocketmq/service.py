@@ -35,7 +35,7 @@ BytesOf: TypeAlias = Callable[[Call, Given, Context], Awaitable[bytes]]
 
 
 class Unary(NamedTuple):
-    """A call with one answer."""
+    """A gRPC call with one answer."""
 
     function: Callable[[Call, Any], Awaitable[Message]]
     request: type[Message]

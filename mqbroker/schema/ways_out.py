@@ -1,4 +1,4 @@
-"""What a caller should do about each code of a refusal, for docs/api.md."""
+"""For each code of a refusal, what a caller should do; for docs/api.md."""
 
 WAYS_OUT = {
     "bad_request": "send one JSON object, without repeated names",

@@ -112,7 +112,7 @@ class Processes:
         return True
 
     def _begin(self) -> None:
-        """Starts all children; they replace the earlier ones."""
+        """Starts all children. They replace earlier children."""
         earlier = self.pids
         for number in range(self._count):
             self._start(earlier[number :: self._count])
@@ -223,7 +223,7 @@ class Processes:
 
     def _watch(self) -> Callable[[], bool]:
         """Returns a function that says whether code has changed since its last call."""
-        from watchfiles import PythonFilter, watch  # only installed for development
+        from watchfiles import PythonFilter, watch  # installed only for development
 
         found = watch(ROOT, watch_filter=PythonFilter(), yield_on_timeout=True, rust_timeout=100, raise_interrupt=False)
         return lambda: bool(next(found, ()))

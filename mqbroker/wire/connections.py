@@ -9,7 +9,7 @@ from mqbroker.wire.connection import Connection
 from mqbroker.wire.room import Room
 
 MAX_DROPPING = 32
-# The most bytes of requests that wait for earlier ones of their connections, and of unparsed bytes.
+# The most bytes of requests that wait for earlier requests of their connections, and of unparsed bytes.
 MAX_WAITING_BYTES = 16 * 1024 * 1024
 # How many seconds of a turn of the event loop are spent on connections that have sent many frames.
 LATER_SECONDS = 0.001
@@ -63,7 +63,7 @@ class Connections:
         return self._waiting_bytes > MAX_WAITING_BYTES
 
     def hold(self, size: int) -> bool:
-        """Counts bytes of requests that wait for earlier ones. False if there is no room for them."""
+        """Counts bytes of requests that wait for earlier requests. False if there is no room for the bytes."""
         self._waiting_bytes += size
         return not self.is_short
 

@@ -24,5 +24,5 @@ def is_plain(target: bytes) -> bool:
 
 
 def _is_needed(escape: bytes) -> bool:
-    """Whether the two characters after a % stand for a character that has to be escaped."""
+    """Whether the two characters after a % are the escape of a character that has to be escaped."""
     return HEXADECIMAL.fullmatch(escape) is not None and not NOT_ESCAPED.match(bytes.fromhex(escape.decode()))

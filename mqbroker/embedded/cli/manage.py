@@ -21,7 +21,7 @@ def main(words: list[str]) -> int:
     options.add_data_folder(parser)
     given, command = parser.parse_known_args(words)
     refuse_bad_settings()
-    Memory(given.folder.path / "postgres").forget()  # the command may change tables
+    Memory(given.folder.path / "postgres").forget()  # removed because the command may change tables
     with database.of(given.folder) as environment:
         return foreground.run(commands.manage(*command), environment)
 

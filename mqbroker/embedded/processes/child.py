@@ -52,7 +52,7 @@ class Child:
 
     @property
     def exit_status(self) -> str:
-        """How the latest run ended, in words."""
+        """In words, how the latest run of the process ended."""
         code = self._process.returncode if self._process else None
         if code is None:
             return "running"

@@ -28,7 +28,7 @@ def check(result: int) -> None:
 
 
 def stay() -> None:
-    """Keeps the caller's user."""
+    """Runs the command as the caller's user."""
 
 
 def enter_namespace() -> None:

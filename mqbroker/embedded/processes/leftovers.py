@@ -16,7 +16,7 @@ STOP_SECONDS = 5
 
 @dataclass(frozen=True)
 class Recorded:
-    """A process in the record."""
+    """A process as the record in the data folder names it."""
 
     name: str
     pid: int

@@ -30,7 +30,7 @@ SETTINGS = {
     # TCP only: the path of a Unix socket must fit into 107 bytes, and was faster only for single round trips, by 10 %.
     "unix_socket_directories": "",
     "max_connections": "200",  # a web or worker process may hold 18 (docs/deployment.md, Sessions)
-    "shared_buffers": "128MB",  # for tests; `sized` has more
+    "shared_buffers": "128MB",  # few buffers, for tests; the class `Sized` has more
     "wal_buffers": "16MB",  # a file of WAL, as PostgreSQL has it for 512 MB of buffers and more
     "huge_pages": "try",
     "fsync": "on",
@@ -95,7 +95,7 @@ class Server:
 
     @property
     def child(self) -> Child:
-        """The process, for the supervisor."""
+        """The server's process, for the supervisor."""
         if self._child is None:
             self._child = Child(
                 "PostgreSQL",

@@ -42,5 +42,5 @@ class Unparsed:
         return found
 
     def adapt(self, frames: int) -> None:
-        """Adapts the size of slices to the number of frames in the last one."""
+        """Adapts the size of slices to the number of frames in the previous slice."""
         self._slice_bytes = min(2 * self._slice_bytes, MOST_SLICE_BYTES) if frames <= FEW_FRAMES else SLICE_BYTES
