@@ -96,7 +96,7 @@ def _counts(seconds: int) -> dict[int, list[int]]:
 
 
 def summary(bucket_counts: Sequence[int]) -> Summary:
-    """The summary of counted releases."""
+    """The number and the percentiles of releases that were counted in buckets."""
     return Summary(sum(bucket_counts), percentile(bucket_counts, 0.50), percentile(bucket_counts, 0.99))
 
 

@@ -51,7 +51,7 @@ class Publication:
 
 
 async def publish(batch: Batch, publication: Publication) -> None:
-    """Publishes one message as `publish_all` does."""
+    """Publishes one message, as `publish_all` publishes several."""
     await publish_all(batch, (publication,))
 
 

@@ -1,4 +1,4 @@
-"""The periodic work of scheduling."""
+"""The tasks of scheduling that beat starts."""
 
 from celery import shared_task
 

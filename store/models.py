@@ -185,8 +185,8 @@ class ConsumeQueue(models.Model):
     real_topic_id = models.IntegerField(null=True)
     real_queue_id = models.IntegerField(null=True)
     real_tags_code = models.BigIntegerField(null=True)
-    # This column is the last one. For an entry without a delay it is null, like the real_ columns, so such a row does
-    # not grow.
+    # The last column of the table. For an entry without a delay it is null, like the real_ columns, so the row does not
+    # grow.
     due_at = models.DateTimeField(null=True)
 
     class Meta:

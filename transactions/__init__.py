@@ -5,7 +5,7 @@ from typing import Literal
 State = Literal["PREPARED", "COMMITTED", "ROLLED_BACK", "DISCARDED"]
 Decision = Literal["COMMIT", "ROLLBACK", "UNKNOWN", "DISCARD", "RESUME"]
 Decider = Literal["producer", "check", "operator", "limit"]
-# The answer to a check.
+# The states that answer a check.
 CheckAnswer = Literal["COMMIT", "ROLLBACK", "UNKNOWN"]
 # A state in a producer's request. RocketMQ's spellings are accepted too, but not used in answers.
 GivenState = Literal["COMMIT", "ROLLBACK", "UNKNOWN", "COMMIT_MESSAGE", "ROLLBACK_MESSAGE", "UNKNOW"]

@@ -148,7 +148,7 @@ async def _refusal(batch: Batch, transaction_id: uuid.UUID) -> Refusal:
     """The refusal of a resume that found no row. Raises Overtaken if the transaction was discarded since."""
     found = await batch.read(FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
     if not found:
-        # Another cell may have the transaction.
+        # TransactionNotFound makes the caller ask the other cells, which may have the transaction.
         return TransactionNotFound(states.not_discarded(transaction_id).detail)
     if found[0].state == "PREPARED":
         return states.not_discarded(transaction_id)

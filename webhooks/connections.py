@@ -36,7 +36,7 @@ FRAMED_TIMES = 8
 
 @dataclass(slots=True)
 class Exchange:
-    """What is known about one request so far."""
+    """The state of one request: how it has gone so far."""
 
     #: Whether the request uses a connection of an earlier call, which the server may have just closed.
     kept: bool = True
@@ -44,11 +44,11 @@ class Exchange:
     written: bool = False
     #: Whether the last byte was written. Before that, no server can have read the whole request.
     whole: bool = False
-    #: Why the connection to an address of the host was refused.
+    #: The reason why the connection to an address of the host was refused.
     forbidden: str | None = None
     status: int | None = None
     retry_after_seconds: float | None = None
-    #: The target of a redirect.
+    #: The URL to which the answer redirects.
     location: str | None = None
     #: The time of the signature, and the seconds by which the server's clock is ahead of this time.
     signed_at: datetime | None = None

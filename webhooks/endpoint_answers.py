@@ -50,9 +50,10 @@ class Answer:
     retry_after_seconds: float | None = None
     #: Whether only the beginning of the request was written to the connection, and not its end.
     cut: bool = False
-    #: The target of a redirect.
+    #: The URL to which the answer redirects.
     location: str | None = None
-    #: How far the server's clock is ahead of the signature's time, by the `Date` of the answer; None without a `Date`.
+    #: The seconds by which the server's clock is ahead of the signature's time, from the answer's `Date`; None without
+    #: it.
     ahead_seconds: float | None = None
 
     @property

@@ -36,7 +36,7 @@ def validate(given: Mapping[str, Any]) -> None:
 
 
 class Registered(Protocol):
-    """The row of a callee."""
+    """The database row of a callee."""
 
     @property
     def secret(self) -> str: ...

@@ -11,7 +11,7 @@ from standardwebhooks import Webhook
 
 PREFIX = "whsec_"
 SECRET_BYTES = 32
-# The bounds of the specification.
+# The bounds of a secret's length in the specification.
 MIN_SECRET_BYTES, MAX_SECRET_BYTES = 24, 64
 
 

@@ -59,7 +59,7 @@ def change() -> Iterator[None]:
 
 def in_others(work: Callable[[], object]) -> None:
     """Calls `work` in each other cell, in a transaction that ends after the `change`. Raises CellAway."""
-    # The lock is taken before any lock in a cell, as in a repair.
+    # The lock is taken before any lock in a cell; a repair takes its locks in the same order.
     _read_control(locks.SHARE_LOCK, {"key": COPIES_LOCK})
     for cell in others():
         _hold(cell)
@@ -146,7 +146,7 @@ def _create(
 
 
 def others() -> Sequence[CellFacts]:
-    """The cells except the control."""
+    """All cells of the installation except the control."""
     return [cell for cell in _read_control(LIST_CELLS) if cell.id != CONTROL]
 
 
@@ -170,7 +170,7 @@ def alias(cell: CellFacts) -> str:
 
 
 def hold() -> None:
-    """Waits for other changes of the configuration, and keeps new ones waiting until the transaction ends."""
+    """Waits for other changes of the configuration, and keeps later changes waiting until the transaction ends."""
     _read_control(locks.TAKE_LOCKS, {"keys": [COPIES_LOCK]})
 
 

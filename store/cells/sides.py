@@ -66,13 +66,13 @@ class Side:
         self._session.close()
 
     def ask(self, statement: Statement[Row], **parameters: Any) -> Sequence[Row]:
-        """The rows of a statement."""
+        """The rows that a statement returns in this database."""
         with self._answering(), self._session.cursor(row_factory=statement.rows) as cursor:
             cursor.execute(statement.sql(), parameters)
             return cursor.fetchall() if cursor.description is not None else ()
 
     def one(self, statement: Statement[Row], **parameters: Any) -> Row:
-        """The only row of a statement."""
+        """The only row that a statement returns in this database."""
         [row] = self.ask(statement, **parameters)
         return row
 

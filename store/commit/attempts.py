@@ -1,4 +1,4 @@
-"""Why a stepwise batch is repeated, how many times, and the answer after the last attempt."""
+"""Stepwise batches that are repeated: the reasons, the number of attempts, and the answer after the last attempt."""
 
 import structlog
 from psycopg import errors as pg

@@ -47,7 +47,7 @@ class Operation(Generic[Result]):
 
     def __init__(self, key: bytes = b"") -> None:
         self.key = key
-        # The size in bytes, by `accept.size_of`.
+        # The size of the operation in bytes, by `accept.size_of`.
         self.size = 0
         # The cell that writes this operation, set by `complete`. None: the cell of the calling task.
         self.cell: int | None = None
@@ -183,7 +183,7 @@ class Pipelined(Operation[Result]):
         return (row for part in self.parts for row in part.stored(segment_id))
 
     def resolve(self, problem: Exception | None = None) -> None:
-        """Answers the waiter for the pipelined batch, unless it has gone away."""
+        """Answers the caller that waits for the pipelined batch, unless it no longer waits."""
         if self._is_resolved or (self._future is not None and self._future.done()):
             return
         self._is_resolved = True

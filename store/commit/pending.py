@@ -29,7 +29,7 @@ class Pending:
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     def resolve(self, problem: Exception | None = None) -> None:
-        """Answers the waiter, unless it has gone away."""
+        """Answers the caller that waits for the operation, unless it no longer waits."""
         if self.future.done():
             return
         problem = problem or self.operation.refusal

@@ -80,7 +80,7 @@ class Watch:
         self._until = 0.0
 
     def begin(self) -> None:
-        """Starts looking, for WATCH_SECONDS from now."""
+        """Looks for stalled writers for WATCH_SECONDS from now on."""
         self._until = time.monotonic() + WATCH_SECONDS
         if self._task is None or self._task.done():
             self._task = self._home.task(self._look(), "watch for stalled writers")

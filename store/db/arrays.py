@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import repeat
 from typing import Any, NamedTuple
 
-# PostgreSQL's numbers of types.
+# The numbers by which PostgreSQL identifies types.
 BYTEA, INT8, INT4, TEXT, FLOAT8, TIMESTAMPTZ, UUID = 17, 20, 23, 25, 701, 1184, 2950
 
 # The head of an array: dimensions, whether an element is NULL, the type of the elements, their number, first subscript.
@@ -48,12 +48,12 @@ def float8(value: float) -> bytes:
 
 
 def int4s(values: Sequence[int | None]) -> bytes:
-    """An array of integer."""
+    """An array of integer (int4) in binary form."""
     return _fixed(INT4, "i", values)
 
 
 def int8s(values: Sequence[int | None]) -> bytes:
-    """An array of bigint."""
+    """An array of bigint (int8) in binary form."""
     return _fixed(INT8, "q", values)
 
 
@@ -64,7 +64,7 @@ def int4_columns(names: Iterable[str], rows: Sequence[tuple[int, ...]], wide: Se
 
 
 def float8s(values: Sequence[float | None]) -> bytes:
-    """An array of double precision."""
+    """An array of double precision (float8) in binary form."""
     return _fixed(FLOAT8, "d", values)
 
 
@@ -81,7 +81,7 @@ def uuids(values: Sequence[bytes]) -> bytes:
 
 
 def texts(values: Sequence[str | None]) -> bytes:
-    """An array of text."""
+    """An array of text in binary form."""
     count = len(values)
     if count and values[0] is not None and values.count(values[0]) == count:
         # A frequent case: in the column of body forms almost all values are None.
@@ -93,7 +93,7 @@ def texts(values: Sequence[str | None]) -> bytes:
 
 
 def byteas(values: Sequence[bytes | None]) -> bytes:
-    """An array of bytea."""
+    """An array of bytea in binary form."""
     return _varying(BYTEA, values)
 
 
@@ -123,7 +123,7 @@ Pack = Callable[[Packing, Sequence[Any]], bytes | None]
 
 
 def together(packing: Packing, values: Sequence[Any]) -> bytes:
-    """A column as an array."""
+    """The values of a column as an array in binary form."""
     return packing.array(values)
 
 

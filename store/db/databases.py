@@ -81,7 +81,7 @@ def alias(key: int | str, name: str, url: str) -> str:
     with _making:
         known = connections.databases.get(found)
         if known is None:
-            # A new dictionary, because another thread may be iterating over the old one.
+            # A new dictionary replaces the old dictionary, because another thread may be iterating over it.
             connections.settings = connections.configure_settings({**connections.databases, found: settings})
         elif any(known[key] != value for key, value in settings.items()):
             connections[found].close()
@@ -91,7 +91,7 @@ def alias(key: int | str, name: str, url: str) -> str:
 
 
 def leave(key: int) -> None:
-    """Closes the idle connections to the database of a cell. The next `alias` of the cell opens new ones."""
+    """Closes the idle connections to the database of a cell. The next call of `alias` for the cell opens others."""
     found = f"cell_{key}"
     with _making:
         if found in connections.databases:

@@ -176,7 +176,7 @@ class PatientAsyncConnection(psycopg.AsyncConnection[Any]):
             await self.cancel_safe(timeout=CANCEL_SECONDS)
             await waiting.wait_async(gen, self.pgconn.socket, interval=INTERVAL_SECONDS, timeout=CANCEL_SECONDS)
         except QueryCanceled:
-            pass  # the statement was cancelled, as requested
+            pass  # the statement was cancelled, as this method has asked
         except BaseException as problem:
             self.pgconn.finish()
             if not isinstance(problem, Exception):

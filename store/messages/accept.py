@@ -59,12 +59,12 @@ class Parcel(msgspec.Struct, gc=False):
 
     topic: TopicFacts
     records: Sequence[Record]
-    # The ids that the client chose.
+    # The message ids that the client chose.
     repeatable: Sequence[uuid.UUID]
 
     @classmethod
     def of(cls, accepted: Accepted) -> Self:
-        """A parcel of a single message."""
+        """A parcel that has only this message."""
         return cls(accepted.topic, (accepted.content,), (accepted.message_id,) if accepted.may_repeat else ())
 
     def each(self, given: Sequence[Message]) -> list[Accepted]:

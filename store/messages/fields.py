@@ -47,7 +47,7 @@ class Message(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_def
 
     @property
     def kept_properties(self) -> dict[str, str]:
-        """The properties that are stored."""
+        """The properties of the message that are stored."""
         found = self.properties or {}
         if self.max_reconsume_times is not None:
             found = {"MAX_RECONSUME_TIMES": str(self.max_reconsume_times), **found}

@@ -12,7 +12,8 @@ MOST_EMPTIED = 50_000
 
 
 class Emptied:
-    """The time when each reader of a topic last found no more messages; forgotten when a message is published there.
+    """The time when each reader of a topic last found no more messages; the time is dropped when a message is published
+    there.
 
     Only used while this process hears of all messages that other processes publish.
     """

@@ -48,7 +48,7 @@ class Hearing:
             await self._connection.execute(statement)
 
     async def notices(self, seconds: float) -> AsyncIterator[psycopg.Notify]:
-        """The notices since the last call, and those that come within `seconds`. Raises Flooded."""
+        """The notices since the last call, and the notices that come within `seconds`. Raises Flooded."""
         while self._kept:
             yield self._kept.popleft()
         self._is_reading = True

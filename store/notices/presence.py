@@ -52,7 +52,7 @@ class Present:
     def asks(self, role: Role, group: str, connection: Connection) -> Iterator[None]:
         """A block that counts a call. A text that is no group name is not kept: it may be long or contain a NUL.
 
-        The name of a group that does not exist is forgotten: a key may invent as many of them as it makes calls.
+        The name of a group that does not exist is dropped: a key may invent a name in each call.
         """
         is_kept = (role, group) in self._asked or is_name(group)
         if self._connections >= MAX_CONNECTIONS or not is_kept:

@@ -38,7 +38,7 @@ def encode_each(each: Mapping[int, object] | None) -> str | None:
 
 
 def to_plain(each: Mapping[int, object]) -> Any:
-    """Cursors as JSON values. The cursor of the control, if it is the only one, is not wrapped."""
+    """Cursors as JSON values. If the control has the only cursor, this cursor is not wrapped in an object."""
     return msgspec.to_builtins(each[CONTROL] if each.keys() == {CONTROL} else each, str_keys=True)
 
 

@@ -77,7 +77,7 @@ async def is_visible(message_id: uuid.UUID) -> bool:
 
 
 async def fitting(sizes: Sequence[int], count: int, hold: Hold) -> int:
-    """How many of the first `count` bodies fit into one page; at least one. Waits for room for the page.
+    """The number of bodies, of the first `count`, that fit into one page; at least one. Waits for room for the page.
 
     Their bytes count in `hold` from now on. Raises SystemBusy if no room gets free.
     """

@@ -30,7 +30,7 @@ ENTRIES = "consume_queue"
 
 
 def limits(reserved_hours: float) -> dict[str, object]:
-    """The parameters of FIND_EXPIRING_SEGMENTS."""
+    """The parameters of FIND_EXPIRING_SEGMENTS, from the settings."""
     return {"reserved_seconds": reserved_hours * 3600, **exports.awaited()}
 
 

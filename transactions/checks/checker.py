@@ -52,7 +52,7 @@ MAX_BYTES_AT_ONCE = 32 * 1024 * 1024
 BYTES_WAIT_SECONDS = 10.0
 # The bytes that an answer may have for each transaction, besides the limit of any answer.
 ANSWER_BYTES = 512
-# What stands for the outcome of a call that was not made.
+# The outcome that stands for a call that was not made.
 UNREACHABLE = Answer(outcome="refused", asked=False, reason="No endpoint of the group may be called now.", latency_ms=0)
 
 

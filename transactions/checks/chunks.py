@@ -22,7 +22,7 @@ class Chunk:
     brief: bool = False
 
     def payload(self, group_name: str) -> bytes:
-        """The body of the call."""
+        """The body of the HTTP call."""
         encoded = [one.brief if self.brief else one.whole for one in self.questions]
         return questions.payload(group_name, encoded)
 
@@ -78,7 +78,7 @@ async def divided(halves: Sequence[ClaimedHalf], candidates: Sequence[Callee], t
 
 
 def _order(half: ClaimedHalf, candidates: Sequence[Callee], turns: Iterator[int]) -> list[Callee]:
-    """The endpoints in order: the endpoint that the sender named, then the others in turn."""
+    """The endpoints in the order of the tries: the endpoint that the sender named, then the others in turn."""
     own = [endpoint for endpoint in candidates if endpoint.id == half.endpoint_id]
     others = [endpoint for endpoint in candidates if endpoint.id != half.endpoint_id]
     turn = (half.check_times if own else next(turns) // max(candidates[0].max_batch, 1)) % len(candidates)

@@ -63,7 +63,7 @@ async def _call(endpoint: Endpoint, payload: bytes, secrets: Sequence[str], now:
 
 
 def _complaint(answer: Answer) -> str | None:
-    """Why an answer like this one would decide nothing in a check; None if it would decide."""
+    """The reason why an answer like this would decide nothing in a check; None if it would decide."""
     if answer.outcome != "answered":
         return answer.reason
     if (advice := way_out(answer)) is not None:

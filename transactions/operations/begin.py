@@ -75,7 +75,7 @@ class Begin(Pipelined[Begun]):
         self.transaction_id = given.transaction_id or new_id()
         # `complete` or `ready` sets the following fields.
         self.accepted: Sequence[Accepted]
-        # The first message; the only one if `ready` returns True.
+        # The first message of the transaction. If `ready` returns True, it is the only message.
         self.message: Accepted
         self.group_id = 0
         self.endpoint_id: int | None = None

@@ -166,7 +166,7 @@ class End(OfTransaction[Ended]):
                 raise states.not_found(self.transaction_id, judging.ON_THE_WAY)
 
     async def renew(self, refusal: Refusal) -> bool:
-        """Chooses the next cell, as `OfTransaction.renew`. Also True if the cached group was created again."""
+        """Chooses the next cell, as `OfTransaction.renew` does. Also True if the cached group was created again."""
         if await super().renew(refusal):
             return True
         if self.group_name is None or not isinstance(refusal, ProducerGroupWrong):

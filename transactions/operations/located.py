@@ -51,7 +51,7 @@ class OfTransaction(Pipelined[Result]):
         return super().ready()
 
     def choose_cell(self) -> bool:
-        """Chooses the cell that the id names as the first one to ask. Always True."""
+        """Chooses the cell that is asked first: the cell that the id names. Always True."""
         served = [cell.cell for cell in runtime.cells()]
         named = ids.cell_of(self.transaction_id)
         self.cell = named if named in served else CONTROL
@@ -61,7 +61,7 @@ class OfTransaction(Pipelined[Result]):
         return True
 
     def is_only_in(self, topic: TopicFacts | None) -> bool:
-        """Chooses the cell of a topic as the only one to ask, if the topic is known. Returns whether it is."""
+        """Chooses the cell of a topic, if the topic is known, as the only cell to ask. Returns whether it is known."""
         if topic is not None:
             self.cell, self.version, self.left_cells, self.away = topic.cell_id, topic.version, [], None
         return topic is not None

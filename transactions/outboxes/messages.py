@@ -161,7 +161,7 @@ def _is_of_rows(problem: Exception) -> bool:
 
 
 def reason_of(problem: Exception) -> str:
-    """Why a row is set apart, as text for the row's column."""
+    """The reason why a row is set apart, as text for the row's column."""
     if isinstance(problem, Refusal):
         return f"{problem.code}: {problem.detail}"[:REASON_CHARACTERS]
     logger.warning("a row of an outbox is set apart", problem=type(problem).__name__)

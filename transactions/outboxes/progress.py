@@ -90,7 +90,7 @@ class Progress:
         self._noted_at = self._looked_at = -LOOK_SECONDS
 
     def add(self, drained: int, refused: int) -> None:
-        """Counts rows whose turn is committed."""
+        """Counts the drained rows of a turn that is committed."""
         self._drained += drained
         self._refused += refused
 

@@ -1,4 +1,4 @@
-"""Opens sessions at a source."""
+"""Opens sessions at a source, the database of an outbox."""
 
 import asyncio
 

@@ -166,7 +166,7 @@ class Source:
         size = 0
         asked = cursor.stream(statement.text.encode(), given, size=CHUNK_ROWS)
         with patience.of(ANSWER_SECONDS):
-            # Closing the generator frees the connection.
+            # If the generator is closed early, the connection becomes free again.
             async with contextlib.aclosing(cast(AsyncGenerator[RowType], asked)) as rows:
                 async for row in rows:
                     found.append(row)

@@ -64,7 +64,7 @@ class _SomeLeft(Exception):
 
     @property
     def stored(self) -> list[tuple[int, int]]:
-        """The places of the stored rows."""
+        """The slots and numbers of the stored rows."""
         left = {one[:2] for one in (*self.left.refused, *self.left.waiting)}
         return sorted({row[:2] for row in self.rows} - left)
 

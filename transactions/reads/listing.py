@@ -22,7 +22,7 @@ from transactions.results import TransactionSummary
 from transactions.rows import ListedEnd, TransactionRow
 
 Row = TypeVar("Row")
-# The fields of a cursor.
+# The values in a cursor, in order.
 P = TypeVar("P")
 
 
@@ -64,7 +64,7 @@ class Cursor(NamedTuple):
     below_operation: int = 2**63 - 1
 
 
-# A page of transactions.
+# One page of the list of transactions.
 Page = merging.Page[TransactionSummary, P]
 
 

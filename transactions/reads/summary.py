@@ -22,7 +22,7 @@ MAX_GROUPS = 500
 # cores with a load of 7.
 MAX_HALVES, LEAST_HALVES = 500, 20
 MAX_SUMMED = 20_000
-# The most discarded half messages whose reasons are summed, the latest ones.
+# The most discarded half messages whose reasons are summed: the latest of them.
 MAX_DISCARDED = 10_000
 MAX_ROWS = 2000
 

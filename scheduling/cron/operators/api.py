@@ -60,7 +60,7 @@ class Fired(Shape):
 
 
 def document(row: models.Schedule) -> dict[str, Any]:
-    """The document of a schedule."""
+    """The document of a schedule in answers."""
     at = Time()
     times = [at.to_representation(time) for time in registry.next_times(row, SHOWN_TIMES)]
     return {**ScheduleSummary(row).data, "next_times": times}
