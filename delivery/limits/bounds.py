@@ -136,5 +136,5 @@ def validate(*, ordered: object, fair_by: object, by: object) -> None:
         )
     if fair_by is not None and by not in (fair_by, keys.GROUP):
         raise MessageIllegal(
-            f"The limits of a fair group are by the keys that take turns: give {fair_by} or {keys.GROUP} as by."
+            f"The limits of a fair group must count by the keys that take turns: give {fair_by} or {keys.GROUP} as by."
         )

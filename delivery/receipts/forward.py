@@ -127,7 +127,7 @@ class Forward(Pipelined[list[Sent]]):
         [self.cell] = cells
         keys = [send.key for send in self.parts]
         if len({*keys}) < len(keys):
-            raise MessageIdReused("Two messages have the same message_id: give each its own.")
+            raise MessageIdReused("Two messages have the same message_id: give each message another id.")
         self.version = min((send.version for send in self.parts if send.version is not None), default=None)
         self.size = len(self.handles) * HANDLE_BYTES + sum(send.size for send in self.parts)
         self.ordered = any(send.ordered for send in self.parts)

@@ -102,7 +102,9 @@ async def _internal(
 ) -> Answer:
     """A page of one of RocketMQ's two topics of transactions. Both topics are views of other tables."""
     if key is not None and name == internal_topics.OP:
-        raise MessageIllegal(f"{name} has no keys: look the key up in {internal_topics.HALF}, or in a topic.")
+        raise MessageIllegal(
+            f"The topic {name} has no keys: look the key up in {internal_topics.HALF}, or in another topic."
+        )
     with runtime.in_cell(internal_topics.cell_of(name, cell or None)):
         below = (after or Cursor()).offset
         if key is None:

@@ -207,7 +207,9 @@ def validate_together(bodies: Sequence[bytes], chosen_ids: Sequence[uuid.UUID], 
     if (size := sum(map(len, bodies))) > (limit := setting("MAX_MESSAGE_BYTES")):
         raise errors.MessageTooLarge(f"The bodies have {size} bytes together, the limit is {limit}.")
     if len(set(chosen_ids)) < len(chosen_ids):
-        raise errors.MessageIdReused(f"Two messages of the {together} have the same message_id: give each its own.")
+        raise errors.MessageIdReused(
+            f"Two messages of the {together} have the same message_id: give each message another id."
+        )
 
 
 def size_of(records: Sequence[Record]) -> int:

@@ -133,7 +133,7 @@ def _validate(message: Message) -> None:
 def _size_of_tags(tags: str) -> int:
     if not tags.strip() or "|" in tags or CONTROL.search(tags):
         raise errors.MessageIllegal(
-            f"tags {tags!r} cannot be used: give a text without | and control characters, not blank."
+            f"tags {tags!r} cannot be used: give a text that is not blank, without | and control characters."
         )
     return len(tags.encode())
 
@@ -147,7 +147,7 @@ def _size_of_key(key: str) -> int:
 def _validate_text(name: str, text: str | None, most: int) -> None:
     if text is not None and (not text.strip() or len(text) > most or CONTROL.search(text)):
         raise errors.MessageIllegal(
-            f"{name} {text[:80]!r} cannot be used: give 1 to {most} characters, not blank, none of control."
+            f"{name} {text[:80]!r} cannot be used: give 1 to {most} characters, not blank, without control characters."
         )
 
 

@@ -89,7 +89,7 @@ def test_both_are_received_as_they_were_sent_by_each_way(producer: Producer, con
         ("max_reconsume_times", 1001, "max_reconsume_times"),
         ("born_host", " ", "born_host ' ' cannot be used"),
         ("born_host", "x" * 256, "1 to 255 characters"),
-        ("born_host", "a\nb", "none of control"),
+        ("born_host", "a\nb", "without control characters"),
         ("properties", {"MAX_RECONSUME_TIMES": "3"}, "use the field max_reconsume_times"),
         ("properties", {"BORN_HOST": "a"}, "use the field born_host"),
     ],

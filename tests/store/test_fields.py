@@ -55,7 +55,7 @@ LAWS: dict[str, tuple[Document, int, str, str]] = {
         {"tags": ""},
         422,
         "message_illegal",
-        tags_refused := "tags '' cannot be used: give a text without | and control characters, not blank.",
+        tags_refused := "tags '' cannot be used: give a text that is not blank, without | and control characters.",
     ),
     "blank tags": ({"tags": " \u2003"}, 422, "message_illegal", tags_refused.replace("''", "' \\u2003'")),
     "two tags": ({"tags": "paid|sent"}, 422, "message_illegal", tags_refused.replace("''", "'paid|sent'")),
@@ -104,7 +104,8 @@ LAWS: dict[str, tuple[Document, int, str, str]] = {
         {"sharding_key": ""},
         422,
         "message_illegal",
-        sharding_refused := "sharding_key '' cannot be used: give 1 to 64 characters, not blank, none of control.",
+        sharding_refused
+        := "sharding_key '' cannot be used: give 1 to 64 characters, not blank, without control characters.",
     ),
     "a long sharding key": (
         {"sharding_key": "k" * 65},

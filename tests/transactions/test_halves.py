@@ -231,7 +231,7 @@ def test_two_messages_of_a_transaction_have_two_ids(wire: Wire, producer: Produc
     assert answer.problem == problem(
         409,
         "message_id_reused",
-        "Two messages of the transaction have the same message_id: give each its own.",
+        "Two messages of the transaction have the same message_id: give each message another id.",
     )
 
 

@@ -63,6 +63,6 @@ async def connect(url: str, application: str) -> PatientAsyncConnection:
 def _require_readable(encoding: str | None) -> None:
     if encoding in UNREADABLE:
         raise SourceUnreadable(
-            f"The encoding of the database is {encoding}, whose texts no reader can be sure of: "
+            f"The encoding of the database is {encoding}, which PostgreSQL cannot convert to UTF-8: "
             "move the outbox to a database with the encoding UTF8."
         )

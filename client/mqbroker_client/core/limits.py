@@ -132,7 +132,9 @@ def _size_of_tags(tags: str | None) -> int:
     if tags is None:
         return 0
     if not tags.strip() or "|" in tags or CONTROL.search(tags):
-        raise _illegal(f"tags {tags!r} cannot be used: give a text without | and control characters, not blank.")
+        raise _illegal(
+            f"tags {tags!r} cannot be used: give a text that is not blank, without | and control characters."
+        )
     return len(tags.encode())
 
 
@@ -163,7 +165,9 @@ def _size_of_properties(given: Mapping[str, str]) -> int:
 
 def _validate_text(name: str, text: str | None, most: int) -> None:
     if text is not None and (not text.strip() or len(text) > most or CONTROL.search(text)):
-        raise _illegal(f"{name} {text[:80]!r} cannot be used: give 1 to {most} characters, not blank, none of control.")
+        raise _illegal(
+            f"{name} {text[:80]!r} cannot be used: give 1 to {most} characters, not blank, without control characters."
+        )
 
 
 def _validate_born_at(born_at: datetime | None) -> None:
@@ -205,7 +209,7 @@ def _validate_together(messages: Sequence[Message], limits: Limits) -> None:
     if len({message.message_id for message in messages}) < len(messages):
         raise _error(
             errors.MessageIdReused,
-            "Two messages of the transaction have the same message_id: give each its own.",
+            "Two messages of the transaction have the same message_id: give each message another id.",
         )
 
 
