@@ -16,7 +16,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent / "mqbroker_client"
 ROOT = PACKAGE.parents[1]
-# The package of a synchronous module; by default core/.
+# The packages of the synchronous modules that do not belong into core/.
 PLACED = {"transactional": "barrier"}
 MODULES = ("administration", "checking", "consumers", "producers", "receipts", "transactional")
 

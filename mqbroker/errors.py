@@ -92,7 +92,7 @@ class Problem(msgspec.Struct):
 
 
 def problem(code: str, status: int, detail: str) -> Problem:
-    """A problem document by its code."""
+    """Makes the problem document for a code."""
     return Problem(
         type=f"urn:mqbroker:problem:{code}",
         title=code.replace("_", " ").capitalize(),

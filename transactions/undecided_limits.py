@@ -26,7 +26,7 @@ SMALL_COUNT = 1000
 # second, because a large count costs more to read and changes relatively less.
 FEW_CACHED_SECONDS = 0.2
 MANY_CACHED_SECONDS = 2.0
-# A count cached for 0.2 s was too old whenever the machine was busy: then each begin needed a task.
+# From this limit on the longer time applies: with 0.2 s each begin needed a task whenever the machine was busy.
 FAR_LIMIT = 100_000
 
 # The statement that counts, the id or name that it counts for, and the limit.

@@ -44,7 +44,7 @@ class Thing:
     picture: Callable[[Any], Mapping[str, object] | None] = picture
 
     def describe(self, targets: Sequence[str], parameters: Parameters) -> dict[str, str]:
-        """A text with the columns of each target; a target that does not exist is missing."""
+        """Describes targets: a text with the columns of each. A target that does not exist is missing."""
         described = {}
         for target in targets:
             with contextlib.suppress(Refusal):

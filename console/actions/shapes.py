@@ -84,7 +84,7 @@ class Kind:
 
     @property
     def action(self) -> str:
-        """The name of the kind in the roles."""
+        """The name by which the roles name this kind of action."""
         return self.right or self.name
 
     def counted(self, number: int) -> str:

@@ -80,7 +80,9 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """One reading of all cells: the kept rows, and two windows. `missing` has the cells that did not answer."""
+    """One reading of all cells: the kept rows, and the last minute and the last hour. `missing` has the cells that did
+    not answer.
+    """
 
     at: datetime
     totals: Totals
@@ -149,7 +151,7 @@ def _sum(totals: Sequence[Totals]) -> Totals:
 
 @dataclass(frozen=True, slots=True)
 class OwnStatistics:
-    """One reading of a namespace in all cells: the kept rows, and two windows.
+    """One reading of a namespace in all cells: the kept rows, and the last minute and the last hour.
 
     `missing` has the cells that did not answer.
     """

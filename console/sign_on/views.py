@@ -37,7 +37,7 @@ class Begin(OIDCAuthenticationRequestView):  # type: ignore[misc]  # the package
         return {"prompt": "none"} if "renew" in request.GET else {}
 
 
-class Return(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # as above
+class Return(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the package ships no types
     """Takes a browser that returns from the provider: signs the user in, or says why not."""
 
     get_settings = staticmethod(provider.setting)

@@ -43,7 +43,7 @@ def number_of(text: str | None) -> Decimal | None:
 
 
 def text_of(text: str | None) -> str | None:
-    """A property as text: itself. Texts are ordered by their code points."""
+    """A property as text: the property unchanged. Texts are ordered by their code points."""
     return text
 
 

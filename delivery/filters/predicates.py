@@ -74,7 +74,7 @@ def _all(parts: Sequence[Condition]) -> Condition:
 
 def _any(parts: Sequence[Condition]) -> Condition:
     def holds(fields: Fields) -> bool:
-        for part in parts:  # noqa: SIM110  # as above
+        for part in parts:  # noqa: SIM110  # `any` takes 0.2 µs more per message
             if part(fields):
                 return True
         return False

@@ -68,7 +68,9 @@ def of(handouts: Sequence[Handout]) -> list[Share]:
 
 
 async def read_bodies(batch: Batch, handouts: Sequence[Handout]) -> None:
-    """Reads the first MAX_READ_BYTES of the handed out messages for all receives; each reads the rest by itself."""
+    """Reads the first MAX_READ_BYTES of the handed out messages for all receives; each receive reads its other
+    messages.
+    """
     entries = [handed for handout in handouts for handed in handout.entries]
     room = takewhile(lambda size: size <= packed.MAX_READ_BYTES, accumulate(handed.body_bytes for handed in entries))
     if places := [handed.position for handed, _ in zip(entries, room, strict=False)]:

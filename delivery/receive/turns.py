@@ -122,7 +122,7 @@ class Turn:
 
 
 class Turns:
-    """The turns of a process, by group and topic."""
+    """The objects of the class Turn of this process, by group and topic."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], Turn] = {}

@@ -50,7 +50,7 @@ class AccidentProducer(Producer):
 
     happens: dict[UUID, accidents.Accident | None] = field(default_factory=dict)
 
-    def end(self, transaction_id, state, **options):  # type: ignore[no-untyped-def]  # as Producer's
+    def end(self, transaction_id, state, **options):  # type: ignore[no-untyped-def]  # the types are those of Producer.end
         accident = self.happens.pop(transaction_id)
         if accident is accidents.Accident.CRASH:
             os.kill(os.getpid(), signal.SIGKILL)

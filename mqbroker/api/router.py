@@ -63,7 +63,7 @@ class Template:
     parameters: tuple[tuple[int, str, str], ...]
 
     def named(self, parts: list[str]) -> Named | None:
-        """The values of the parameters; None if a part does not have its type."""
+        """The values of the parameters; None if a part of the path does not have its parameter's type."""
         values: Named = {}
         for number, kind, name in self.parameters:
             part = parts[number]

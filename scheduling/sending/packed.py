@@ -93,7 +93,7 @@ def calls(parts: Sequence[Part], segment_id: bytes) -> Iterable[Call]:
     are_delayed = [part.wait for part in parts].count(None) < len(parts)
     waiting = _columns_of_waits(parts) if are_delayed else _NOT_DELAYED
     columns = {**accept.contents(records_of(parts)), **waiting, "segment_id": segment_id}
-    # The messages of a forward were looked up with its deliveries.
+    # For a send that belongs to a forward, `ack_forwards` has already looked for stored message ids.
     repeatable = [(at, id_) for at, part in enumerate(parts, 1) for id_ in part.parcel.repeatable if not part.forward]
     queues, are_skipped = _number_queues(parts), bool(repeatable) or any(part.forward for part in parts)
     if are_skipped:

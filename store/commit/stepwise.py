@@ -179,8 +179,8 @@ class StepwiseWriter:
             await self._abandon()
             raise KeyTooLong from problem
         except (psycopg.OperationalError, pg.TransactionTimeout, pg.ReadOnlySqlTransaction, TimeoutError) as problem:
-            # The server is away, too slow, or no longer the primary: the next attempt connects again. After a lost
-            # session there is one more attempt.
+            # The server is away, too slow, or no longer the primary, so the next attempt opens a new connection. After
+            # a lost session there is one more attempt.
             is_ended = not again and stalled.is_ended(problem, self._connection)
             await self._disconnect()
             if is_ended:

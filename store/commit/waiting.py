@@ -180,7 +180,9 @@ class Waiting:
     def _take_from(
         self, waiting: deque[Pipelined[Any]], taken: list[Pipelined[Any]], keys: set[bytes], size: int
     ) -> int:
-        """Moves operations to `taken`, each id once: a second one could not see the first and would fail the batch."""
+        """Moves operations to `taken`, each id at most once: a second operation of an id could not see the first one's
+        rows.
+        """
         left: list[Pipelined[Any]] = []
         most = self.most_of_a_batch
         while waiting and len(taken) < most and (not taken or size + waiting[0].size <= MAX_BATCH_BYTES):

@@ -8,7 +8,7 @@ class CText(models.TextField):  # type: ignore[type-arg]  # generic in the stubs
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         kwargs["db_collation"] = "C"
-        super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # handed on as they came
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # the arguments are passed on unchanged
 
     def deconstruct(self) -> tuple[str, str, list[object], dict[str, object]]:
         name, path, args, kwargs = super().deconstruct()

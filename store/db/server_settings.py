@@ -45,7 +45,7 @@ NEEDED = {
     # This setting exists from PostgreSQL 17 on. Older servers refuse the name, so no session sets it at its start.
     "transaction_timeout": Needed("0", "it ends migrations, exports and the maintenance of segments"),
 }
-# A quarter of the memory of a server that does nothing else is usual.
+# If a server does nothing else, a quarter of its memory is the usual size of `shared_buffers`.
 LEAST = {
     "shared_buffers": Least(
         32_768,

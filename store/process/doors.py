@@ -50,7 +50,7 @@ class To(Enum):
 class Tick(NamedTuple):
     """A task that beat starts, the seconds between two ticks, and the package whose module `tasks` has the task.
 
-    With `needs` it ticks where this setting is given.
+    If `needs` names a setting, the task is sent only where this setting is given.
     """
 
     task: str

@@ -56,7 +56,7 @@ class Placement:
     refuses_silent = False
 
     def label(self, cell: Cell | None = None) -> str | None:
-        """The name of a cell as answers and pages show it, by default of this task's cell. None in one database."""
+        """The name of a cell for answers and pages, by default of this task's cell; None with only one database."""
         return None
 
     def away(self, cell: Cell | None, problem: str) -> CellAway | None:

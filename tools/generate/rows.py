@@ -129,7 +129,7 @@ def _class(reader: psycopg.Connection[Any], name: str, statements: list[Path]) -
 def _docstring(text: str) -> str:
     if len(text) <= WIDTH - 6:
         return f'    """{text}"""\n'
-    first, rest = re.fullmatch(r"(.*?[.])(?: (.*))?", text).groups()  # type: ignore[union-attr]  # a sentence
+    first, rest = re.fullmatch(r"(.*?[.])(?: (.*))?", text).groups()  # type: ignore[union-attr]  # matches each text with a full stop
     parts = textwrap.wrap(f'"""{first}', WIDTH) + ["", *textwrap.wrap(rest or "", WIDTH)] * bool(rest)
     return textwrap.indent("\n".join([*parts, '"""']), "    ") + "\n"
 

@@ -20,7 +20,7 @@ LIST_DUE_HALVES = Statement(__file__, "list_due_halves", TransactionRow)
 
 
 class DiscardedCursor(NamedTuple):
-    """The beginning of a page of discarded transactions: after a time of discard and an id."""
+    """Where a page of discarded transactions begins: after a time of discard and an id."""
 
     discarded_at: datetime = datetime.max.replace(tzinfo=UTC)
     transaction_id: uuid.UUID = uuid.UUID(int=2**128 - 1)
@@ -50,7 +50,7 @@ def _discarded_cursor(row: TransactionRow) -> DiscardedCursor:
 
 
 class DueCursor(NamedTuple):
-    """The beginning of a page of pending transactions: after the time of a next check and an id."""
+    """Where a page of pending transactions begins: after the time of a next check and an id."""
 
     next_check_at: datetime = datetime.min.replace(tzinfo=UTC)
     transaction_id: uuid.UUID = uuid.UUID(int=0)

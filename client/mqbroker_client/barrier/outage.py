@@ -38,7 +38,7 @@ class Outage:
         return self._pause_seconds is not None
 
     def turn(self) -> Retry | None:
-        """How this transaction may try the broker. None: it keeps its messages without trying."""
+        """The attempts with which this transaction may try the broker; None: it keeps its messages without a try."""
         if self._pause_seconds is None:
             return HALF_RETRY
         with self._lock:

@@ -44,7 +44,7 @@ class OwnId(UUID):
     def within(self, transaction_id: UUID) -> UUID:
         # `setdefault` is atomic: if two threads try the same message at the same time, both use the same transaction
         # id.
-        first: UUID = self._transactions.setdefault("first", transaction_id)  # type: ignore[attr-defined]  # by `make`
+        first: UUID = self._transactions.setdefault("first", transaction_id)  # type: ignore[attr-defined]  # set by `make`
         return self if first == transaction_id else uuid5(transaction_id, str(self))
 
     def __repr__(self) -> str:

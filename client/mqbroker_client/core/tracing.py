@@ -8,7 +8,7 @@ from mqbroker_client.core.hooks import Hook, HookContext
 try:
     from opentelemetry import propagate, trace
 except ImportError:  # provided by the extra `opentelemetry`
-    propagate = trace = None  # type: ignore[assignment]  # both modules or neither
+    propagate = trace = None  # type: ignore[assignment]  # OpenTelemetry is not installed
 
 
 def current() -> str | None:

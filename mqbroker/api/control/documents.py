@@ -31,7 +31,7 @@ def document() -> bytes:
 @cache
 def _document() -> bytes:
     generator = SchemaGenerator()  # type: ignore[no-untyped-call]  # drf-spectacular has no types
-    return msgspec.json.encode(generator.get_schema(request=None, public=True))  # type: ignore[no-untyped-call]  # as above
+    return msgspec.json.encode(generator.get_schema(request=None, public=True))  # type: ignore[no-untyped-call]  # drf-spectacular has no types
 
 
 class Schema(Resource):

@@ -31,7 +31,7 @@ class Whole(Strict, serializers.IntegerField):
     """A whole number."""
 
     types = (int,)
-    default_error_messages = {"invalid": "it is no whole number."}  # noqa: RUF012  # as above
+    default_error_messages = {"invalid": "it is no whole number."}  # noqa: RUF012  # Django REST framework collects this from each class
 
 
 class Bounded(Whole):
@@ -46,21 +46,21 @@ class Number(Strict, serializers.FloatField):
     """A number, with or without a fraction."""
 
     types = (int, float)
-    default_error_messages = {"invalid": "it is not a number."}  # noqa: RUF012  # as above
+    default_error_messages = {"invalid": "it is not a number."}  # noqa: RUF012  # Django REST framework collects this from each class
 
 
 class Switch(Strict, serializers.BooleanField):
     """True or false."""
 
     types = (bool,)
-    default_error_messages = {"invalid": "it is neither true nor false."}  # noqa: RUF012  # as above
+    default_error_messages = {"invalid": "it is neither true nor false."}  # noqa: RUF012  # Django REST framework collects this from each class
 
 
 class Text(Strict, serializers.CharField):
     """A text, which is not stripped."""
 
     types = (str,)
-    default_error_messages = {  # noqa: RUF012  # as above
+    default_error_messages = {  # noqa: RUF012  # Django REST framework collects this from each class
         "invalid": "it is no text.",
         "blank": "it is empty.",
         "max_length": "it is longer than {max_length} characters.",
@@ -98,7 +98,7 @@ class Words(Strict, serializers.ListField):
     """A list of texts."""
 
     types = (list,)
-    default_error_messages = {  # noqa: RUF012  # as above
+    default_error_messages = {  # noqa: RUF012  # Django REST framework collects this from each class
         "invalid": "it is no list.",
         "min_length": "it has fewer than {min_length}.",
         "max_length": "it has more than {max_length}.",
@@ -108,7 +108,7 @@ class Words(Strict, serializers.ListField):
 class Time(serializers.DateTimeField):
     """A time in RFC 3339, with its offset."""
 
-    default_error_messages = {  # noqa: RUF012  # as above
+    default_error_messages = {  # noqa: RUF012  # Django REST framework collects this from each class
         **Strict.default_error_messages,
         "invalid": "it is no RFC 3339 time with an offset, such as 2026-01-01T00:00:00Z.",
     }
@@ -127,11 +127,11 @@ class Json(Strict, serializers.JSONField):
     """A JSON object; a registry validates its contents."""
 
     types: tuple[type, ...] = (dict,)
-    default_error_messages = {"invalid": "it is no object."}  # noqa: RUF012  # as above
+    default_error_messages = {"invalid": "it is no object."}  # noqa: RUF012  # Django REST framework collects this from each class
 
 
 class JsonOrText(Json):
     """A JSON object or a text; a registry validates its contents."""
 
     types = (str, dict)
-    default_error_messages = {"invalid": "it is neither a text nor an object."}  # noqa: RUF012  # as above
+    default_error_messages = {"invalid": "it is neither a text nor an object."}  # noqa: RUF012  # Django REST framework collects this from each class

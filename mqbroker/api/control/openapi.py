@@ -23,7 +23,7 @@ class ControlSchema(AutoSchema):
         return ["application/json"]
 
 
-class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # its registry has no types
+class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # drf-spectacular has no types
     """API keys."""
 
     target_class = "mqbroker.rights.ApiKeyAuthentication"
@@ -33,7 +33,7 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
         return {"type": "http", "scheme": "bearer", "description": "An API key, `mq_…`, made at /v1/api-keys."}
 
 
-class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # as above
+class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # drf-spectacular has no types
     """The security scheme for the session of a console user."""
 
     target_class = "mqbroker.rights.ConsoleSession"
@@ -43,20 +43,20 @@ class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-
         return {"type": "apiKey", "in": "cookie", "name": "sessionid", "description": "A console session."}
 
 
-class GivenExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]  # as above
+class GivenExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]  # drf-spectacular has no types
     """The schema of a request body forbids fields that it does not name."""
 
     target_class = "mqbroker.api.control.shapes.Given"
     match_subclasses = True
 
     def map_serializer(self, auto_schema: AutoSchema, direction: str) -> dict[str, Any]:
-        schema: dict[str, Any] = auto_schema._map_serializer(  # type: ignore[no-untyped-call]  # as above
+        schema: dict[str, Any] = auto_schema._map_serializer(  # type: ignore[no-untyped-call]  # drf-spectacular has no types
             self.target, direction, bypass_extensions=True
         )
         return {**schema, "additionalProperties": False}
 
 
-class ChoiceExtension(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]  # as above
+class ChoiceExtension(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]  # drf-spectacular has no types
     """Makes one schema component of each choice field's set of words, which all uses of the set refer to."""
 
     target_class = "mqbroker.api.control.fields.Choice"

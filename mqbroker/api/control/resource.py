@@ -46,7 +46,7 @@ class Resource(APIView):
     `actions` gives the name of each changing method's action, as in `access.roles` and the audit.
     """
 
-    http_method_names = ["get", "head", "post", "put", "delete"]  # noqa: RUF012  # as in Django
+    http_method_names = ["get", "head", "post", "put", "delete"]  # noqa: RUF012  # a list on the class, as Django declares it
     content_negotiation_class = JsonAlways
     metadata_class = None
     schema = ControlSchema()

@@ -102,7 +102,7 @@ def _fault_of_url(url: object) -> str:
     if not isinstance(url, str) and not is_list_of_texts(url):
         return f"URL is the broker's address or a list of addresses, not {url!r}"
     try:
-        requests.addresses(url)  # type: ignore[arg-type]  # a text or a list of texts, as was tested
+        requests.addresses(url)  # type: ignore[arg-type]  # was checked above to be a text or a list of texts
     except ValueError as problem:
         return f"URL: {problem}"
     return ""
@@ -113,8 +113,8 @@ def _fault_of_secrets(secrets: object) -> str:
         return "CHECK_SECRETS is a list of secrets"
     try:
         # A secret that is not set yet is empty: the view then refuses all checks, and `manage.py check` says so.
-        if any(secrets):  # type: ignore[arg-type]  # a text or a list of texts, as was tested
-            checks.listed(secrets, "CHECK_SECRETS", "the broker's answer to the endpoint's registration")  # type: ignore[arg-type]  # as above
+        if any(secrets):  # type: ignore[arg-type]  # was checked above to be a text or a list of texts
+            checks.listed(secrets, "CHECK_SECRETS", "the broker's answer to the endpoint's registration")  # type: ignore[arg-type]  # was checked above to be a text or a list of texts
     except ValueError as problem:
         return str(problem)
     return ""

@@ -115,7 +115,7 @@ class MqBroker(MqRegistrator, BrokerUsecase[Delivery, AsyncBroker, MqBrokerConfi
         )
         return await self._basic_publish(cmd, producer=self.config.producer)
 
-    async def publish_batch(  # type: ignore[override]  # as in FastStream's own brokers
+    async def publish_batch(  # type: ignore[override]  # FastStream's brokers narrow the arguments in this way, too
         self, *messages: Any, topic: str, headers: dict[str, Any] | None = None, **fields: Any
     ) -> Any:
         """Sends messages of one topic: all or none, in one queue."""
@@ -126,4 +126,4 @@ class MqBroker(MqRegistrator, BrokerUsecase[Delivery, AsyncBroker, MqBrokerConfi
 
     async def request(self, *args: Any, **more: Any) -> MqMessage:
         """Raises FeatureNotSupportedException."""
-        return await self._basic_request(MqPublishCommand(None), producer=self.config.producer)  # type: ignore[no-any-return]  # it raises
+        return await self._basic_request(MqPublishCommand(None), producer=self.config.producer)  # type: ignore[no-any-return]  # the call always raises

@@ -25,7 +25,7 @@ from mqbroker_client.core.runs import Limits
 class MqRegistrator(Registrator[Delivery, MqBrokerConfig]):
     """Declares subscribers and publishers; base of a broker and of a router."""
 
-    def subscriber(  # type: ignore[override]  # as in FastStream's own brokers
+    def subscriber(  # type: ignore[override]  # FastStream's brokers narrow the arguments in this way, too
         self,
         topic: str,
         *,
@@ -65,7 +65,7 @@ class MqRegistrator(Registrator[Delivery, MqBrokerConfig]):
             dependencies_=dependencies,
         )
 
-    def publisher(  # type: ignore[override]  # as in FastStream's own brokers
+    def publisher(  # type: ignore[override]  # FastStream's brokers narrow the arguments in this way, too
         self,
         topic: str,
         *,
@@ -87,7 +87,7 @@ class MqRegistrator(Registrator[Delivery, MqBrokerConfig]):
         about = MqPublisherSpecificationConfig(
             topic=topic, title_=title, description_=description, schema_=schema, include_in_schema=include_in_schema
         )
-        made = MqPublisher(settings, MqPublisherSpecification(self.config, about))  # type: ignore[arg-type]  # the same
+        made = MqPublisher(settings, MqPublisherSpecification(self.config, about))  # type: ignore[arg-type]  # the type variables of MqPublisher are not covariant
         super().publisher(made, persistent=persistent)
         return made
 

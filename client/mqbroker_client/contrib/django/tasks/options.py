@@ -75,4 +75,4 @@ def queue_names(alias: str, given: object) -> Sequence[str]:
         given = sorted(given)
     if not is_list_of_texts(given):
         raise InvalidTaskBackendError(f"QUEUES of the task backend {alias} is a list of names, not {given!r}.")
-    return given  # type: ignore[return-value]  # a list of texts, as was tested
+    return given  # type: ignore[return-value]  # was checked above to be a list of texts
