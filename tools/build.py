@@ -74,7 +74,7 @@ def describe(folder: Path) -> list[Path]:
 
 
 def notes(changes: str, version: str) -> str:
-    """The notes of a version, as Markdown, from the text of CHANGELOG.md; before its release those of *Unreleased*.
+    """The notes of a version, as Markdown, from the text of CHANGELOG.md; before its release the notes of *Unreleased*.
 
     A relative link becomes its words and the path. Raises LookupError if the changelog has neither part.
     """

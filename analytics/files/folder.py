@@ -1,4 +1,4 @@
-"""Puts a finished export in its target in one step: a reader sees the earlier export or the new one."""
+"""Puts a finished export in its target in one step: a reader sees either the earlier export or the new export."""
 
 import fcntl
 import os
@@ -86,7 +86,7 @@ def put(finished: Path, target: Path, workspace: Path, contents: Contents = EXPO
 def _locked(folder: Path, target: Path, contents: Contents) -> int:
     """Locks the workspace folder and returns the lock.
 
-    If an earlier command has just removed the locked folder, locks the new one.
+    If an earlier command has just removed the folder, locks the new folder.
     """
     lock = _opened(folder, target)
     try:

@@ -19,7 +19,7 @@ def after(ranges: ClosedRange, ends: Reached) -> ClosedRange:
 
 
 def reached(ranges: ClosedRange, ends: Reached) -> Reached:
-    """Where an export ends after the rows of the closed range `ranges` were added to the rows up to `ends`."""
+    """The end of an export after the rows of the closed range `ranges` were added to the rows up to `ends`."""
     queues = _by_queue(ends)
     for segment in ranges.segments:
         for queue in segment.entries:

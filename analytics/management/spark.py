@@ -1,4 +1,4 @@
-"""What the commands of the export and the reports share: their options, and how they run beside the broker."""
+"""The options that the commands of the export and the reports share, and how these commands run beside the broker."""
 
 import os
 import time

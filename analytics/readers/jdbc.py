@@ -14,7 +14,7 @@ from analytics.readers.address import Address
 from analytics.tables import Table
 
 FETCH_ROWS = 10_000
-# The size of the rows that a task fetches at once: 10,000 rows of 4 KiB. Of larger rows, fewer are fetched.
+# The size of the rows that a task fetches at once: 10,000 rows of 4 KiB. If the rows are larger, a task fetches fewer.
 FETCH_BYTES = FETCH_ROWS * 4096
 MIDDLE_WEIGHT = 256 * 1024
 # The end of the name of a column that has a time in microseconds.
@@ -34,7 +34,9 @@ class JdbcSource:
         return self._read(table, [clause], FETCH_ROWS, sessionInitStatement=first)
 
     def slices(self, table: Table, slices: Sequence[str]) -> DataFrame:
-        """The rows of the slices as a frame. Of heavier messages (`weight`, in bytes) a task fetches fewer."""
+        """The rows of the slices as a frame. The larger the messages (`weight`, in bytes), the fewer are fetched at
+        once.
+        """
         ranges = steps(self.heaviest) if table is tables.MESSAGES else (("true", FETCH_ROWS),)
         frames = (self._read(table, [f"({each}) AND {bounds}" for each in slices], rows) for bounds, rows in ranges)
         return reduce(DataFrame.unionAll, frames)

@@ -44,8 +44,7 @@ ENTRIES = struct.Struct("!ii")
 
 
 class FairReceiving(Receiving):
-    """Hands out entries to a receive of a group whose keys take turns: like `Receiving`, but with four steps in place of
-    `hand_out`.
+    """Hands out entries to a receive of a group whose keys take turns: as `Receiving` does, but in four steps.
 
     1. `choose_ahead` chooses the entries that are read ahead.
     2. `read_ahead` stores them by key.

@@ -1,4 +1,4 @@
-"""Accidents that happen to orders. The order's number selects the accident, so that each run has the same ones."""
+"""Accidents that happen to orders. The order's number selects the accident, so each run has the same accidents."""
 
 import enum
 

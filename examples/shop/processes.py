@@ -76,7 +76,7 @@ class OrderProcesses:
         self._count = count
 
     def order(self, order_id: UUID, number: int) -> str:
-        """The answer to the customer."""
+        """The order service's answer to the customer."""
         service = self._free.get()
         answer = service.ask(f"{order_id} {number}")
         if not answer:

@@ -85,7 +85,7 @@ def fill(connection: psycopg.Connection, messages: int) -> None:
     connection.execute(FILL.read_bytes(), {"topic": TOPIC, "group": GROUP, "messages": messages})
     for statement in SETTLE:
         connection.execute(statement.encode())
-    # Otherwise the kernel writes the rows at once half a minute later, and commits of that round wait for 40 ms.
+    # Otherwise the kernel would write the rows half a minute later, and commits of that round would wait for 40 ms.
     with psycopg.connect(connection.info.dsn, user="postgres", password=connection.info.password) as superuser:
         superuser.execute("CHECKPOINT")
 

@@ -57,7 +57,7 @@ class ReadTimes:
     _places: dict[Path, int] = field(default_factory=dict)
 
     def read(self) -> list[float]:
-        """The seconds of each new line."""
+        """The seconds in each line that was read."""
         found: list[float] = []
         for path in self.folder.glob(f"{self.role}-*.times"):
             with path.open("rb") as file:

@@ -67,7 +67,7 @@ class Report:
         print(f"{name}: {value}", flush=True)
 
     def progress(self, what: str) -> None:
-        """Prints what will be measured next."""
+        """Prints a line that says what is measured next."""
         print(f"   {what}", file=sys.stderr, flush=True)
 
     def measured(self, case: str, side: str, figures: Figures) -> None:
@@ -107,7 +107,7 @@ class Keeping:
         RESULTS.mkdir(exist_ok=True)
 
     def report(self, name: str) -> Report:
-        """The report of the next benchmark."""
+        """Begins the report of the next benchmark."""
         self._reports.append(Report(name, self.options, self.write))
         return self._reports[-1]
 

@@ -36,7 +36,7 @@ def half(transaction_id: str) -> dict[str, str]:
 
 
 async def send(connection: Connection, number: int) -> bool:
-    """One plain send of 1 kB."""
+    """A plain send of 1 kB, with its answer."""
     status, _ = await connection.ask("POST", "/v1/messages", SEND)
     return status == 201
 

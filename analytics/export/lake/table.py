@@ -64,7 +64,7 @@ class Reach(msgspec.Struct, frozen=True):
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """The offsets that one commit has read, by cell. A batch, numbered from 1, begins where the last one ended."""
+    """The offsets that one commit has read, by cell. A batch, numbered from 1, begins where its predecessor ended."""
 
     number: int
     installation: str
@@ -141,7 +141,7 @@ class LakeTable:
         return done["numFilesRemoved"], done["numFilesAdded"]
 
     def commits(self) -> Sequence[Committed]:
-        """The commits that Delta Lake's log still has, the first one first."""
+        """The commits that are still in Delta Lake's log, in order."""
         return [_committed(each) for each in reversed(self._table.history())]
 
     def files(self) -> dict[Path, int]:

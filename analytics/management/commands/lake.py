@@ -60,7 +60,7 @@ class Command(BaseCommand):
 
         folder, say = to or verify, spark.say(self)
         assert folder is not None
-        # Like an export, the lake gives way to senders.
+        # Like an export, the lake runs with lower priority than the processes that serve senders.
         os.nice(settings.EXPORT_NICE)
         lake = Lake(address.conninfo(settings.DIRECT_DATABASE), folder.resolve(), say)
         with spark.failures("The lake was stopped; the next start continues it."):

@@ -37,7 +37,7 @@ NOTED: list[Times] = []
 
 @task()
 def job(due: float) -> None:
-    """Notes that the job runs."""
+    """The job: writes into the file that it runs."""
     NOTED[0].note(due)
 
 
