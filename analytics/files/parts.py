@@ -1,5 +1,6 @@
 """The files of an export: finds new files, merges small ones, and removes files that no manifest lists."""
 
+import os
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,8 +27,6 @@ COLUMNS = {
 # The path of the one file of a table without rows: the file has no rows, but shows readers the table's columns.
 EMPTY = "segment=0/day=1970-01-01/empty"
 COMPACT_BYTES = 128 * 1024 * 1024
-# Files that are read at the same time for their checksums.
-READ_AT_ONCE = 4
 
 
 def new(place: Place, table: str, known: Collection[str], kept: Sequence[Part]) -> list[Part]:
@@ -41,8 +40,8 @@ def new(place: Place, table: str, known: Collection[str], kept: Sequence[Part]) 
     schema = tables.arrow_of_files(COLUMNS[table])
     if (not found and not of_table) or any(part.schema < len(schema) for part in of_table):
         found.append(_empty(place, table, schema))
-    # The checksum of 1 GB takes a second of one processor.
-    with ThreadPoolExecutor(READ_AT_ONCE) as pool:
+    # The checksum of 1 GB takes one processor a second.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(partial(manifest.part, place), found))
 
 

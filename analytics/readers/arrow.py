@@ -54,13 +54,10 @@ def batches(
     errors, which contain no password.
     """
     # ADBC's `dbapi` is not used: it imports pandas, which takes a second in each worker.
-    import adbc_driver_manager
-    import adbc_driver_postgresql
+    from adbc_driver_manager import AdbcConnection
+    from adbc_driver_postgresql import connect
 
-    with (
-        adbc_driver_postgresql.connect(conninfo) as database,
-        adbc_driver_manager.AdbcConnection(database) as connection,
-    ):
+    with connect(conninfo) as database, AdbcConnection(database) as connection:
         connection.set_autocommit(False)
         for statement in first:
             collections.deque(rows(connection, statement), maxlen=0)
