@@ -38,7 +38,7 @@ BEGIN: LiteralString = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE NOT DEFE
 TRANSACTION_TIMEOUT_SINCE, NO_TRANSACTION_TIMEOUT = 170000, "SET {scope} transaction_timeout = 0"
 # In a session that no pooler shares, the server plans the statement once, and later calls name it.
 PREPARE, EXECUTE = "PREPARE mqbroker_take_small (integer, bigint) AS ", "EXECUTE mqbroker_take_small ({}, {})"
-SAVEPOINT, UNDO = sql.SQL("SAVEPOINT taken"), sql.SQL("ROLLBACK TO taken")
+SAVEPOINT, UNDO = b"SAVEPOINT taken", b"ROLLBACK TO taken"
 
 
 class Source:
@@ -49,7 +49,8 @@ class Source:
         self.schema = schema
         self.notifies = False
         self._is_direct = self._is_prepared = False
-        self._enter = [sql.SQL(BEGIN), *self._settings("LOCAL")]
+        # A turn sends its texts as bytes: psycopg would compose and encode them again for each turn.
+        self._enter = _message(sql.SQL(BEGIN), *self._settings("LOCAL"))
 
     @classmethod
     async def connected(cls, listed: Listed) -> Self:
@@ -70,15 +71,15 @@ class Source:
     def _settings(self, scope: Literal["LOCAL", "SESSION"]) -> list[sql.Composable]:
         """The statements that set the broker's settings, for a transaction or for the session."""
         path = sql.SQL(f"SET {scope} search_path TO {{}}").format(sql.Identifier(self.schema))
-        found = [_filled(ENTER_SOURCE, is_local=str(scope == "LOCAL")), path]
+        found = [sql.SQL(ENTER_SOURCE.text % {"is_local": scope == "LOCAL"}), path]
         if self.connection.info.server_version >= TRANSACTION_TIMEOUT_SINCE:
             found.append(sql.SQL(NO_TRANSACTION_TIMEOUT.format(scope=scope)))
         return found
 
     async def _keep_settings(self) -> None:
         """Sets the settings for the whole session, which no pooler shares: transactions need not set them again."""
-        await self._send(sql.SQL("; ").join(self._settings("SESSION")))
-        self._enter = [sql.SQL(BEGIN)]
+        await self._send(_message(*self._settings("SESSION")))
+        self._enter = BEGIN.encode()
         self._is_direct = True
 
     @contextlib.asynccontextmanager
@@ -90,7 +91,7 @@ class Source:
     @contextlib.asynccontextmanager
     async def turn(self) -> AsyncIterator[Turn]:
         """A transaction that tries to take the turn; yields the `Turn`. Raises SourceUnreadable."""
-        async with self._entered(TAKE_TURN.sql(), SAVEPOINT) as found:
+        async with self._entered(TAKE_TURN.text.encode(), SAVEPOINT) as found:
             yield Turn(*_first(found))
 
     @contextlib.asynccontextmanager
@@ -104,14 +105,14 @@ class Source:
             _first(found)
             yield [Small(*row) for row in found]
 
-    async def _taking(self, max_rows: int, max_bytes: int) -> sql.SQL:
+    async def _taking(self, max_rows: int, max_bytes: int) -> bytes:
         """The statement that takes rows. A session without a pooler has planned it once."""
         if not self._is_direct:
-            return _filled(TAKE_SMALL, max_rows=str(max_rows), max_bytes=str(max_bytes))
+            return (TAKE_SMALL.text % {"max_rows": max_rows, "max_bytes": max_bytes}).encode()
         if not self._is_prepared:
-            await self._send(sql.SQL(PREPARE + TAKE_SMALL.text % {"max_rows": "$1", "max_bytes": "$2"}))
+            await self._send((PREPARE + TAKE_SMALL.text % {"max_rows": "$1", "max_bytes": "$2"}).encode())
             self._is_prepared = True
-        return sql.SQL(EXECUTE.format(max_rows, max_bytes))
+        return EXECUTE.format(max_rows, max_bytes).encode()
 
     @contextlib.asynccontextmanager
     async def undoing(self) -> AsyncIterator[None]:
@@ -125,25 +126,26 @@ class Source:
             raise
 
     @contextlib.asynccontextmanager
-    async def _entered(self, *statements: sql.Composable) -> AsyncIterator[list[tuple[Any, ...]]]:
+    async def _entered(self, *statements: bytes) -> AsyncIterator[list[tuple[Any, ...]]]:
         """A transaction that begins with its settings and statements in one message; yields the last rows."""
         try:
             yield await self._began(statements)
         except BaseException:
             # If the session was lost, this statement fails too; the first error is raised, as in `undoing`.
             with contextlib.suppress(psycopg.Error):
-                await self._send(sql.SQL("ROLLBACK"))
+                await self._send(b"ROLLBACK")
             raise
-        await self._send(sql.SQL("COMMIT"))
+        await self._send(b"COMMIT")
 
-    async def _began(self, statements: Sequence[sql.Composable]) -> list[tuple[Any, ...]]:
+    async def _began(self, statements: Sequence[bytes]) -> list[tuple[Any, ...]]:
         found: list[tuple[Any, ...]] = []
         async with self.connection.cursor() as cursor:
             with patience.of(ANSWER_SECONDS):
-                await cursor.execute(sql.SQL("; ").join([*self._enter, *statements]))
+                await cursor.execute(b"; ".join([self._enter, *statements]))
             is_more: bool | None = True
             while is_more:
-                found = await cursor.fetchall() if cursor.description is not None else found
+                # `description` would make an object for each of the columns.
+                found = await cursor.fetchall() if cursor.rownumber is not None else found
                 is_more = cursor.nextset()
         return found
 
@@ -192,7 +194,7 @@ class Source:
             cursor = await self.connection.execute(statement.sql(), given or {})
         return cursor.rowcount
 
-    async def _send(self, text: sql.SQL | sql.Composed) -> None:
+    async def _send(self, text: bytes) -> None:
         with patience.of(ANSWER_SECONDS):
             await self.connection.execute(text)
 
@@ -201,9 +203,9 @@ class Source:
         await self.connection.close()
 
 
-def _filled(statement: Statement[Any], **words: str) -> sql.SQL:
-    """A statement with words of the broker in place of its parameters, for a message of several statements."""
-    return sql.SQL(statement.text % words)
+def _message(*statements: sql.Composable) -> bytes:
+    """Statements as one message to the server."""
+    return sql.SQL("; ").join(statements).as_bytes(None)
 
 
 def _first(found: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:

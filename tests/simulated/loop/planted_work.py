@@ -60,8 +60,8 @@ WORK = (
         "outbox-drain",
         Source,
         "_entered",
-        'sql.SQL("ROLLBACK")',
-        'sql.SQL("COMMIT")',
+        'b"ROLLBACK"',
+        'b"COMMIT"',
     ),
     Planted(
         "rows of one key are stored at the same time",

@@ -37,12 +37,14 @@ class Cursor:
         self._connection = connection
         self._rows: list[Any] = []
         self.description: object = None
+        self.rownumber: int | None = None
         self.rowcount = 0
 
     async def execute(self, text: Any, parameters: Mapping[str, Any] | None = None, **_: object) -> "Cursor":
         words = text.decode() if isinstance(text, bytes) else text if isinstance(text, str) else text.as_string(None)
         self._rows = list(await self._connection.ask(words, parameters or {}))
         self.description, self.rowcount = (self._rows or None), len(self._rows)
+        self.rownumber = 0 if self._rows else None
         return self
 
     def nextset(self) -> None:
