@@ -21,6 +21,8 @@ from tests.broker.wire import Document, Wire
 HANDLE_CHARACTERS = 38
 # Of configuration and of keys.
 LONGER_THAN_CACHED_SECONDS = 5.0
+# Between two transactions while the control is away.
+PAUSE_SECONDS = 0.05
 
 
 def test_a_message_lies_in_the_cell_of_its_topic_and_is_found_by_its_id(
@@ -190,6 +192,7 @@ def test_messages_flow_while_the_control_is_away(
             end = {"producer_group": producer.group, "state": "COMMIT"}
             ended = wire.post(f"/v1/transactions/{transaction_id}/end", end)
             statuses += [begun.status, ended.status]
+            time.sleep(PAUSE_SECONDS)
 
     assert set(statuses) == {201, 200}
     assert statuses.count(200) == len(statuses) / 2
