@@ -26,6 +26,8 @@ from tests.over_cells.load import Callers, Figures, rounds
 
 CALM_SECONDS, KILLED_SECONDS, CONTROL_SECONDS = (15.0, 15.0, 60.0) if IS_STRICT else (3.0, 3.0, 6.0)
 LEAST_RATE, MOST_P99 = (0.95, 1.5) if IS_STRICT else (0.5, 10.0)
+# Of a hundred calls a second, the p99 is that of two or three.
+MOST_P99_SECONDS = 0.0 if IS_STRICT else 0.5
 # Those that the killed server had just been asked: the web process gives up within a second.
 SETTLE_SECONDS = 1.0
 LEAST_CALLS = 30
@@ -138,7 +140,7 @@ def keeps(calm: Figures, killed: Figures) -> None:
     """Holds that a cell goes on as before."""
     assert killed.refused == 0, killed
     assert killed.rate >= LEAST_RATE * calm.rate, (calm, killed)
-    assert killed.p99 <= MOST_P99 * calm.p99, (calm, killed)
+    assert killed.p99 <= max(MOST_P99 * calm.p99, MOST_P99_SECONDS), (calm, killed)
 
 
 def sends(broker: RunningBroker, topic: str) -> bool:
