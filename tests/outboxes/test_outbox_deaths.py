@@ -100,7 +100,7 @@ class Orders:
             session.rollback()
         else:
             session.commit()
-        time.sleep(0.005)  # four writers leave the processor to what is tested
+        time.sleep(0.02)  # four writers leave the processor to what is tested
 
 
 def test_each_committed_order_is_sent_once_and_in_order_while_webs_and_the_source_die(
