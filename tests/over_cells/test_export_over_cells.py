@@ -22,7 +22,7 @@ from analytics.files import listed, manifest
 from analytics.files.folder import workspace
 from analytics.readers import driver
 from tests.analytics.conftest import ROOT, content
-from tests.broker import characters
+from tests.broker import characters, forks
 from tests.broker.cells import Cells
 from tests.broker.running import RunningBroker
 
@@ -43,13 +43,8 @@ class Exported:
 
 def run(control: str, *words: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:
     """A command of `manage.py`."""
-    return subprocess.run(
-        [sys.executable, "manage.py", *map(str, words)],
-        cwd=ROOT,
-        env={**os.environ, "DATABASE_URL": control, **environ},
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "manage.py", *map(str, words)]
+    return forks.run(command, {**os.environ, "DATABASE_URL": control, **environ})
 
 
 def said(done: subprocess.CompletedProcess[str]) -> str:
