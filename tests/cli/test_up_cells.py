@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 from mqbroker.embedded import commands
-from mqbroker.embedded.servers import binaries
-from tests.broker import forks
+from mqbroker.embedded.servers import binaries, postgres
+from tests.broker import forks, prepared_servers
 from tests.broker.polling import eventually
 from tests.broker.ports import free_port
 from tests.cli.conftest import Run, running
@@ -58,6 +58,7 @@ class Cells:
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cells]:
     with running() as run:
         up = Up(run, tmp_path_factory.mktemp("cells") / "data folder")
+        prepared_servers.copied(postgres.Server(up.folder.path))
         up.start("--cells", "2", "--api-key", KEY)
         try:
             assert up.send("coupons") == 201
