@@ -15,12 +15,12 @@ from tests.delivery.limited_crowds import Noted, above_rate, at_once, crowd, don
 from tests.moves.ground import Ground
 
 pytestmark = pytest.mark.chaos
-# The rate lets the messages that are sent before the split last for 10 s, so that the split has load.
+# The rate lets the messages that are sent before the split last for 20 s, so that the split has load.
 IN_FLIGHT, PER_SECOND, BURST = 2, 10.0, 4
 # A limit in flight that paced values do not reach: PostgreSQL notes only deliveries that count.
 FAR = 1000
 # The messages of each value that are sent before the split, and behind the split.
-BEFORE, BEHIND = 100, 20
+BEFORE, BEHIND = 200, 20
 
 
 class Side:
