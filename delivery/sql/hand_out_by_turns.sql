@@ -26,8 +26,8 @@ WITH RECURSIVE reading AS MATERIALIZED (
                 THEN regexp_replace(current_setting(k.register, true), '^\d+ ', '')
             ELSE k.after
         END COLLATE "C" AS last_key,
-        g.limits - 'values' AS usual, g.limits -> 'values' AS own, coalesce(g.limits ->> 'by' = 'group', false) AS is_one,
-        starts_with(g.limits ->> 'by', 'property:') AS is_escaped
+        g.limits - 'values' AS usual, g.limits -> 'values' AS own,
+        coalesce(g.limits ->> 'by' = 'group', false) AS is_one, starts_with(g.limits ->> 'by', 'property:') AS is_escaped
     FROM (
         SELECT r.*, 'mq.turn_' || ((r.group_id # r.topic_id) & 63) AS register
         FROM unnest(
@@ -45,15 +45,15 @@ WITH RECURSIVE reading AS MATERIALIZED (
 walk AS (
     SELECT
         r.reading, r.group_id, r.topic_id, r.wanted, r.last_key, 0 AS number, r.last_key AS fair_key, false AS is_round,
-        r.usual IS NOT NULL AS looks, r.wanted AS room, 0::bigint AS rooms, false AS is_counted,
+        r.usual IS NOT NULL AS looks, r.wanted AS room, 0::bigint AS rooms, NULL::text COLLATE "C" AS limit_value,
         NULL::double precision AS token_seconds, NULL::double precision AS wait_seconds
     FROM reading AS r
     UNION ALL
     SELECT
         k.reading, k.group_id, k.topic_id, CASE WHEN l.is_one THEN l.room ELSE k.wanted END, k.last_key, k.number + 1,
         next.fair_key, next.is_round, coalesce(NOT l.is_one, false), coalesce(l.room, k.room),
-        k.rooms + coalesce(l.room, k.room), coalesce(l.is_counted, k.is_counted),
-        coalesce(l.token_seconds, k.token_seconds), least(l.wait_seconds, k.wait_seconds)
+        k.rooms + coalesce(l.room, k.room), CASE WHEN k.looks THEN l.limit_value ELSE k.limit_value END,
+        CASE WHEN k.looks THEN l.token_seconds ELSE k.token_seconds END, least(l.wait_seconds, k.wait_seconds)
     FROM walk AS k
     CROSS JOIN LATERAL (
         (
@@ -75,7 +75,8 @@ walk AS (
     ) AS next
     LEFT JOIN LATERAL (
         SELECT
-            s.is_one, s.in_flight IS NOT NULL AS is_counted, coalesce(1 / s.per_second, 0) AS token_seconds, s.room,
+            s.is_one, CASE WHEN s.in_flight IS NOT NULL THEN s.value END AS limit_value,
+            1 / s.per_second AS token_seconds, s.room,
             CASE
                 WHEN s.room = 0
                     THEN
@@ -169,7 +170,7 @@ looked AS MATERIALIZED (
 
 turn AS MATERIALIZED (
     SELECT
-        k.reading, k.group_id, k.topic_id, k.wanted, k.fair_key, k.number, k.is_counted, k.token_seconds,
+        k.reading, k.group_id, k.topic_id, k.wanted, k.fair_key, k.number, k.limit_value, k.token_seconds,
         least(k.room, 4 * (k.wanted / count(*) OVER (PARTITION BY k.reading) + 1)) AS share
     FROM walk AS k
     WHERE k.number > 0 AND k.room > 0
@@ -177,7 +178,8 @@ turn AS MATERIALIZED (
 
 lined AS (
     SELECT
-        t.reading, t.wanted, t.is_counted, t.token_seconds, r.tid, r.fair_key, r.queue_topic_id, r.queue_id, e.queue_offset,
+        t.reading, t.wanted, t.limit_value, t.token_seconds, r.tid, r.fair_key, r.queue_topic_id, r.queue_id,
+        e.queue_offset,
         row_number() OVER (PARTITION BY t.reading ORDER BY r.waits_before + e.place, t.number) AS place
     FROM turn AS t
     CROSS JOIN LATERAL (
@@ -219,7 +221,8 @@ line AS MATERIALIZED (
 
 found AS MATERIALIZED (
     SELECT
-        l.reading, l.is_counted, l.token_seconds, l.tid, l.fair_key, l.queue_topic_id, l.queue_id, l.queue_offset, q.queue, e.tags_code,
+        l.reading, l.limit_value, l.token_seconds, l.tid, l.fair_key, l.queue_topic_id, l.queue_id, l.queue_offset,
+        q.queue, e.tags_code,
         e.reconsume_times, e.log_segment, e.log_offset, m.body_bytes, row_number() OVER turns AS place,
         coalesce(sum(m.body_bytes) OVER (turns ROWS UNBOUNDED PRECEDING), 0) AS bytes
     FROM line AS l
@@ -251,8 +254,7 @@ beside AS MATERIALIZED (
             ELSE width_bucket(r.wanted_before + f.place - 1, %(wanted_end)s::bigint []) + 1
         END::integer AS receive,
         bool_or(coalesce(f.reconsume_times, 0) > 0) OVER line
-        <> bool_and(coalesce(f.reconsume_times, 0) > 0) OVER line AS is_behind,
-        CASE WHEN r.is_one THEN '' ELSE f.fair_key END AS value
+        <> bool_and(coalesce(f.reconsume_times, 0) > 0) OVER line AS is_behind
     FROM found AS f
     INNER JOIN reading AS r ON f.reading = r.reading
     WINDOW line AS (PARTITION BY f.reading ORDER BY f.place)
@@ -262,8 +264,8 @@ beside AS MATERIALIZED (
 chosen AS MATERIALIZED (
     SELECT
         b.*,
-        b.reconsume_times = 0 AND NOT b.is_counted
-        AND count(*) FILTER (WHERE NOT b.is_counted) OVER (PARTITION BY b.receive) > 1 AND (
+        b.reconsume_times = 0 AND b.limit_value IS NULL
+        AND count(*) FILTER (WHERE b.limit_value IS NULL) OVER (PARTITION BY b.receive) > 1 AND (
             SELECT coalesce(bool_and(h.bundles_at IS NOT DISTINCT FROM h.beaten_at), false)
             FROM heartbeat AS h
             WHERE h.beaten_at > now() - interval '10 minutes'
@@ -313,17 +315,21 @@ hidden AS (
     SELECT
         t.group_id, t.queue_topic_id, t.queue_id, t.queue_offset, t.nonce, t.expires_at, now(), t.log_segment,
         t.log_offset, t.tags_code, t.reconsume_times, t.topic_id, 'flight',
-        CASE WHEN t.is_counted THEN t.value END
+        t.limit_value
     FROM taken AS t
     WHERE t.body_bytes IS NOT NULL AND NOT t.is_bundled
 ),
 
 paced AS (
     INSERT INTO pace (group_id, topic_id, value, due_at)
-    SELECT t.group_id, t.topic_id, t.value, statement_timestamp() + make_interval(secs => sum(t.token_seconds))
-    FROM taken AS t
-    WHERE t.body_bytes IS NOT NULL AND t.token_seconds > 0
-    GROUP BY t.group_id, t.topic_id, t.value
+    SELECT u.group_id, u.topic_id, u.value, statement_timestamp() + make_interval(secs => sum(u.token_seconds))
+    FROM (
+        SELECT t.group_id, t.topic_id, CASE WHEN r.is_one THEN '' ELSE t.fair_key END AS value, t.token_seconds
+        FROM taken AS t
+        INNER JOIN reading AS r ON t.reading = r.reading
+        WHERE t.body_bytes IS NOT NULL AND t.token_seconds > 0
+    ) AS u
+    GROUP BY u.group_id, u.topic_id, u.value
     ON CONFLICT (group_id, topic_id, value) DO UPDATE
     SET due_at = excluded.due_at + greatest(pace.due_at - statement_timestamp(), interval '0')
 ),
@@ -339,23 +345,27 @@ emptied AS (
     DELETE FROM waiting AS w
     USING run AS r
     WHERE w.ctid = r.tid AND w.taken + r.messages = cardinality(w.offsets)
+),
+
+served AS (
+    SELECT
+        t.reading, count(*) AS taken, (array_agg(t.fair_key ORDER BY t.place DESC))[1] AS last_key,
+        string_agg(
+            int4send(t.receive) || int4send(t.queue::integer) || int8send(t.queue_offset) || int4send(t.log_segment)
+            || int8send(t.log_offset) || int4send(t.reconsume_times::integer) || int4send(t.body_bytes)
+            || boolsend(t.is_marked),
+            ''::bytea ORDER BY t.place
+        ) FILTER (WHERE t.body_bytes IS NOT NULL) AS handed
+    FROM taken AS t
+    GROUP BY t.reading
 )
 
 SELECT
-    r.reading, count(t.place) AS taken,
-    count(t.place) < (SELECT count(*) FROM line AS l WHERE l.reading = r.reading) AS cut,
-    coalesce((array_agg(t.fair_key ORDER BY t.place DESC))[1], k.last_key) AS last_key, k.again_seconds,
-    string_agg(
-        int4send(t.receive) || int4send(t.queue::integer) || int8send(t.queue_offset) || int4send(t.log_segment)
-        || int8send(t.log_offset) || int4send(t.reconsume_times::integer) || int4send(t.body_bytes)
-        || boolsend(t.is_marked),
-        ''::bytea ORDER BY t.place
-    ) FILTER (WHERE t.body_bytes IS NOT NULL) AS handed,
+    r.reading, coalesce(s.taken, 0) AS taken,
+    coalesce(s.taken, 0) < (SELECT count(*) FROM line AS l WHERE l.reading = r.reading) AS cut,
+    coalesce(s.last_key, k.last_key) AS last_key, k.again_seconds, s.handed,
     set_config(
-        r.register,
-        (%(nonce)s::bigint [])[r.receives_before + 1]
-        || ' ' || coalesce((array_agg(t.fair_key ORDER BY t.place DESC))[1], k.last_key),
-        false
+        r.register, (%(nonce)s::bigint [])[r.receives_before + 1] || ' ' || coalesce(s.last_key, k.last_key), false
     ) IS NOT NULL AS kept,
     (
         SELECT
@@ -372,5 +382,4 @@ SELECT
     ) AS named
 FROM reading AS r
 INNER JOIN looked AS k ON r.reading = k.reading
-LEFT JOIN taken AS t ON r.reading = t.reading
-GROUP BY r.reading, r.register, r.receives_before, k.last_key, k.again_seconds
+LEFT JOIN served AS s ON r.reading = s.reading
