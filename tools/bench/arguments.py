@@ -30,7 +30,7 @@ def parser() -> argparse.ArgumentParser:
     words.add_argument(
         "--messages",
         type=int,
-        help="delivery, lateness, export: how many are stored, in place of the case's number",
+        help="delivery, lateness, export, horizon (case filling): how many are stored, in place of the case's number",
     )
     words.add_argument(
         "--minutes", type=int, default=default.minutes, help="horizon: of each queue (default: %(default)s)"

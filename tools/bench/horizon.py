@@ -16,15 +16,15 @@ import psycopg
 
 from mqbroker.embedded import commands
 from mqbroker.embedded.folder import free_port
-from tools.bench import broker
+from tools.bench import broker, filling
 from tools.bench.broker import Broker
 from tools.bench.checkout import Checkout
 from tools.bench.jobs import PER_SECOND
 from tools.bench.load import Measured
+from tools.bench.machine import tables
 from tools.bench.report import Cases, Report
 
 QUERIES, QUERY_SECONDS = 3, 120
-TABLES = "SELECT sum(n_dead_tup), sum(pg_total_relation_size(relid)) FROM pg_stat_user_tables"
 # The snapshot is taken before the sleep and is kept until its end.
 ANALYTIC = "SELECT sum(c.relpages) FROM pg_class AS c, pg_sleep(%s)"
 
@@ -153,15 +153,9 @@ def _minutes(report: Report, side: Side, running: Broker, connection: psycopg.Co
                 **(
                     {"p50_ms": arrived.percentile_ms(50), "p99_ms": arrived.percentile_ms(99)} if received.total else {}
                 ),
-                **_tables(connection),
+                **tables(connection),
             },
         )
-
-
-def _tables(connection: psycopg.Connection) -> dict[str, float]:
-    """The dead rows and the bytes of all tables with their indexes."""
-    [row] = connection.execute(TABLES).fetchall()
-    return {"dead_rows": float(row[0]), "table_bytes": float(row[1])}
 
 
 def main(side: Side, report: Report) -> None:
@@ -176,4 +170,4 @@ def main(side: Side, report: Report) -> None:
     measure(report, side, report.options.minutes)
 
 
-CASES: Cases = {side.name: partial(main, side) for side in SIDES}
+CASES: Cases = {**{side.name: partial(main, side) for side in SIDES}, "filling": filling.main}

@@ -9,6 +9,7 @@ from pathlib import Path
 import psycopg
 
 SERVER_PROCESSES = "SELECT pid FROM pg_stat_activity"
+TABLES = "SELECT sum(n_dead_tup), sum(pg_total_relation_size(relid)) FROM pg_stat_user_tables"
 WAL_POSITION = "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"
 DURABILITY = ("fsync", "synchronous_commit", "full_page_writes")
 
@@ -134,3 +135,9 @@ def _value(connection: psycopg.Connection, query: str) -> object:
     row = connection.execute(query.encode()).fetchone()
     assert row is not None
     return row[0]
+
+
+def tables(connection: psycopg.Connection) -> dict[str, float]:
+    """The dead rows and the bytes of all tables of a database, with their indexes."""
+    [row] = connection.execute(TABLES).fetchall()
+    return {"dead_rows": float(row[0]), "table_bytes": float(row[1])}

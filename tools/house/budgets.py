@@ -55,7 +55,7 @@ BUDGETS = {
     "client contrib": Budget((f"{CLIENT}/contrib",), (), 6_450),
     "analytics": Budget(("analytics",), (), 7_860),
     "tools": Budget(("tools",), ("tools/bench",), 1_656),
-    "bench": Budget(("tools/bench",), (), 3_600),
+    "bench": Budget(("tools/bench",), (), 3_700),
     "examples": Budget(("examples",), (), 550),
 }
 
