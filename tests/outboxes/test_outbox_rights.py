@@ -8,6 +8,11 @@ from tests.outboxes.conftest import Shop
 from tests.outboxes.roles import Roles
 from transactions.outboxes.drain import SLOT_ROWS
 
+# TRUNCATE gives a partition a new file.
+FILE_OF_THE_FIRST_PARTITION = """
+SELECT pg_relation_filenode('mqbroker_outbox_0') AS file, pg_relation_size('mqbroker_outbox_0') AS bytes
+"""
+
 
 def test_the_rights_of_the_page_are_enough_to_send_to_drain_and_to_set_apart(shop: Shop, roles: Roles) -> None:
     with psycopg.connect(roles.url(roles.writer)) as session:
@@ -21,20 +26,21 @@ def test_the_rights_of_the_page_are_enough_to_send_to_drain_and_to_set_apart(sho
 
 
 def test_they_are_enough_to_turn_the_partitions(shop: Shop, roles: Roles) -> None:
+    with shop.session() as session:
+        [before] = session.execute(FILE_OF_THE_FIRST_PARTITION).fetchall()
     with psycopg.connect(roles.url(roles.writer)) as session:
         # Twice as many as a drain needs, because a drain that begins again after a failure counts from zero.
         count = 2 * SLOT_ROWS + 1000
         rows = "INSERT INTO mqbroker_outbox (topic, body) SELECT %s, 'x' FROM generate_series(1, %s)"
         session.execute(rows, [shop.topic, count])
 
-    def turned() -> bool:
+    def is_truncated() -> bool:
         with shop.session() as session:
-            [state] = session.execute("SELECT slot FROM mqbroker_outbox_state").fetchall()
-            [size] = session.execute("SELECT pg_relation_size('mqbroker_outbox_0') AS bytes").fetchall()
-        return bool(state["slot"] == 1 and size["bytes"] == 0)
+            [now] = session.execute(FILE_OF_THE_FIRST_PARTITION).fetchall()
+        return bool(now["file"] != before["file"] and now["bytes"] == 0)
 
     eventually(lambda: shop.outbox["drained"] == count, within_seconds=60)
-    eventually(turned, within_seconds=60)
+    eventually(is_truncated, within_seconds=60)
     assert shop.outbox["failure"] is None
 
 
