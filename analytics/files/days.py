@@ -87,8 +87,7 @@ def finish(folder: Path, written: Iterable[str]) -> None:
 def _by_day(batch: pyarrow.RecordBatch, day_of: str) -> Iterator[tuple[str, pyarrow.RecordBatch]]:
     """Splits a batch by segment and day; yields the folder of each segment and day, and its rows."""
     segments, days = batch.column("segment"), batch.column(day_of).cast(pyarrow.date32())
-    if len(segments.unique()) == len(days.unique()) == 1:
-        # Nearly all batches: their rows are not copied.
+    if len(segments.unique()) == len(days.unique()) == 1:  # nearly always; the rows are not copied
         yield f"segment={segments[0]}/day={days[0]}", batch
         return
     for pair in (

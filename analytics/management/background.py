@@ -35,7 +35,7 @@ import signal
 import struct
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -116,11 +116,14 @@ def has_entered() -> bool:
 
 
 def step_back(niceness: int) -> None:
-    """Lowers the priority of all processes of the command to the requested niceness, once it has begun to work."""
-    is_idle = niceness == MOST and _is_in_idle_group()
+    """Lowers the priority of Java and its workers to the requested niceness, once they have begun to work. This process
+    keeps its priority: it does little, and must see in time that the others make no progress.
+    """
+    started = [process for process in processes() if process.pid != os.getpid()]
+    is_idle = niceness == MOST and _are_in_idle_group(started)
     if not is_idle:
         _set_autogroup(niceness)
-    for thread in _threads():
+    for thread in _threads(started):
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, thread, niceness)
 
@@ -135,7 +138,7 @@ def come_forward() -> bool:
     for process in processes():
         with contextlib.suppress(OSError, psutil.Error):
             process.ionice(psutil.IOPRIO_CLASS_NONE)
-    for thread in _threads():
+    for thread in _threads(processes()):
         with contextlib.suppress(ProcessLookupError):
             os.sched_setaffinity(thread, processors)
             os.sched_setscheduler(thread, os.SCHED_OTHER, os.sched_param(0))
@@ -154,9 +157,9 @@ def processes() -> Iterator[psutil.Process]:
                 yield process
 
 
-def _threads() -> Iterator[int]:
-    """The thread ids of the command. Niceness and processors are set for each thread, and Java has about a hundred."""
-    for process in processes():
+def _threads(those: Iterable[psutil.Process]) -> Iterator[int]:
+    """The thread ids of processes. Niceness and processors are set for each thread, and Java has about a hundred."""
+    for process in those:
         with contextlib.suppress(OSError):
             yield from [int(name) for name in os.listdir(f"/proc/{process.pid}/task")]
 
@@ -167,17 +170,16 @@ def _set_autogroup(niceness: int) -> None:
         AUTOGROUP.write_text(str(niceness), encoding="ascii")
 
 
-def _is_in_idle_group() -> bool:
-    """Moves this process into the idle control group.
-
-    The group is never removed, because no command knows when another's processes have ended.
+def _are_in_idle_group(those: Iterable[psutil.Process]) -> bool:
+    """Moves processes into the idle control group. Returns False if this process may make no such group. The group is
+    never removed, because no command knows when another's processes have ended.
     """
     for own in _groups_of(os.getpid()):
         group = own / IDLE_GROUP
         with contextlib.suppress(OSError):
             group.mkdir(exist_ok=True)
             _write(group / "cpu.idle", "1")
-            for process in processes():
+            for process in those:
                 _write(group / "cgroup.procs", str(process.pid))
             return True
         # The controller may have no groups for processors, or the kernel no idle class.

@@ -69,18 +69,17 @@ def batches(
 
 def rows(connection: "adbc_driver_manager.AdbcConnection", query: str) -> Iterator[pyarrow.RecordBatch]:
     """The rows of a query as ADBC returns them. Raises ADBC's errors."""
-    import adbc_driver_manager
+    from adbc_driver_manager import AdbcStatement, AdbcStatusCode, OperationalError
     from adbc_driver_postgresql import StatementOptions
 
-    with adbc_driver_manager.AdbcStatement(connection) as statement:
+    with AdbcStatement(connection) as statement:
         statement.set_options(**{StatementOptions.BATCH_SIZE_HINT_BYTES.value: str(BATCH_BYTES)})
         statement.set_sql_query(query)
         stream, _ = statement.execute_query()
         try:
             yield from pyarrow.RecordBatchReader.from_stream(stream)
         except (pyarrow.ArrowException, OSError) as problem:
-            status = adbc_driver_manager.AdbcStatusCode.IO
-            raise adbc_driver_manager.OperationalError(str(problem), status_code=status) from problem
+            raise OperationalError(str(problem), status_code=AdbcStatusCode.IO) from problem
 
 
 def converted(batch: pyarrow.RecordBatch, schema: pyarrow.Schema) -> pyarrow.RecordBatch:

@@ -148,9 +148,7 @@ async def _to_ask(transaction_id: UUID, reader: Stream, topic: str, chosen: Cont
 
 
 async def _may_produce(stream: Stream, topic: str) -> bool:
-    """Whether the key of a stream may still produce to the topic; its rights may have changed since the stream was
-    opened.
-    """
+    """Whether a stream's key may still produce to the topic: its rights may have changed since the stream began."""
     try:
         return (await stream.call.caller_now()).may("produce", topic)
     except (Unauthenticated, NoPermission):

@@ -24,9 +24,7 @@ Write = Callable[[TelemetryCommand], Awaitable[None]]
 
 
 class Unread(Exception):
-    """A client has not read a command of the broker within BODY_READ_SECONDS. Its stream ends, and the client opens a
-    new one.
-    """
+    """A client has not read a command within BODY_READ_SECONDS. Its stream ends, and the client opens a new stream."""
 
 
 async def serve(call: Call, commands: AsyncIterator[bytes], write: Write) -> None:

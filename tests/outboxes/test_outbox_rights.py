@@ -28,11 +28,11 @@ def test_the_rights_of_the_page_are_enough_to_send_to_drain_and_to_set_apart(sho
 def test_they_are_enough_to_turn_the_partitions(shop: Shop, roles: Roles) -> None:
     with shop.session() as session:
         [before] = session.execute(FILE_OF_THE_FIRST_PARTITION).fetchall()
-    with psycopg.connect(roles.url(roles.writer)) as session:
+    with psycopg.connect(roles.url(roles.writer)) as writer:
         # Twice as many as a drain needs, because a drain that begins again after a failure counts from zero.
         count = 2 * SLOT_ROWS + 1000
         rows = "INSERT INTO mqbroker_outbox (topic, body) SELECT %s, 'x' FROM generate_series(1, %s)"
-        session.execute(rows, [shop.topic, count])
+        writer.execute(rows, [shop.topic, count])
 
     def is_truncated() -> bool:
         with shop.session() as session:
