@@ -152,7 +152,7 @@ def _states(place: Place, made: Manifest) -> Counter[tuple[int, str]]:
 
 
 def _columns(place: Place, of: Sequence[Part], *names: str) -> pyarrow.Table:
-    """These columns of all readable files. The comparison of checksums reports an unreadable file."""
+    """The named columns of all readable files. The comparison of checksums reports each unreadable file."""
     found = [pyarrow.table({name: pyarrow.array([], "int64") for name in names})]
     for part in of:
         try:

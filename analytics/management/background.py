@@ -23,8 +23,8 @@ How much each measure delays senders: tools/bench/RESULTS.md, *Beside senders*. 
 command starts: Java and its workers.
 
 Before its first row a command has at most START_NICENESS: at 19 its start would take minutes on a machine whose
-processors are always busy. After the first row it lowers its priority as far as requested (`step_back`). A command that
-makes no progress gets normal priority again (`come_forward`): the parent's, as far as this user may raise it.
+processors are always busy. After the first row Java and its workers get the requested priority (`step_back`). A command
+that makes no progress gets normal priority again (`come_forward`): the parent's, as far as this user may raise it.
 """
 
 import contextlib

@@ -80,8 +80,8 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """One reading of all cells: the kept rows, and the last minute and the last hour. `missing` has the cells that did
-    not answer.
+    """The statistics of all cells at one time: the kept rows, the last minute and the last hour. `missing` names the
+    cells that did not answer.
     """
 
     at: datetime

@@ -26,8 +26,8 @@ from store.process.configuration import setting
 Request = TypeVar("Request", bound=Message)
 
 READS = 40
-# The part of all turns that one key may hold, five eighths as for answers: a caller that sends slowly leaves turns for
-# other keys.
+# One key may hold five eighths of all turns, and has the same share of the bytes of answers: a caller that sends slowly
+# leaves turns for other keys.
 READS_OF_KEY = READS * 5 // 8
 TURN_SECONDS = 3.0
 # The number of turns for reading the first command of a stream, which each client sends when it opens the stream.

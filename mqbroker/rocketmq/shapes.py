@@ -45,8 +45,8 @@ def _inner(descriptor: Descriptor) -> Inner:
 
 
 def _count(given: bytes, at: int, end: int, inner: Inner, left: int) -> int:
-    """Counts the fields from `at` to `end`, of which at most `left` are allowed. Returns how many more are allowed
-    afterwards. Raises TooMany, or IndexError.
+    """Counts the fields from `at` to `end`; at most `left` are allowed. Returns `left` less the number of these fields.
+    Raises TooMany, or IndexError.
     """
     while at < end:
         left -= 1

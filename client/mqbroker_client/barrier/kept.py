@@ -40,7 +40,7 @@ class KeptMessages:
         return len(self._send(seconds).sent)
 
     def send_again(self, transaction_ids: Sequence[UUID] | None = None, *, seconds: float = 30.0) -> Sending:
-        """Sends messages that were set apart: of these transactions, or of all. Otherwise does what `send` does.
+        """Sends the messages that were set apart: of the given transactions, or of all. Arguments and result as `send`.
 
         Messages that are refused again are set apart again.
         """
