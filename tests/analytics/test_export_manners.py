@@ -149,13 +149,17 @@ def test_a_command_gives_way_before_it_imports_django(
     assert (tmp_path / "notes").read_text() == f"{niceness} {processors}\n"
 
 
-# Enters, starts what waits for ever, and says how that gives way: at first, behind the first row, and at last.
+# Enters and starts a process that waits for ever. Prints, at first, after the first row, and at last: the niceness and
+# the number of processors of that process, the command's own niceness, and whether the idle group has the command.
 STARVED = """
 import os, subprocess, sys
 from analytics.management import background, watch
 background.enter(19, 1)
 waiting = subprocess.Popen(["sleep", "600"])
-state = lambda: (os.getpriority(os.PRIO_PROCESS, waiting.pid), len(os.sched_getaffinity(waiting.pid)))
+def state():
+    processors = len(os.sched_getaffinity(waiting.pid))
+    is_idle = background.IDLE_GROUP in open("/proc/self/cgroup").read()
+    return os.getpriority(os.PRIO_PROCESS, waiting.pid), processors, os.getpriority(os.PRIO_PROCESS, 0), is_idle
 print(*state(), flush=True)
 background.step_back(19)
 print(*state(), flush=True)
@@ -181,7 +185,9 @@ def test_a_command_that_gets_no_processor_gives_way_no_longer_and_says_so() -> N
         process.stdin.close()
         after = process.stdout.readline()
 
-    assert (at_first, behind) == (f"{START_NICENESS} 1\n", "19 1\n")
+    assert at_first == f"{START_NICENESS} 1 {START_NICENESS} False\n"
+    # The command itself watches the others, and must not starve with them.
+    assert behind == f"19 1 {START_NICENESS} False\n"
     assert re.match(r"In \d s it got 0\.\d s of a processor: its priority is no longer lowered", said)
     assert after.split()[1] == str(os.cpu_count())
     # Only root may raise a niceness.
