@@ -100,6 +100,19 @@ def test_a_consumer_of_the_discarded_learns_the_topic_that_each_was_sent_to(wire
     assert {topics[transaction_id] for transaction_id in discarded.ids} == {discarded.topic}
 
 
+def test_the_discarded_are_listed_by_group_and_by_topic(wire: Wire, producer: Producer, discarded: Discarded) -> None:
+    other = characters.name("returns")
+    producer.begin(other, b"half").rollback()
+
+    def listed(query: str) -> list[str]:
+        return [one["transaction_id"] for one in wire.get(f"/v1/discarded?{query}").document["results"]]
+
+    group, topic = f"producer_group={discarded.group}", f"topic={discarded.topic}"
+    assert [discarded.ids[0] in listed(query) for query in (group, topic, f"{group}&{topic}")] == [True] * 3
+    assert listed(f"producer_group={producer.group}") == []
+    assert listed(f"topic={other}") == []
+
+
 @pytest.mark.one_cell(because="it reads the discards' topic without naming a cell")
 @pytest.mark.parametrize("narrowed", ["", "&key=o-0"], ids=["list", "key"])
 def test_the_checks_of_a_discarded_message_are_not_its_retries(wire: Wire, discarded: Discarded, narrowed: str) -> None:
