@@ -7,6 +7,7 @@ from email.utils import format_datetime
 from functools import partial
 from uuid import UUID
 
+import psycopg
 import pytest
 from aiohttp import web
 from mqbroker_client import Consumer, Producer
@@ -171,6 +172,19 @@ def says_why(check: Document, reason: str | None) -> bool:
     """Whether a check gives a reason that begins so, or none where none is expected."""
     given: str | None = check["reason"]
     return given is None if reason is None else given is not None and given.startswith(reason)
+
+
+def test_an_answer_decides_while_the_row_of_its_endpoint_is_locked(
+    broker: RunningBroker, wire: Wire, producer: Producer, producer_endpoint: ProducerEndpoint, orders: str
+) -> None:
+    with psycopg.connect(broker.database_url) as session:
+        locked = "SELECT FROM endpoint WHERE url = %s FOR NO KEY UPDATE"
+        assert session.execute(locked, (producer_endpoint.url,)).rowcount == 1
+        begun = producer.begin(orders, b"order 1")
+        telling = eventually(partial(ended, wire, begun.transaction_id))
+
+    assert telling["state"] == "COMMITTED"
+    assert len(producer_endpoint.about(str(begun.transaction_id))) == 1
 
 
 def refuses_by_its_clock(status: int, ahead: timedelta) -> Reply:
