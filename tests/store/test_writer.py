@@ -12,6 +12,7 @@ import structlog
 
 from scheduling.sending.send import Send
 from store.commit import writer
+from store.commit.waiting import WORTH
 from store.errors import Refusal, SystemBusy
 from store.messages import Message
 from tests.broker import databases
@@ -230,6 +231,32 @@ def test_messages_of_one_key_keep_their_order_when_the_first_is_left_out(keeper:
             await asyncio.to_thread(wait_for_a_second_try, keeper)
             session.rollback()
         return list(await asyncio.gather(earlier, *later))
+
+    offsets = [answer["queue_offset"] for answer in keeper.do(run())]
+
+    assert offsets == sorted(offsets)
+
+
+def test_no_batch_comes_between_two_tries_of_one_with_a_key(keeper: Keeper) -> None:
+    """The queue becomes free when the first try has failed; the later messages are enough for a batch of their own."""
+    waiting = "SELECT pid, xact_start FROM pg_stat_activity WHERE wait_event = 'advisory'"
+
+    async def run() -> list[dict[str, Any]]:
+        await send("first", sharding_key="k", queue_id=2)
+        [topic] = await asyncio.to_thread(keeper.sql, "SELECT id FROM topic WHERE name = %s", TOPIC)
+        tries: set[Any] = set()
+        with keeper.session() as session, keeper.session() as watch:
+            watch.autocommit = True
+            session.execute("SELECT pg_advisory_xact_lock(%s, 2)", (topic.id,))
+            sends = [asyncio.create_task(send("earlier", sharding_key="k", queue_id=2))]
+            for _ in range(4):
+                # The batch is sent after a turn that adds no operation.
+                await asyncio.sleep(0)
+            sends += [asyncio.create_task(send(f"later {n}", sharding_key="k", queue_id=2)) for n in range(2 * WORTH)]
+            while len(tries) < 2:
+                tries.update(await asyncio.to_thread(lambda: watch.execute(waiting).fetchall()))
+            session.rollback()
+        return list(await asyncio.gather(*sends))
 
     offsets = [answer["queue_offset"] for answer in keeper.do(run())]
 
