@@ -6,6 +6,7 @@ Copies of the same folders follow each other: installed packages that the first 
 """
 
 import contextlib
+import glob
 import importlib
 import json
 import os
@@ -32,7 +33,9 @@ def import_rooms(folder: Path, rooms: list[str]) -> None:
         options = {"URL": "http://127.0.0.1:1", "API_KEY": "x", "PRODUCER_GROUP": "x"}
         settings.configure(INSTALLED_APPS=[APP] if is_there else [], MQBROKER=options)
     django.setup()
-    for path in (path for room in rooms for path in sorted(Path(room).rglob("*.py"))):
+    # It follows the links of a copy, as `rglob` does not.
+    paths = (Path(path) for room in rooms for path in sorted(glob.glob(f"{room}/**/*.py", recursive=True)))
+    for path in paths:
         parts = path.with_suffix("").parts[1 if path.parts[0] == "client" else 0 :]
         if not LEFT_OUT.intersection(parts):
             importlib.import_module(".".join(part for part in parts if part != "__init__"))

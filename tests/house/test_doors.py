@@ -46,15 +46,23 @@ NEEDS_ONE = "from mqbroker_client.contrib import gone\n"
 def copied_without(door: str, folders: Sequence[str], to: Path) -> None:
     """Makes a copy of some folders, by links, without the files of one door and of what builds on the door.
 
-    What Python has compiled is linked, too: Python uses it beside a source of the same time and size, never alone.
+    A link is to the largest folder that has none of these. What Python has compiled is linked, too: Python uses it
+    beside a source of the same time and size, never alone.
     """
-    gone = (door, *ABOVE.get(door, ()))
+    gone = {Path(name) for name in (door, *ABOVE.get(door, ()))}
+    around = {folder for name in gone for folder in name.parents}
+
+    def link(place: Path) -> None:
+        if place in around:
+            (to / place).mkdir(parents=True, exist_ok=True)
+            for path in (ROOT / place).iterdir():
+                link(path.relative_to(ROOT))
+        elif place not in gone:
+            (to / place).symlink_to(ROOT / place)
+
+    to.mkdir(parents=True)
     for name in folders:
-        for path in (ROOT / name).rglob("*") if (ROOT / name).is_dir() else [ROOT / name]:
-            place = path.relative_to(ROOT)
-            if path.is_file() and not str(place).startswith(gone):
-                (to / place).parent.mkdir(parents=True, exist_ok=True)
-                (to / place).symlink_to(path)
+        link(Path(name))
 
 
 def breaches(*copies: dict[str, Any], file: Path) -> list[str]:

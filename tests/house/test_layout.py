@@ -26,6 +26,9 @@ SILENCED = re.compile(
 )
 UNFINISHED = re.compile(r"\b(TODO|FIXME|HACK)\b")
 STANDS_IN = {"mock", "unittest.mock", "pytest_mock", "responses", "aioresponses", "freezegun", "time_machine"}
+# To parse all modules takes eight seconds of CPU: a module is parsed only if its text leaves a question.
+BEGINS_WITH_DOCSTRING = re.compile(r'"""[^"]')
+NAMES_A_STAND_IN = re.compile(rf"\b(?:{'|'.join(STANDS_IN)})\b")
 
 
 def test_every_module_keeps_to_the_layout() -> None:
@@ -86,7 +89,7 @@ def at_the_top(app: str, found: Iterable[Source]) -> set[str]:
 
 def breaches(module: Source) -> list[str]:
     """What is wrong with a module's layout."""
-    found = [] if ast.get_docstring(module.tree) or not module.text.strip() else ["does not say what it is for"]
+    found = [] if says_what_it_is_for(module) else ["does not say what it is for"]
     if module.path.stem in EMPTY_NAMES and module.path.parent.name != ENGINE:
         found.append("has a name that says nothing")
     lines = module.text.splitlines()
@@ -105,7 +108,16 @@ def breaches(module: Source) -> list[str]:
     return found + [f"line {number} imports what stands in for something" for number in _stand_ins(module)]
 
 
+def says_what_it_is_for(module: Source) -> bool:
+    """Whether a module has a docstring, or nothing at all."""
+    return bool(
+        BEGINS_WITH_DOCSTRING.match(module.text) or not module.text.strip() or ast.get_docstring(module.tree)
+    )
+
+
 def _stand_ins(module: Source) -> list[int]:
+    if not NAMES_A_STAND_IN.search(module.text):
+        return []
     found = []
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Import) and STANDS_IN.intersection(alias.name for alias in node.names):
