@@ -24,13 +24,15 @@ INSERT INTO endpoint (group_id, url, max_batch, timeout_seconds, concurrency, se
 SELECT id, 'http://127.0.0.1:9/', 1, 5, 16, 'whsec_c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0', 'healthy', 0 FROM made
 """
 EMPTY = "Give an empty database: CREATE DATABASE makes one."
+# Copies of one prepared database would be copies of one installation.
+BELONGS_ELSEWHERE = "UPDATE cell_identity SET installation = gen_random_uuid()"
 
 
 @contextmanager
-def another(installation: Installation) -> Iterator[str]:
+def another(prepared: str) -> Iterator[str]:
     """A database of another installation, which has an API key."""
-    with databases.fresh() as url:
-        RunningBroker(installation.broker.folder, url, "redis://127.0.0.1:1/0", tasks=False).prepare()
+    with databases.copied(prepared) as url:
+        run_there(BELONGS_ELSEWHERE)(url)
         yield url
 
 
@@ -45,14 +47,13 @@ def test_a_cell_that_was_added_belongs_to_the_installation_and_has_its_configura
     assert installation.state("c0") == "takes new topics"
 
 
-@pytest.fixture
-def sealed(installation: Installation) -> Iterator[Installation]:
+@pytest.fixture(scope="module")
+def sealed(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """Another installation, whose secrets are sealed, with a cell c1 and an endpoint."""
-    with databases.fresh() as control, databases.fresh() as cell:
+    with another(prepared) as control, databases.fresh() as cell:
         settings = {"MQBROKER_SECRETS_KEYS": OLD_KEY}
-        broker = RunningBroker(installation.broker.folder, control, "redis://127.0.0.1:1/0", settings, tasks=False)
-        broker.prepare()
-        found = Installation(broker)
+        folder = tmp_path_factory.mktemp("sealed")
+        found = Installation(RunningBroker(folder, control, "redis://127.0.0.1:1/0", settings, tasks=False))
         found.add("c1", cell)
         with psycopg.connect(control) as session:
             session.execute(ENDPOINT)
@@ -181,8 +182,8 @@ def test_a_database_of_this_installation_joins_once(installation: Installation) 
     )
 
 
-def test_a_database_of_another_installation_is_refused(installation: Installation) -> None:
-    with another(installation) as url:
+def test_a_database_of_another_installation_is_refused(installation: Installation, prepared: str) -> None:
+    with another(prepared) as url:
         refusal = installation.refusal("add", "c2", url)
         untouched = identity_of(url)
 

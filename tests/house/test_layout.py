@@ -110,9 +110,7 @@ def breaches(module: Source) -> list[str]:
 
 def says_what_it_is_for(module: Source) -> bool:
     """Whether a module has a docstring, or nothing at all."""
-    return bool(
-        BEGINS_WITH_DOCSTRING.match(module.text) or not module.text.strip() or ast.get_docstring(module.tree)
-    )
+    return bool(BEGINS_WITH_DOCSTRING.match(module.text) or not module.text.strip() or ast.get_docstring(module.tree))
 
 
 def _stand_ins(module: Source) -> list[int]:
