@@ -14,7 +14,7 @@ from store.naming import topics
 from store.naming.topics import TopicFacts, Topics
 from store.process import runtime
 from tests.broker import databases
-from tests.store.keeper import Keeper, fields_of
+from tests.store.keeper import Keeper, fields_of, sent
 from transactions import groups
 from transactions.groups import ProducerGroups
 from transactions.operations.begin import Begin
@@ -82,3 +82,27 @@ def test_a_repeat_beside_look_ups_from_before_its_first_is_answered_as_that_was(
     first, repeat = keeper.do(run())
 
     assert repeat == {**first, "duplicate": True}
+
+
+def test_a_first_use_beside_a_look_up_from_before_its_end_makes_its_topic_and_uses_it(keeper: Keeper) -> None:
+    async def finds_none_late() -> TopicFacts | None:
+        await answer.wait()
+        return None
+
+    async def first_use() -> dict[str, Any]:
+        asked = asyncio.create_task(sent(topic, "order 1"))
+        with keeper.session() as other:
+            other.execute("LOCK TABLE topic IN SHARE MODE")
+            while not keeper.sql("SELECT pid FROM pg_locks WHERE relation = 'topic'::regclass AND NOT granted"):
+                await asyncio.wait((asked,), timeout=0.01)
+            late = asyncio.create_task(runtime.control(Topics).by_name.get(topic, finds_none_late))
+            await asyncio.sleep(0)
+        await asyncio.wait((asked,), timeout=PATIENCE_SECONDS)
+        answer.set()
+        await late
+        return await asked
+
+    answer = asyncio.Event()
+    topic = f"orders-{uuid.uuid4().hex}"
+
+    assert keeper.do(first_use())["queue_offset"] == 0
