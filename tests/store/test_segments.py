@@ -50,6 +50,18 @@ def test_a_partition_made_for_a_segment_is_like_the_first_one(keeper: Keeper) ->
     assert made[0] == made[1] != []
 
 
+def test_tables_of_another_schema_are_no_tables_of_the_broker(keeper: Keeper, orders: str) -> None:
+    keeper.sql("CREATE SCHEMA other")
+    keeper.sql("CREATE TABLE other.commit_log (segment_id integer) PARTITION BY LIST (segment_id)")
+    keeper.send(orders, "before")
+
+    keeper.roll()
+    assert keeper.drop_old() == [1]
+
+    assert keeper.states() == {1: "closed", 2: "open"}
+    assert not keeper.sql("SELECT inhrelid FROM pg_inherits WHERE inhparent = 'other.commit_log'::regclass")
+
+
 def test_making_the_next_segment_ready_stops_no_writer_and_waits_for_none(keeper: Keeper, orders: str) -> None:
     keeper.send(orders, "before")
     with keeper.session() as slow_writer:
