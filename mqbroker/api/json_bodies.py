@@ -23,7 +23,7 @@ def decode(shape: type[Shape], body: bytes) -> Shape:
         raise _ambiguous(problem) from problem
     except msgspec.ValidationError as problem:
         _require_json(body)
-        raise MessageIllegal(wrong_fields.sentence(problem, shape)) from problem
+        raise MessageIllegal(wrong_fields.sentence(problem, shape, body)) from problem
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise no_json(problem if body else "it is empty") from problem
 

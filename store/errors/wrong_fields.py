@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
+import msgspec
 from msgspec import inspect
 
 # The form of msgspec's message: `Expected …, got … - at `$.messages[0].keys``.
@@ -41,12 +42,18 @@ JSON_IN_A_TEXT = r'; JSON goes in as a string, such as "{\"order\": 1}"'
 MOST_CHARACTERS = 60
 
 
-def sentence(problem: object, shape: Any) -> str:
-    """The fault that msgspec found in a request of this shape, as a sentence that says what to give."""
+def sentence(problem: object, shape: Any, body: bytes = b"") -> str:
+    """The fault that msgspec found in a request of this shape, as a sentence that says what to give.
+
+    With the `body`, a JSON text, a field of a request without a shape (`object`) is named too.
+    """
     placed = PLACED.fullmatch(str(problem))
     if placed is None or placed["key"]:
         return f"The request does not have the right shape: {problem}."
-    path, types = placed["path"] or "", list(_within([_type_of(shape)], placed["path"] or ""))
+    path = placed["path"] or ""
+    if shape is object and path.startswith(ANY_NAME):
+        path = f".{_unreadable(body)}{path.removeprefix(ANY_NAME)}"
+    types = list(_within([_type_of(shape)], path))
     place = path.lstrip(".")
     if place.endswith(ANY_NAME):
         place = f"A value of {place.removesuffix(ANY_NAME) or 'the request'}"
@@ -61,6 +68,16 @@ def sentence(problem: object, shape: Any) -> str:
     hint = rule["rule"] if rule else ""
     hint += JSON_IN_A_TEXT if place.endswith(BODY) and found and found["found"] in ("object", "array") else ""
     return f"{place or 'The body of the request'} {is_what}: give {_wanted(types)}{hint}."
+
+
+def _unreadable(body: bytes) -> str:
+    """The name of the first field whose value no type can hold: a number out of range."""
+    for name, value in msgspec.json.decode(body, type=dict[str, msgspec.Raw]).items():
+        try:
+            msgspec.json.decode(value)
+        except msgspec.ValidationError:
+            return name[:MOST_CHARACTERS]
+    return ANY_NAME
 
 
 @cache

@@ -87,10 +87,21 @@ def test_what_is_no_object_is_refused(operator: Operator, orders: str, body: byt
     assert answer.problem == problem(422, "message_illegal", "The body is not a JSON object: give one, such as {}.")
 
 
-def test_a_number_that_nothing_holds_is_illegal(operator: Operator, orders: str) -> None:
-    answer = operator.call("PUT", f"/v1/topics/{orders}", b'{"queues": 1e999}')
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        (b'{"queues": 1e999}', "queues cannot be read: "),
+        (b'{"permission": "rw", "queues": [1, -1e999]}', "queues[1] cannot be read: "),
+        (b'{"queues": {"a": {"b": %s}}}' % (b"9" * 5000), "A value of queues[...] is out of range: "),
+        (b"1e999", "The body of the request cannot be read: "),
+    ],
+)
+def test_a_number_that_nothing_holds_is_illegal_by_the_name_of_its_field(
+    operator: Operator, orders: str, body: bytes, named: str
+) -> None:
+    answer = operator.call("PUT", f"/v1/topics/{orders}", body)
 
-    assert illegal(answer).startswith("A value of the request cannot be read: ")
+    assert illegal(answer).startswith(named)
 
 
 def test_a_body_above_the_limit_is_too_large(operator: Operator, orders: str) -> None:
