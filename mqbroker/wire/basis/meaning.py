@@ -13,7 +13,7 @@ HEADER_BYTES = 256
 LINE_BYTES = len(b": \r\n")
 VERSIONS = ("1.1", "1.0")
 # Headers that must not come twice, because a proxy and the broker could use different ones.
-ONCE = (b"host", b"authorization", b"transfer-encoding")
+ONCE = (b"host", b"authorization", b"x-namespace", b"content-encoding", b"transfer-encoding")
 
 
 class Malformed(Exception):
