@@ -25,7 +25,7 @@ from webhooks.results import NoResults, results_of
 # The most bytes of the messages in a call. A single larger message has a separate call.
 MAX_CALL_BYTES = 8 * 1024 * 1024
 NOT_UNDERSTOOD = 'The answer is neither 204 nor 200 with {"results": [{"message_id", "status": "ack" or "nack"}]}.'
-NOT_NAMED = "The answer has no result for this message."
+NOT_NAMED = 'The answer has no valid result for this message: "status" is "ack" or "nack", "delay_seconds" 0 or more.'
 NO_REASON = "The server answered nack, without a reason."
 
 

@@ -19,6 +19,8 @@ def test_a_dead_letter_keeps_what_the_server_said_of_it_last(
         "no text": {"status": "nack", "reason": 7},
         "done": {"status": "ack", "reason": {"any": "thing"}},
         "left out": None,
+        "a word of its own": {"status": "ACK"},
+        "a time before": {"status": "nack", "delay_seconds": -1},
     }
     operator.does("PUT", f"/v1/consumer-groups/{name}", retry_policy={"kind": "none"})
     server.replies(settles(lambda entry: said[entry["message"]["body"]]))
@@ -26,12 +28,15 @@ def test_a_dead_letter_keeps_what_the_server_said_of_it_last(
     for text in said:
         producer.send(topic, text.encode())
 
-    eventually(lambda: len(pushed(server)) == 5 and done(operator, name))
+    eventually(lambda: len(pushed(server)) == 7 and done(operator, name))
 
     letters = operator.does("GET", f"/v1/dead-letters/{name}")["results"]
     assert {letter["message"]["body"]: letter["reason"] for letter in letters} == {
         "why": "sold out",
         "no reason": "The server answered nack, without a reason.",
         "no text": "The server answered nack, without a reason.",
-        "left out": "The answer has no result for this message.",
+        **dict.fromkeys(
+            ("left out", "a word of its own", "a time before"),
+            'The answer has no valid result for this message: "status" is "ack" or "nack", "delay_seconds" 0 or more.',
+        ),
     }
