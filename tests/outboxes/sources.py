@@ -74,6 +74,11 @@ BROKEN = {
         "has 2 rows",
         "DELETE FROM mqbroker_outbox_state WHERE NOT single",
     ),
+    "a column of its own": (
+        "ALTER TABLE mqbroker_outbox_refused ADD COLUMN tenant text NOT NULL",
+        "mqbroker_outbox_refused has a column tenant that needs a value",
+        "ALTER TABLE {schema}.mqbroker_outbox_refused ALTER COLUMN tenant DROP NOT NULL",
+    ),
     "no right to see": ("REVOKE SELECT ON mqbroker_outbox FROM {role}", "may not SELECT", "GRANT SELECT, DELETE ON"),
     "no right to delete": ("REVOKE DELETE ON mqbroker_outbox FROM {role}", "may not DELETE", "GRANT SELECT, DELETE ON"),
     "no right to set apart": ("REVOKE ALL ON mqbroker_outbox_refused FROM {role}", "may not INSERT", "GRANT INSERT ON"),

@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from mqbroker.embedded.servers import postgres
+from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker
 from tests.control.operators import Operator
 from tests.outboxes.conftest import Shop, table
@@ -51,3 +52,38 @@ def test_what_was_prepared_is_sent_once_it_is_committed_and_not_when_it_is_rolle
     expected = {body for body, commits in prepared if commits}
     assert {message["body"] for message in shop.receives_all(len(expected))} == expected
     assert shop.outbox["failure"] is None
+
+
+@pytest.mark.parametrize(
+    ("locks", "table_"),
+    [
+        ("LOCK TABLE mqbroker_outbox_1 IN SHARE MODE", "mqbroker_outbox_1"),
+        ("LOCK TABLE mqbroker_outbox_state IN ACCESS EXCLUSIVE MODE", "mqbroker_outbox_state"),
+        ("SELECT FROM mqbroker_outbox FOR UPDATE", "mqbroker_outbox"),
+    ],
+)
+@pytest.mark.parametrize("is_prepared", [False, True], ids=["a session", "a prepared transaction"])
+def test_a_lock_that_keeps_rows_from_being_drained_is_a_failure_that_says_how_to_end_it(
+    shop: Shop, locks: str, table_: str, is_prepared: bool
+) -> None:
+    name = f"lock of {shop.name}"
+    with psycopg.connect(shop.url, user="postgres") as holder:
+        # One transaction: the broker never sees the row without its lock.
+        holder.execute("SELECT mq_send(%s, 'behind the lock')", [shop.topic])
+        if "FOR UPDATE" in locks:
+            holder.commit()
+        holder.execute(locks.encode())
+        if is_prepared:
+            holder.execute(f"PREPARE TRANSACTION '{name}'".encode())
+        failure = eventually(lambda: shop.outbox["failure"], within_seconds=60)
+        if is_prepared:
+            holder.rollback()
+            holder.autocommit = True
+            ends, named = f"COMMIT PREPARED '{name}'", f"the prepared transaction '{name}'"
+            holder.execute(ends.encode())
+        else:
+            ends, named = f"pg_terminate_backend({holder.info.backend_pid})", f"pid {holder.info.backend_pid}"
+            holder.commit()
+
+    assert [word for word in (f"has locked {table_} ", named, ends) if word not in failure] == [], failure
+    assert [message["body"] for message in shop.receives_all(1)] == ["behind the lock"]

@@ -47,6 +47,10 @@ SETTINGS = {
     "jit": "on",
     "jit_above_cost": "0",
 }
+FAILS = """
+CREATE FUNCTION fault() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'a fault in the turn'; END $$;
+CREATE TRIGGER fault AFTER DELETE ON mqbroker_outbox FOR EACH ROW EXECUTE FUNCTION fault()
+"""
 FULL_ROW = """
 INSERT INTO mqbroker_outbox (topic, body, tags, keys, sharding_key, properties, deliver_at, traceparent)
 VALUES (%s, 'naïve 🎉', 'new', ARRAY['a\\b', 'ü'], 'seven', '{"ä": "ö"}', '2001-02-03 04:05:06', '00-ab-cd-01')
@@ -202,6 +206,17 @@ def test_a_turn_that_another_session_holds_is_a_failure_that_names_it(shop: Shop
 
         assert f"pid {holder.info.backend_pid}" in failure
         assert shop.outbox["waiting"] == 1
+        session.execute(FAILS)
+        session.commit()
+        holder.rollback()
+        eventually(lambda: "a fault in the turn" in (shop.outbox["failure"] or ""))
+        holder.execute("SELECT FROM mqbroker_outbox_state FOR UPDATE")
+        looked_at = shop.outbox["looked_at"]
+        # The broker had the turn in between: its failure stays until the lock has stood for as long again.
+        eventually(lambda: shop.outbox["looked_at"] != looked_at)
+        assert "a fault in the turn" in shop.outbox["failure"]
+        session.execute("DROP TRIGGER fault ON mqbroker_outbox")
+        session.commit()
         holder.rollback()
         assert [message["body"] for message in shop.receives_all(1)] == ["behind the turn"]
         assert eventually(lambda: shop.outbox["failure"] is None)

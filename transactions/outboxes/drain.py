@@ -139,6 +139,7 @@ class Drain:
                 turn, taken = await self._careful_turn(source)
         except BaseException:
             self._size.failed()
+            self._queueing.got()  # This failure is shown, and not the wait for the turn before it.
             raise
         if turn.is_mine:
             self._size.succeeded()

@@ -9,7 +9,7 @@ from store.db import connections
 from store.db.statements import Statement
 from store.errors import Refusal
 from transactions.outboxes.closed import Closed
-from transactions.outboxes.rows import Holder, Listed, Turn, Waits
+from transactions.outboxes.rows import Holder, Listed, Turn, Waits, named
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -71,11 +71,9 @@ class Queueing:
 
 def turn_taken(holders: Sequence[Holder], seconds: float) -> TurnTaken:
     """The refusal for an outbox whose turn another session keeps without using it."""
-    by = " and ".join(f"pid {one.pid}{f' of the role {one.role}' if one.role else ''}" for one in holders)
     return TurnTaken(
         "Rows wait in the outbox, and no process of the broker could lock the row of mqbroker_outbox_state "
-        f"for {seconds:.0f} s: another session ({by or 'which the server does not show'}) has locked it. End "
-        "that session."
+        f"for {seconds:.0f} s: another session has locked it ({named(holders)})."
     )
 
 

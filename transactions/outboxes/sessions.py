@@ -6,7 +6,7 @@ from psycopg import sql
 
 from store.db import patience
 from store.db.patience import PatientAsyncConnection
-from store.errors import MessageIllegal
+from store.errors import MessageIllegal, Refusal
 from store.process import runtime
 from transactions.outboxes import places
 
@@ -23,6 +23,12 @@ UNREADABLE = {"SQL_ASCII", "MULE_INTERNAL"}
 
 class SourceUnreadable(MessageIllegal):
     """The broker cannot work with this source, or with the data that it sends."""
+
+
+class SourceLocked(Refusal):
+    """Another session locks a table of the outbox."""
+
+    is_for_now = True
 
 
 async def connect(url: str, application: str) -> PatientAsyncConnection:

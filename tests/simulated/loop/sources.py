@@ -176,7 +176,7 @@ def _hold(backend: Any, _: object) -> Rows:
 ANSWERS: dict[Any, Any] = {
     source.DESCRIBE_SOURCE: lambda backend, _: [Described(backend.outbox.notifies, backend.outbox.is_direct)],
     source.LOOK_AT_OUTBOX: lambda backend, _: [Waits(len(backend.outbox.rows), None, False)],
-    source.FIND_HOLDER: lambda backend, _: [Holder(backend.pid, "")],
+    source.FIND_HOLDER: lambda backend, _: [Holder("mqbroker_outbox_state", backend.pid, "", "")],
     source.MEASURE_ROWS: _measure,
     source.TAKE_ROWS: _take,
     source.DELETE_ROWS: _take,

@@ -275,6 +275,21 @@ obstacles (place, passes, obstacle, mend) AS (
         format('ALTER FUNCTION %%s SET search_path = %%I', p.signature, %(schema)s::text)
     FROM paths AS p
     WHERE p.leads_to IS DISTINCT FROM %(schema)s
+
+    UNION ALL
+    -- The first row that is set apart would stop the outbox.
+    SELECT
+        17,
+        false,
+        format('%%s has a column %%I that needs a value, which the broker does not know', f.relation, a.attname),
+        format('ALTER TABLE %%I.%%I ALTER COLUMN %%I DROP NOT NULL, or give it a DEFAULT', %(schema)s::text, f.relation, a.attname)
+    FROM found AS f
+    INNER JOIN expected_columns AS x ON f.relation = x.relation
+    INNER JOIN pg_attribute AS a ON f.oid = a.attrelid
+    WHERE
+        f.relation = 'mqbroker_outbox_refused' AND f.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
+        AND a.attnotnull AND NOT a.atthasdef AND a.attidentity = ''
+        AND NOT EXISTS (SELECT FROM unnest(x.columns) AS e (definition) WHERE e.definition LIKE a.attname || ' %%')
 )
 
 SELECT
