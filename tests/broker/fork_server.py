@@ -9,6 +9,7 @@ settings, imports the rest and runs as `python -m` would have it run.
 `{"pid": 7}` → `{"status": null}` while it runs, and `{"server": true}` → `{"server": 6}`, its own id. Its forks end
 with it. Each socket has a server of its own, which ends when the other end of its socket is closed; the servers, too,
 are forks of the one that has imported, and none is the child of another: what uses the processor below one is its own.
+The processes of one broker are forks of a template, which is a fork of the server: `fork_templates.py`.
 """
 
 import atexit
@@ -22,7 +23,9 @@ import runpy
 import signal
 import socket
 import sys
-from typing import IO, Any
+from typing import Any, NoReturn
+
+from tests.broker.fork_templates import Templates, begin, import_for
 
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
 SETTINGS = "mqbroker.settings"
@@ -85,22 +88,73 @@ def import_without_settings(names: list[str]) -> None:
         del sys.modules[name]
 
 
-def serve(requests: IO[str], answers: IO[str]) -> dict[str, Any] | None:
-    """Answers requests until there are no more; in a fork, returns what it is to run."""
-    for line in requests:
-        request: dict[str, Any] = json.loads(line)
-        answer: dict[str, int | None]
-        if "server" in request:
-            answer = {"server": os.getpid()}
-        elif "pid" in request:
-            answer = {"status": status(request["pid"])}
-        else:
-            pid = os.fork()
-            if not pid:
-                return request
-            answer = {"pid": pid}
-        print(json.dumps(answer), file=answers, flush=True)
-    return None
+class Forked(BaseException):
+    """Leaves the loop of a server in its fork, which is to run a program."""
+
+    def __init__(self, server: int, request: dict[str, Any]) -> None:
+        self.server = server
+        self.request = request
+
+
+class Server:
+    """Answers the requests of a socket. A template is a server, too, and has no templates of its own."""
+
+    def __init__(self, connected: socket.socket, *, is_template: bool = False) -> None:
+        self._requests, self._answers = connected.makefile("r"), connected.makefile("w")
+        connected.close()
+        self._is_template = is_template
+        self._templates = Templates()
+
+    def serve(self) -> None:
+        """Answers until there are no more requests. Raises Forked in a fork."""
+        if self._is_template:
+            print("ready", file=self._answers, flush=True)
+        for line in self._requests:
+            request: dict[str, Any] = json.loads(line)
+            answer: dict[str, int | None]
+            if "server" in request:
+                answer = {"server": os.getpid()}
+            elif "pid" in request:
+                template = self._templates.having(request["pid"])
+                answer = {"status": template.status(request["pid"]) if template else status(request["pid"])}
+            else:
+                answer = {"pid": self._forked(request)}
+            print(json.dumps(answer), file=self._answers, flush=True)
+
+    def _forked(self, request: dict[str, Any]) -> int | None:
+        """The id of a new process; None from a template in which an import has failed."""
+        if self._is_template:
+            try:
+                import_for(request["words"])
+            except BaseException:  # noqa: BLE001  # whatever it is: a process without a template says it
+                return None
+            gc.freeze()
+            # What an import has set is set in a process that imports it, too.
+            request["environment"] = dict(os.environ)
+        elif pid := self._templates.fork(request, lambda connected: self._become_template(request, connected)):
+            return pid
+        server = os.getpid()
+        if not (pid := os.fork()):
+            self._leave()
+            raise Forked(server, request)
+        return pid
+
+    def _become_template(self, request: dict[str, Any], connected: socket.socket) -> NoReturn:
+        self._leave()
+        try:
+            begin(request)
+            Server(connected, is_template=True).serve()
+        except Forked:
+            raise
+        except BaseException:  # noqa: BLE001  # as above
+            os._exit(1)
+        os._exit(0)
+
+    def _leave(self) -> None:
+        """Leaves to the server, in a fork, what the server has open."""
+        self._templates.leave()
+        self._requests.close()
+        self._answers.close()
 
 
 def status(pid: int) -> int | None:
@@ -194,12 +248,13 @@ def main(*sockets: str) -> None:
     mine = socket_of(numbers)
     for number in set(numbers) - {mine}:
         os.close(number)
-    server = os.getpid()
-    with socket.socket(fileno=mine) as connected:
-        request = serve(connected.makefile("r"), connected.makefile("w"))
-    if request is not None:
-        become(server, request)
-        run_to_its_end(request["words"])
+    try:
+        Server(socket.socket(fileno=mine)).serve()
+        return
+    except Forked as fork:
+        forked = fork
+    become(forked.server, forked.request)
+    run_to_its_end(forked.request["words"])
 
 
 if __name__ == "__main__":

@@ -86,8 +86,13 @@ class ForkServer:
         stdout: Path,
         stderr: Path,
         end_signal: signal.Signals = signal.SIGTERM,
+        *,
+        is_one_of_several: bool = False,
     ) -> Fork:
-        """Starts a command in a session of its own; its output is appended to the files."""
+        """Starts a command in a session of its own; its output is appended to the files.
+
+        The first one of several with the same variables makes a template for all of them; else the second one does.
+        """
         for file in (stdout, stderr):
             file.touch()
         request = {
@@ -97,6 +102,7 @@ class ForkServer:
             "stdout": str(stdout),
             "stderr": str(stderr),
             "end_signal": int(end_signal),
+            "is_one_of_several": is_one_of_several,
         }
         return Fork(self, self.ask(request)["pid"])
 
@@ -181,6 +187,8 @@ class ForkedChild(Child):
     """A child that is forked where a fork runs its command as a new process would."""
 
     _fork: Fork | None = None
+    # Others with the same variables start soon.
+    is_one_of_several = False
 
     @property
     def pid(self) -> int:
@@ -196,7 +204,13 @@ class ForkedChild(Child):
         if server().forks(self.command, self.environment):
             self.bound_log()
             self._fork = server().fork(
-                self.command, self.environment, self.folder, self.log, self.log, self.stop_signal
+                self.command,
+                self.environment,
+                self.folder,
+                self.log,
+                self.log,
+                self.stop_signal,
+                is_one_of_several=self.is_one_of_several,
             )
             self.started_at = time.monotonic()
         else:

@@ -11,7 +11,6 @@ from mqbroker_client import Broker
 
 from mqbroker.embedded import commands
 from mqbroker.embedded.commands import ROOT
-from mqbroker.embedded.processes.child import Child
 from tests.broker import cells, forks
 from tests.broker.polling import eventually
 from tests.broker.ports import free_port
@@ -68,6 +67,8 @@ class RunningBroker:
         self.worker = self._child("worker", commands.worker())
         self.beat = self._child("beat", commands.beat(folder / "beat-schedule"))
         self.children = [*self.webs, *([self.worker, self.beat] if tasks else [])]
+        for child in self.children:
+            child.is_one_of_several = len(self.children) > 1
 
     @property
     def url(self) -> str:
@@ -137,7 +138,7 @@ class RunningBroker:
         for child in self.children:
             child.stop()
 
-    def _child(self, name: str, command: list[str]) -> Child:
+    def _child(self, name: str, command: list[str]) -> forks.ForkedChild:
         return forks.ForkedChild(name, command, self.environment, self.folder / f"{name}.log", self.checkout)
 
     def _answers(self, web: int) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from mqbroker.embedded import commands
 from mqbroker.embedded.commands import ROOT
 from tests.broker import forks
 from tests.broker.polling import FIRST_QUESTION_SECONDS, eventually
@@ -94,6 +95,27 @@ def test_a_variable_that_a_test_has_set_is_that_of_later_forks(monkeypatch: pyte
     assert forks.server().forks([sys.executable, "manage.py"], os.environ)
     assert forks.run([sys.executable, str(tmp_path / "says.py")], os.environ).stdout == "yes\n"
     assert not before.forks([sys.executable, "manage.py"], os.environ)
+
+
+def test_a_template_gives_its_forks_what_a_new_process_has(environment: dict[str, str]) -> None:
+    looks = "import os; from django.conf import settings; print(settings.DELAY_LEVELS, dict(os.environ))"
+    command = commands.manage("shell", "--verbosity", "0", "-c", looks)
+    new = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
+
+    # The first one is no fork of a template.
+    forked = [forks.run(command, environment) for _ in range(3)]
+
+    assert new.returncode == 0, new.stderr
+    assert [(done.stdout, done.stderr) for done in forked] == [(new.stdout, new.stderr)] * 3
+
+
+def test_each_process_says_by_itself_that_its_settings_are_refused(environment: dict[str, str]) -> None:
+    command, refused = commands.manage("statements"), {**environment, "MQBROKER_DELAY_LEVELS": "soon"}
+
+    said = {forks.run(command, refused).stderr for _ in range(3)}
+
+    assert len(said) == 1
+    assert "MQBROKER_DELAY_LEVELS" in said.pop()
 
 
 FAILS = "import sys, time\nprint('refused', flush=True)\ntime.sleep(float(sys.argv[1]))\nsys.exit(3)"
