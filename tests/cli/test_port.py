@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker import databases
+from mqbroker.embedded.servers import postgres
+from tests.broker import databases, prepared_servers
 from tests.broker.ports import free_port
 from tests.broker.running import QUICK, RunningBroker
 from tests.cli.conftest import Run
@@ -70,7 +71,10 @@ def test_a_web_process_refuses_a_port_that_its_holder_would_share(run_python: Ru
 def test_of_two_brokers_that_start_at_once_one_has_the_port(run_python: Run, tmp_path: Path) -> None:
     port = str(free_port())
     given = ("-m", "mqbroker.embedded.cli", "up", "--no-demo", "--port", port, "--data-dir")
-    both = [run_python(*given, str(tmp_path / name), DATABASE_URL="", REDIS_URL="") for name in ("one", "two")]
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        prepared_servers.copied(postgres.Server(folder))
+    both = [run_python(*given, str(folder), DATABASE_URL="", REDIS_URL="") for folder in folders]
 
     refused, served = sorted(both, key=until_it_serves)
 
