@@ -98,12 +98,16 @@ def test_packages_that_the_index_does_not_have_fail_the_audit_by_name(
     code, said = audited(run_python, index, certificate, tmp_path)
 
     assert code == 1, said
-    assert said.partition(" of ")[0] == "2"
-    assert " packages could not be looked up, so nothing is known of them:\n" in said
+    first = re.fullmatch(
+        r"2 of (\d+) packages could not be looked up, so nothing is known of them:", said.split("\n")[0]
+    )
+    assert first, said
+    assert int(first[1]) > 50
     named = [line.split(":")[0].strip() for line in said.splitlines() if line.startswith("  ")]
     assert sorted(named) == ["aiohttp", "django"]
 
 
+@pytest.mark.long
 def test_an_index_that_has_no_package_fails_the_audit(
     run_python: Run, index: Index, certificate: Path, tmp_path: Path
 ) -> None:
