@@ -30,6 +30,14 @@ from tests.analytics.writers import Connection
 from tests.broker import databases, forks
 
 ROOT = Path(__file__).resolve().parents[2]
+# An export whose Java has all the time of a busy machine to write the archive.
+KEEPING = """
+import functools, sys
+from django.core.management import execute_from_command_line
+from analytics.management import classes
+classes.kept = functools.partial(classes.kept, end_seconds=600)
+execute_from_command_line(["manage.py", "export", "--nice", "0", "--to", sys.argv[1]])
+"""
 EXPORT = (sys.executable, "manage.py", "export", "--to")
 # All that a URL, a conninfo string, a Java property or a shell might take amiss.
 PASSWORD = "p@ss:w/o?rd #1% '\"\\$&ü"
@@ -93,6 +101,16 @@ def runtime() -> Java:
 
 
 @pytest.fixture(scope="session")
+def kept_classes(runtime: Java, prepared: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Spark's classes, kept by an export where this environment has none: every later start takes half of the CPU."""
+    # The wheel's Java keeps its own classes first.
+    for _ in range(2):
+        if not java.archive(runtime).exists():
+            target = tmp_path_factory.mktemp("first") / "export"
+            forks.run([sys.executable, "-c", KEEPING, str(target)], {**os.environ, "DATABASE_URL": prepared})
+
+
+@pytest.fixture(scope="session")
 def jdbc(runtime: Java, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The driver that an export would take."""
     try:
@@ -102,7 +120,9 @@ def jdbc(runtime: Java, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark(runtime: Java, jdbc: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(
+    runtime: Java, kept_classes: None, jdbc: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkSession]:
     """A session as an export opens it, for all tests: with one task at a time, and the source `mqbroker`."""
     one = Cluster(settings={"spark.sql.shuffle.partitions": "1"}, cores=1)
     with session.opened(runtime, jdbc, tmp_path_factory.mktemp("spark"), brief=True, cluster=one) as opened:
@@ -160,7 +180,7 @@ def content(of: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="session")
-def killed(reader: str, past: Past, jdbc: Path, tmp_path_factory: pytest.TempPathFactory) -> Killed:
+def killed(reader: str, past: Past, kept_classes: None, jdbc: Path, tmp_path_factory: pytest.TempPathFactory) -> Killed:
     """An export to a folder that holds an earlier one, killed when the first of its tables was written."""
     target = tmp_path_factory.mktemp("reports") / "export"
     jar = tmp_path_factory.mktemp("jars") / f"{NAME}.jar"
