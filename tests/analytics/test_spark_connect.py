@@ -10,7 +10,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from analytics import session
+from analytics import java, session
 from analytics.java import Java
 from tests.analytics.conftest import ROOT
 from tests.analytics.parquet import rows
@@ -20,6 +20,7 @@ from tests.analytics.writers import Connection
 status = pytest.importorskip("grpc_status", reason="Spark Connect needs pyspark[connect]: pip install grpcio-status")
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 SPARK = Path(pyspark.__file__).parent
+SETTINGS = "-Dspark.sql.shuffle.partitions=1 -Dspark.ui.enabled=false"
 
 # A program of Spark Connect: the server is a process of its own, which this one reaches by gRPC only.
 PROGRAM = """
@@ -48,11 +49,14 @@ def environment(runtime: Java, url: str, folder: Path) -> dict[str, str]:
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(status.__file__).parents[1])]),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        # Of Spark's own start as well.
-        "JAVA_TOOL_OPTIONS": session.BRIEF_OPTIONS,
+        "SPARK_CONF_DIR": str(java.NO_SETTINGS),
+        # Of Spark's own start as well. With its 200 partitions an aggregate of 20 rows has as many tasks.
+        "JAVA_TOOL_OPTIONS": f"{session.BRIEF_OPTIONS} {java.class_options(runtime)} {SETTINGS}",
     }
 
 
+# The pipeline below has such a session, which streams.
+@pytest.mark.long
 def test_a_session_of_spark_connect_reads_and_streams_the_broker(
     runtime: Java, busy_database: str, writer: Connection, tmp_path: Path
 ) -> None:
