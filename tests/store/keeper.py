@@ -67,7 +67,7 @@ class Keeper:
         """The rows of a statement, by a connection of the test's own."""
         with psycopg.connect(self.url, row_factory=namedtuple_row) as connection:
             cursor = connection.execute(statement.encode(), values)
-            return cursor.fetchall() if cursor.description else []
+            return [] if cursor.description is None else cursor.fetchall()
 
     def session(self) -> psycopg.Connection[Any]:
         """A session that may hold locks and snapshots for long."""
