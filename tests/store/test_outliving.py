@@ -173,6 +173,19 @@ def test_a_delivery_can_be_acked_while_it_moves(keeper: Keeper, orders: str, cou
     assert keeper.sql("SELECT (SELECT count(*) FROM receipt) + (SELECT count(*) FROM bundle)") == [(0,)]
 
 
+def test_a_bundle_that_is_being_settled_is_not_moved(keeper: Keeper, orders: str, coupons: str) -> None:
+    keeper.sql("INSERT INTO heartbeat (process, kind, beaten_at, bundles_at) VALUES ('web', 'web', now(), now())")
+    keeper.do(received(coupons, orders))
+    keeper.send(orders, "order 1", queue_id=0)
+    keeper.send(orders, "order 2", queue_id=0)
+    assert len(keeper.do(received(coupons, orders))) == 2
+    assert (keeper.roll(), keeper.roll(), bool(keeper.drop_old())) == (1, 2, True)
+    with keeper.session() as settler:
+        assert settler.execute("DELETE FROM bundle").rowcount == 1
+        assert keeper.do(receipt_reappend.run()) == 0
+    assert keeper.sql("SELECT FROM receipt") == []
+
+
 def test_a_half_whose_group_is_gone_is_discarded_by_its_age_and_frees_its_segment(
     keeper: Keeper, orders: str, payments: str
 ) -> None:
