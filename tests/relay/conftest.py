@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -45,6 +45,9 @@ class Target(Protocol):
     def kill(self) -> None:
         """Kills it, and starts it again; without a process of its own nothing happens."""
 
+    def last_lines(self) -> str:
+        """The end of its log."""
+
 
 class Source:
     """A topic and a group of the broker's, and the lines of a relay of them."""
@@ -63,10 +66,21 @@ class Source:
         found = self.wire.get(f"/v1/consumer-groups/{self.group}").document.get("lag") or [{"lag": 1}]
         return sum(one["lag"] for one in found)
 
+    def left(self) -> "Left":
+        """The lag, for a wait that goes on as long as the lag changes."""
+        return Left(self.lag())
+
     def letters(self) -> list[Document]:
         """The dead letters of the group, up to 200."""
         found: list[Document] = self.wire.get(f"/v1/dead-letters/{self.group}?limit=200").document.get("results") or []
         return found
+
+
+class Left(int):
+    """What is left to do: true when it is nothing."""
+
+    def __bool__(self) -> bool:
+        return self == 0
 
 
 class RabbitTarget:
@@ -108,8 +122,11 @@ class RabbitTarget:
         self._server.kill()
         self._server.start()
 
+    def last_lines(self) -> str:
+        return self._server.last_lines()
+
     def _connection(self) -> amqp.Connection:
-        return amqp.Connection(f"127.0.0.1:{self._server.port}")
+        return amqp.Connection(f"127.0.0.1:{self._server.port}", connect_timeout=60, read_timeout=60)
 
 
 class NatsTarget:
@@ -139,6 +156,9 @@ class NatsTarget:
     def kill(self) -> None:
         self._server.kill()
         self._server.start()
+
+    def last_lines(self) -> str:
+        return self._server.last_lines()
 
 
 class KafkaTarget:
@@ -170,6 +190,9 @@ class KafkaTarget:
 
     def kill(self) -> None:
         """Its brokers live in this process."""
+
+    def last_lines(self) -> str:
+        return "none: its brokers live in this process"
 
 
 def text(given: Any) -> Any:
@@ -209,3 +232,30 @@ def relay(broker: RunningBroker, folder: Path, lines: str) -> Child:
     environment = processes.environment() | {"MQBROKER_URL": broker.url, "MQBROKER_API_KEY": API_KEY}
     words = [sys.executable, "-m", "mqbroker_client.contrib.relay", str(file)]
     return forks.ForkedChild("relay", words, environment, folder / "relay.log", ROOT, stop_seconds=40)
+
+
+@contextmanager
+def explained(source: Source, program: Child, target: Target) -> Iterator[None]:
+    """Has a failure of the block say what the broker, the relay and the target see."""
+    try:
+        yield
+    except AssertionError as failure:
+        group = f"/v1/consumer-groups/{source.group}"
+        looks: dict[str, Callable[[], object]] = {
+            "the group": lambda: source.wire.get(group).document,
+            "dead letters": source.letters,
+            "the relay": lambda: "runs" if program.is_running() else program.exit_status,
+            "the relay's log": program.last_lines,
+            "the target has": lambda: len({one.body for one in target.received()}),
+            "the target's log": target.last_lines,
+        }
+        for name, look in looks.items():
+            failure.add_note(f"{name}: {_seen(look)}")
+        raise
+
+
+def _seen(look: Callable[[], object]) -> object:
+    try:
+        return look()
+    except Exception as problem:  # noqa: BLE001 -- whatever one look raises, the other looks are told, too
+        return repr(problem)

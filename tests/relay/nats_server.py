@@ -40,6 +40,10 @@ class Server:
         """Ends it."""
         self._child.stop()
 
+    def last_lines(self) -> str:
+        """The end of what the server has printed."""
+        return self._child.last_lines()
+
     def make_stream(self, name: str, subject: str) -> None:
         """A stream whose window for repetitions is short: what comes twice is seen twice. Headers may delete in it."""
 

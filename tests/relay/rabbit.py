@@ -57,6 +57,10 @@ class Server:
         """Ends it."""
         self._child.stop()
 
+    def last_lines(self) -> str:
+        """The end of what the server has printed."""
+        return self._child.last_lines()
+
     def waiting(self, queue: str) -> int:
         """How many messages of a queue no worker holds."""
         with amqp.Connection(f"127.0.0.1:{self.port}") as connection:

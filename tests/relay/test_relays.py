@@ -17,7 +17,7 @@ from tests.broker.polling import eventually
 from tests.broker.ports import free_port
 from tests.broker.receiving import let_deliveries_expire
 from tests.broker.running import API_KEY, RunningBroker
-from tests.relay.conftest import RABBIT, NatsTarget, RabbitTarget, Source, Target, relay
+from tests.relay.conftest import RABBIT, NatsTarget, RabbitTarget, Source, Target, explained, relay
 
 # MQ_RELAYED=100000 in the environment: the figure of docs/relay.md.
 RELAYED = int(os.environ.get("MQ_RELAYED", "600"))
@@ -73,9 +73,10 @@ def test_none_is_missing_and_each_key_is_in_order_while_relay_and_target_are_kil
                 program.start()
                 kills += 1
         everything = set(range(RELAYED))
-        # A look at a target reads all that is there.
-        eventually(lambda: source.lag() == 0, within_seconds=300)
-        eventually(lambda: {int(one.body) for one in target.received()} == everything, within_seconds=300)
+        with explained(source, program, target):
+            # A look at a target reads all that is there.
+            eventually(source.left, within_seconds=300)
+            eventually(lambda: {int(one.body) for one in target.received()} == everything, within_seconds=300)
     finally:
         program.stop()
 

@@ -1,7 +1,8 @@
 """RabbitMQ as a target, with publisher confirms; by its URL also any other broker that kombu supports."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from kombu import Connection, Producer
@@ -15,6 +16,12 @@ from mqbroker_client.core.messages import StoredMessage
 
 CONFIRM_SECONDS = 10.0
 CONNECT_SECONDS = 5.0
+#: Time limits of an open connection, by kind of transport: without them a thread waits for ever for a target that is
+#: silent, such as a RabbitMQ that blocks its publishers, and a stop waits for the thread.
+LIMITS: Mapping[str, Mapping[str, float]] = {
+    "amqp": {"read_timeout": 5.0, "write_timeout": 5.0},
+    "redis": {"socket_timeout": CONFIRM_SECONDS, "socket_connect_timeout": CONNECT_SECONDS},
+}
 #: The maximum length of a routing key and of a header's name in AMQP.
 MAX_NAME_BYTES = 255
 #: Prefixes of RabbitMQ's own queues, such as queues for replies. In Redis a queue is a key beside kombu's own keys and
@@ -35,6 +42,8 @@ class Producers:
         self._returning = returning
         self._by_message = by_message
         transport = connection.transport
+        limits = LIMITS.get(transport.driver_type, {})
+        connection.transport_options = {**limits, **(connection.transport_options or {})}
         self._name = "RabbitMQ" if transport.driver_type == "amqp" else transport.driver_name
         self._own = threading.local()
         self._opened: set[Connection] = set()
@@ -44,7 +53,8 @@ class Producers:
         try:
             work(self._current())
         except Exception as problem:
-            self._drop()
+            # A target that did not answer would not answer a farewell either.
+            self._drop(Connection.collect if isinstance(problem, OSError) else Connection.release)
             words = f"{type(problem).__name__}: {problem}"
             if is_absence(problem, self._connection, by_message=self._by_message):
                 raise TargetAway(words) from problem
@@ -71,20 +81,21 @@ class Producers:
     def _note(self, problem: Exception, *_: object) -> None:
         self._own.returned = str(problem)
 
-    def _drop(self) -> None:
-        """Closes the connection of this thread, which may be broken: the next producer opens another."""
+    def _drop(self, end: Callable[[Connection], object]) -> None:
+        """Ends the connection of this thread, which may be broken: the next producer opens another."""
         producer, self._own.producer = getattr(self._own, "producer", None), None
         if producer is not None:
             connection = producer.__connection__
             self._opened.discard(connection)
             with suppress(Exception):
-                connection.release()
+                end(connection)
 
     def close(self) -> None:
-        """Closes the connections of all threads."""
-        for connection in self._opened:
-            with suppress(Exception):
-                connection.release()
+        """Closes the connections of all threads, at the same time: each may wait for a target that is silent."""
+        opened = tuple(self._opened)
+        with ThreadPoolExecutor(len(opened) or 1) as pool:
+            for connection in opened:
+                pool.submit(connection.release)
 
 
 class Amqp:

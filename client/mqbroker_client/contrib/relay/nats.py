@@ -23,6 +23,8 @@ from mqbroker_client.core.messages import StoredMessage
 
 CONFIRM_SECONDS = 5.0
 CONNECT_SECONDS = 5.0
+#: The limit of each call of the client, which itself waits without end for a server that takes no bytes.
+CALL_SECONDS = 10.0
 #: The server closes the connection, for all threads, after a control line of more than 4,096 bytes, or 1,024 in older
 #: versions.
 MAX_SUBJECT_BYTES = 900
@@ -81,7 +83,8 @@ class Nats:
 
     def close(self) -> None:
         if self._client is not None:
-            self._run(self._client.close())
+            with suppress(TimeoutError):
+                self._run(self._client.close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -125,7 +128,7 @@ class Nats:
             self._said.append(str(problem))
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        return asyncio.run_coroutine_threadsafe(asyncio.wait_for(work, CALL_SECONDS), self._loop).result()
 
 
 def _checked(subject: str) -> str:
