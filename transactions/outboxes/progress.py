@@ -9,7 +9,7 @@ from store.db import connections
 from store.db.statements import Statement
 from store.errors import Refusal
 from transactions.outboxes.closed import Closed
-from transactions.outboxes.rows import Holder, Listed, Turn, Waits, named
+from transactions.outboxes.rows import Listed, Turn, Waits
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -69,11 +69,11 @@ class Queueing:
         return time.monotonic() - self._since
 
 
-def turn_taken(holders: Sequence[Holder], seconds: float) -> TurnTaken:
+def turn_taken(holders: Sequence[str], seconds: float) -> TurnTaken:
     """The refusal for an outbox whose turn another session keeps without using it."""
     return TurnTaken(
         "Rows wait in the outbox, and no process of the broker could lock the row of mqbroker_outbox_state "
-        f"for {seconds:.0f} s: another session has locked it ({named(holders)})."
+        f"for {seconds:.0f} s: another session has locked it ({'; '.join(holders) or 'see pg_locks'})."
     )
 
 

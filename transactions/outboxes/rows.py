@@ -1,6 +1,5 @@
 """The types of rows that statements about outboxes return."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -33,29 +32,6 @@ class Turn(NamedTuple):
     def is_idle(self) -> bool:
         """Whether no row waits and there is nothing else to do."""
         return self.seq is None and self.asleep
-
-
-class Holder(NamedTuple):
-    """The session or prepared transaction that holds the lock of a relation. A prepared transaction has no pid."""
-
-    relation: str
-    pid: int | None
-    role: str
-    prepared: str
-
-    @property
-    def named(self) -> str:
-        """The holder in words, and how to end it."""
-        of_role = f" of the role {self.role}" if self.role else ""
-        if self.pid is None:
-            name = "'" + self.prepared.replace("'", "''") + "'"
-            return f"the prepared transaction {name}{of_role}: COMMIT PREPARED {name} or ROLLBACK PREPARED {name}"
-        return f"pid {self.pid}{of_role}: have it commit, or SELECT pg_terminate_backend({self.pid})"
-
-
-def named(holders: Sequence[Holder]) -> str:
-    """The holders of a lock in words, and how to end each."""
-    return "; ".join(one.named for one in holders) or "which the server does not show to this role: see pg_locks"
 
 
 class Measured(NamedTuple):

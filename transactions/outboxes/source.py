@@ -10,7 +10,7 @@ from psycopg import capabilities, sql
 from store.db import patience
 from store.db.patience import PatientAsyncConnection
 from store.db.statements import NoRow, RowType, Statement
-from transactions.outboxes.rows import Described, Holder, Listed, Measured, Row, Small, Turn, Waits, named
+from transactions.outboxes.rows import Described, Listed, Measured, Row, Small, Turn, Waits
 from transactions.outboxes.sessions import ANSWER_SECONDS, SourceLocked, SourceUnreadable, connect
 
 ENTER_SOURCE = Statement(__file__, "enter_source", one=int)
@@ -18,8 +18,8 @@ DESCRIBE_SOURCE = Statement(__file__, "describe_source", Described)
 TAKE_TURN = Statement(__file__, "take_turn", Turn)
 TAKE_SMALL = Statement(__file__, "take_small", Small)
 HOLD_STATE = Statement(__file__, "hold_state", one=int)
-FIND_HOLDER = Statement(__file__, "find_holder", Holder)
-FIND_LOCKERS = Statement(__file__, "find_lockers", Holder)
+FIND_HOLDER = Statement(__file__, "find_holder", one=str)
+FIND_LOCKER = Statement(__file__, "find_locker", one=str)
 MEASURE_ROWS = Statement(__file__, "measure_rows", Measured)
 TAKE_ROWS = Statement(__file__, "take_rows", Row)
 SET_APART = Statement(__file__, "set_apart")
@@ -136,15 +136,10 @@ class Source:
             with contextlib.suppress(psycopg.Error):
                 await self._send(b"ROLLBACK")
                 if isinstance(problem, psycopg.errors.LockNotAvailable):
-                    raise await self._locked() from problem
+                    locked = await self.read(FIND_LOCKER, {"schema": self.schema}) or ["a row: see pg_locks"]
+                    raise SourceLocked(f"Another session has locked {locked[0]}.") from problem
             raise
         await self._send(b"COMMIT")
-
-    async def _locked(self) -> SourceLocked:
-        """The refusal that names who locks a table of the outbox, after PostgreSQL has only said that a lock lasts."""
-        found = await self.read(FIND_LOCKERS, {"schema": self.schema})
-        table = found[0].relation if found else "a row or a table of the outbox"
-        return SourceLocked(f"Another session has locked {table} for some seconds ({named(found)}).")
 
     async def _began(self, statements: Sequence[bytes]) -> list[tuple[Any, ...]]:
         found: list[tuple[Any, ...]] = []

@@ -13,7 +13,7 @@ from tests.simulated.loop.virtual import VirtualLoop, process, require
 from tests.simulated.loop.weather import Network
 from transactions.outboxes import fitness, source
 from transactions.outboxes.listener import CHANNEL
-from transactions.outboxes.rows import Described, Holder, Measured, Row, Waits
+from transactions.outboxes.rows import Described, Measured, Row, Waits
 
 TOPICS = ("orders", "coupons")
 # The server ends a session that says nothing within a transaction; enter_source.sql sets this time.
@@ -176,7 +176,7 @@ def _hold(backend: Any, _: object) -> Rows:
 ANSWERS: dict[Any, Any] = {
     source.DESCRIBE_SOURCE: lambda backend, _: [Described(backend.outbox.notifies, backend.outbox.is_direct)],
     source.LOOK_AT_OUTBOX: lambda backend, _: [Waits(len(backend.outbox.rows), None, False)],
-    source.FIND_HOLDER: lambda backend, _: [Holder("mqbroker_outbox_state", backend.pid, "", "")],
+    source.FIND_HOLDER: lambda backend, _: [f"pid {backend.pid}"],
     source.MEASURE_ROWS: _measure,
     source.TAKE_ROWS: _take,
     source.DELETE_ROWS: _take,

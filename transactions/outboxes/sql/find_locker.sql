@@ -1,10 +1,14 @@
--- In a source: find the session or prepared transaction that locks a table of the outbox, or rows that wait in it, if
--- the server shows it to the broker's role. Reads only catalogs, because the tables themselves are locked.
+-- In a source: name a locked table of the outbox with the session or prepared transaction that locks the table or rows
+-- in it, and the statement that ends it, if the server shows it to the broker's role. Reads only catalogs, because the
+-- tables themselves are locked.
 SELECT
-    c.relname::text AS relation,
-    l.pid,
-    coalesce(a.usename::text, p.owner::text, '') AS role,
-    coalesce(p.gid, '') AS prepared
+    c.relname || ' for some seconds (' || coalesce(
+        'the prepared transaction ' || quote_literal(p.gid) || ' of the role ' || p.owner || ': COMMIT PREPARED '
+        || quote_literal(p.gid) || ' or ROLLBACK PREPARED ' || quote_literal(p.gid),
+        'pid ' || l.pid || coalesce(' of the role ' || a.usename, '') || ': have it commit, or SELECT '
+        || 'pg_terminate_backend(' || l.pid || ')',
+        'a prepared transaction: see pg_prepared_xacts'
+    ) || ')'
 FROM pg_locks AS l
 INNER JOIN pg_class AS c ON l.relation = c.oid
 INNER JOIN pg_namespace AS n ON c.relnamespace = n.oid
