@@ -71,7 +71,7 @@ CODE_OF_STATUS = {
 }
 PROBLEM_TYPE = "application/problem+json"
 BUSY_SECONDS = 1
-# The most characters of a Host header that a refusal quotes.
+# A refusal quotes at most this many characters of a Host header.
 MOST_OF_A_HOST = 100
 UNKNOWN = (
     "The database stopped answering during or after the commit of this request: the change may be stored. "
@@ -146,7 +146,7 @@ def answer(refusal: errors.Refusal) -> HttpResponse:
 
 
 def problem_of_status(status: int, detail: str) -> Problem:
-    """A problem document for a status of HTTP itself (405, 406, 500), for which no refusal of the domain exists."""
+    """A problem document for an HTTP status (405, 406, 500) that no refusal of the domain has."""
     code = CODE_OF_STATUS.get(status, "internal_error" if status >= 500 else "bad_request")
     return problem(code, status, detail)
 
@@ -190,13 +190,13 @@ def sentence(detail: Any) -> str:
 
 
 def answer_status(status: int, detail: str, headers: Mapping[str, str] | None = None) -> HttpResponse:
-    """The answer with a status of HTTP itself, for which no refusal of the domain exists."""
+    """The answer with an HTTP status that no refusal of the domain has."""
     body = msgspec.json.encode(problem_of_status(status, detail))
     return HttpResponse(body, status=status, content_type=PROBLEM_TYPE, headers=headers)
 
 
 def is_of_console(request: HttpRequest) -> bool:
-    """Whether a browser requested a page; then the answer is a page too."""
+    """Whether a browser requested a page of the console; then an error is also answered as a page."""
     return request.path.startswith("/console")
 
 
@@ -220,14 +220,14 @@ def answer_forbidden(request: HttpRequest, exception: Exception) -> HttpResponse
 
 
 def answer_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """The answer to a path that does not exist."""
+    """Django's answer to a path that does not exist."""
     if is_of_console(request):
         return defaults.page_not_found(request, exception)
     return answer_status(404, f"There is no {request.path[:200]}: /docs lists the paths.")
 
 
 def answer_failure(request: HttpRequest) -> HttpResponse:
-    """The answer when the broker itself failed, or its database is away or read-only."""
+    """Django's answer when the broker itself failed, or its database is away or read-only."""
     failure = sys.exc_info()[1]
     refusal = refusal_of(failure) if isinstance(failure, Exception) else None
     if is_of_console(request):

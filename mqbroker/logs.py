@@ -24,7 +24,7 @@ APPS = (
     "access",
     "store",
 )
-# PostgreSQL's error shows the row that broke a constraint, and a row may hold a body.
+# PostgreSQL's error shows the row that broke a constraint. The row may contain a message body, which no log may show.
 ROW = re.compile(r"(?<=Failing row contains )\(.*\)\.$", re.MULTILINE | re.DOTALL)
 
 fields_as_text = structlog.processors.LogfmtRenderer(bool_as_flag=False)
@@ -51,7 +51,7 @@ def configure(form: str) -> dict[str, Any]:
         "root": {"handlers": ["console"], "level": "WARNING"},
         "loggers": {
             **{app: {"level": "INFO"} for app in APPS},
-            # A refused request concerns its caller, not the operator.
+            # A refused request is the caller's business, so Django's warnings about it are not logged.
             "django.request": {"level": "ERROR"},
         },
     }

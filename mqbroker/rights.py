@@ -16,7 +16,7 @@ from store.db.ttl_cache import TtlCache
 from store.errors import Unauthenticated
 from store.notices.caches import LONGEST_CACHED_SECONDS
 
-# A revoked key must be refused within 5 s by every process: so a look-up of a key is trusted for at most this time.
+# Every process must refuse a revoked key within 5 s, so the result of a key's look-up is used for at most this time.
 KEY_BELIEVED_SECONDS = LONGEST_CACHED_SECONDS
 # The longest Authorization header that is remembered; a header with a key of the broker has 53 bytes.
 MAX_AUTHORIZATION = 256
@@ -71,7 +71,7 @@ async def _find(key: str) -> Caller | None:
 
 
 def key_of(authorization: str) -> str | None:
-    """The key of an Authorization header; None when it has none."""
+    """The key of an Authorization header; None when the header has no key."""
     scheme, _, key = authorization.partition(" ")
     return key.strip() or None if scheme.lower() == "bearer" else None
 
@@ -97,7 +97,7 @@ class ConsoleSession(SessionAuthentication):
 
 
 class MayManage(BasePermission):
-    """Allows the scope `manage`, and console users: any role may read, the action's role may change."""
+    """Allows the scope `manage`, and console users: every role may read, and a change needs the role of its action."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         user = request.user

@@ -1,4 +1,4 @@
-"""Every setting of the broker, read once. A name ends with its unit; each call explains the trade-off."""
+"""Every setting of the broker, read once. A setting's name ends with its unit; each call explains the trade-off."""
 
 import os
 import secrets
@@ -220,7 +220,7 @@ DATABASE_CONNECTIONS = env.whole(
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_COOKIES
 SESSION_COOKIE_HTTPONLY = SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
-# The proxy that ends TLS redirects and sets HSTS; the broker itself must not redirect producers.
+# Redirects to HTTPS and HSTS are tasks of the proxy that ends TLS; the broker itself must not redirect producers.
 SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W008"]
 
 DATABASE_URL = os.environ.get("DATABASE_URL", "postgresql://mqbroker@127.0.0.1:5432/mqbroker")

@@ -28,7 +28,7 @@ from mqbroker.api.routes import routes
 from mqbroker.errors import answer_status
 from store.process import doors
 
-# The tables of the admin are imported here, because the apps do not import them: see `console.apps`.
+# The admin's tables are registered here, because the apps do not import them: see `console.apps`.
 admin.autodiscover()
 
 handler400 = "mqbroker.errors.answer_bad_request"

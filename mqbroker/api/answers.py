@@ -19,13 +19,14 @@ from store.process.answer_budget import Hold
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# Returns the deliveries or checks of an answer to their group if the caller has gone; the result says whether it did.
+# Returns the deliveries or checks of an answer to their group if the caller has gone. The result: whether they were
+# returned.
 GiveBack = Callable[[asyncio.Future[object]], Awaitable[bool]]
 
 # An answer whose bodies have more bytes is sent in parts.
 WHOLE_BYTES = 256 * 1024
-# The size of a part. Encoding a part takes less than 1 ms; a pause follows each part, so smaller parts would slow the
-# answer down.
+# The size of a part. Encoding a part takes less than 1 ms; a pause follows each part, so smaller parts would make the
+# answer slow.
 PART_BYTES = 64 * 1024
 JSON: Headers = ((b"content-type", b"application/json"),)
 PROBLEM: Headers = ((b"content-type", errors.PROBLEM_TYPE.encode()),)
@@ -41,7 +42,7 @@ class Answer:
         self.content = content
         self.status = status
         self.headers = headers
-        # Undoes the call if the caller hangs up before the answer has left.
+        # Returns deliveries or checks to their group if the caller hangs up before the answer is sent.
         self.give_back: GiveBack | None = None
 
     def show(self, shows: Shows) -> None:
@@ -50,7 +51,7 @@ class Answer:
             self.content = shows.show_document(self.content)
 
     async def show_in_steps(self, shows: Shows) -> None:
-        """Does what `show` does, but in steps, because the answer may be large."""
+        """Changes names like `show`, but in steps, because the answer may be large."""
         if len(self.content) > PART_BYTES and self._is_json and self.content.startswith(b"{"):
             self.content = await pacing.through(shows.showing_document(self.content))
         else:
@@ -128,7 +129,8 @@ def refused(refusal: Refusal) -> Answer:
 def of_form(exchange: Exchange) -> Answer | None:
     """The refusal of a request by its form; None for a request that can be read.
 
-    Refused are bytes that are no HTTP request, a body in an unknown content coding, and a path that is not plain.
+    The refused forms: bytes that are no HTTP request, a body in an unknown content coding, and a path that is not
+    plain.
     """
     if exchange.refused_as is not None:
         return _malformed(exchange.refused_as)

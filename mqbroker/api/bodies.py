@@ -50,7 +50,7 @@ def take(budget: Budget, size: int, already: int = 0) -> None:
 
 
 def in_flight(budget: Budget) -> SystemBusy:
-    """The refusal of a request while a budget is used up."""
+    """The refusal of a request because the budget of request bodies is used up."""
     return SystemBusy(
         f"The bodies of requests in progress already fill {budget.held} bytes of memory: nothing was stored, "
         "try again in a second."

@@ -63,7 +63,7 @@ class Of(NamedTuple):
     """An operation of a bulk: its call, how the call makes an operation from it, and the ids that it names."""
 
     call: Call[Any, Any]
-    # Like `Call.make`, but the parameters of the path are fields of the item.
+    # Makes the operation like `Call.make`, but reads the path's parameters from fields of the item.
     make: Callable[[Any, operations.Source], Operation[Any]]
     ids: Callable[[Any], Sequence[uuid.UUID | None]]
 
@@ -95,7 +95,7 @@ class Operations(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_
 
 
 class Source(NamedTuple):
-    """The source of an operation in a bulk, as for a single call."""
+    """The source of one operation in a bulk: its caller, its trace context and its size."""
 
     caller: Caller
     traceparent: str | None

@@ -44,7 +44,7 @@ HANDLES_AT_ONCE = 2 * given_handles.MAX_HANDLES
 BREAK_SECONDS = 0.004
 # A key needs a scope with one of these verbs for a bulk; each operation also needs the scope of its call.
 VERBS = ("produce", "consume", "manage")
-# The kinds of items that always name a topic; an end need not.
+# The shapes of the items that may name a topic.
 NAMING = (Message, EndOperation)
 TOO_LATE = refused(SystemBusy("The database does not answer: nothing was stored, try again.")).content
 
@@ -106,7 +106,7 @@ async def _warm(given: list[Given | Refusal], caller: Caller) -> None:
 def _obeys(operation: SendOperation, caller: Caller) -> bool:
     """Whether a send is certainly valid.
 
-    False if it has a queue, a delay or compression, which must be checked first.
+    False if the send has a queue, a delay or compression, which must be checked first.
     """
     if operation.queue_id is not None or operation.compression or not caller.may("produce", operation.topic):
         return False
@@ -157,8 +157,8 @@ def _handles_of(read: Sequence[Read]) -> list[int]:
 async def _run(read: Sequence[Read], request: DataRequest) -> dict[int, bytes]:
     """The results of operations that need not wait for each other, by number.
 
-    Operations for pipelined batches are handed in at once, because a task for each would cost as much as its part of
-    the batch.
+    Operations for pipelined batches are handed in at once, because a task for each operation would cost as much CPU as
+    writing the operation.
     """
     results: dict[int, bytes] = {}
     handed = Handed(results)
@@ -194,7 +194,7 @@ class Handed:
         self._results = results
         self._under_way = 0
         self._unwritten: list[tuple[int, Call[Any, Any], Pipelined[Any]]] = []
-        # One future for all operations: a future for each would cost as much as its part of the batch.
+        # One future for all operations: a future for each would cost as much CPU as writing the operation.
         self._ended: asyncio.Future[None] | None = None
 
     def hand_in(self, number: int, call: Call[Any, Any], operation: Pipelined[Any]) -> None:

@@ -46,7 +46,7 @@ def of(headers: Mapping[bytes, bytes]) -> str | None:
 
 
 async def decoded(name: str, content: bytes, limit: int, hold: Callable[[int], None]) -> bytes:
-    """The decompressed body of a request. Its size is counted first; `hold` reserves memory before it is kept.
+    """The decompressed body of a request. Counts its size first; `hold` reserves memory before the body is kept.
 
     Raises MessageTooLarge for more than `limit` bytes or UNPACKED_BYTES, BadRequest for bytes that are not exactly one
     complete stream of the coding, and the errors of `hold`.

@@ -137,7 +137,7 @@ def require_offsets(caller: Caller, topic: str) -> None:
 
 
 def _may_see_offsets(caller: Caller, group: str, topic: str) -> bool:
-    """Whether a list shows a topic: the key may read it, or it has the group's own retries."""
+    """Whether a list shows a topic: the key may read the topic, or the topic has the group's own retries."""
     return caller.may_manage_names(topic) or caller.may("read", topic) or group_of(topic, RETRY_PREFIX) == group
 
 

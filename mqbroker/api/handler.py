@@ -39,15 +39,13 @@ class Handler(NewWork):
 
     A request goes this way:
 
-    1. `_find`: the path, in its plain form, leads to a route, and the method to a view. Without a view `files` answers,
-       which returns whether it did; otherwise Django's handler.
-    2. The key leads to a caller, which a process looks up once in three seconds; then the body is read, within the
-       route's limit, the process's budget and a deadline.
-    3. Almost all operations of the message path are added to their batch at once, and answered when it ends. Otherwise
-       a task runs the view, which decodes the body, calls one function of an app, and returns an Answer. A Refusal also
-       becomes an Answer.
-    4. `responding.send`: if the consumer hung up, its messages are returned to the group; otherwise the answer is sent
-       with the request's id, in parts if its messages are large, and is counted.
+    1. `_find`: the path, in its plain form, leads to a route, and the method to a view. Without a view, static files
+    are tried (`files`), then Django's handler. 2. The key leads to a caller, which a process looks up once in three
+    seconds; then the body is read, within the route's limit, the process's budget and a deadline. 3. Almost all
+    operations of the message path are added to their batch at once, and answered when it ends. Otherwise a task runs
+    the view, which decodes the body, calls one function of an app, and returns an Answer. A Refusal also becomes an
+    Answer. 4. `responding.send`: if the consumer hung up, its messages are returned to the group; otherwise the answer
+    is sent with the request's id, in parts if its messages are large, and is counted.
 
     New work comes here through `mqbroker.wire.admission`, which asks `begins` and `is_full`: while too much waits it is
     refused by `refuse`, before its key is looked up and its body decoded. Django's way costs about 0.9 ms of CPU.
@@ -101,7 +99,8 @@ class Handler(NewWork):
             operation = call.operation(request, **named)
             is_ready = operation.ready()
             if not is_ready or operation.ordered:
-                # Ordered operations continue in tasks: if one is left out of its batch, later operations wait for it.
+                # Ordered operations continue in tasks: if an operation is left out of its batch, later operations wait
+                # for it.
                 return self._go_on(exchange, call, operation, body, rest_of(operation, is_ready=is_ready))
             writer.hand_in(operation, partial(self._settled, exchange, call, operation, body), at_once=True)
         except Exception as problem:  # noqa: BLE001  # the problem is answered, and a failure logged
@@ -111,7 +110,7 @@ class Handler(NewWork):
     def _settled(
         self, exchange: Exchange, call: Call[Any, Any], operation: Operation[Any], body: Body, problem: Exception | None
     ) -> None:
-        """Answers an operation whose batch has ended. If it was left out, it is written stepwise first."""
+        """Answers an operation whose batch has ended. An operation that was left out is first written stepwise."""
         left: Coroutine[Any, Any, None] | None
         if problem is None and operation.result is None:
             left = self._go_on(exchange, call, operation, body, writer.finish(operation))
@@ -193,7 +192,7 @@ class Handler(NewWork):
                 request.close()
 
     async def _content_of(self, exchange: Exchange, body: Body, route: Route, caller: Caller) -> bytes:
-        """Reads the body of a request. For a refused caller only a small body, which keeps the connection."""
+        """Reads the body of a request. For a refused caller, only a small body, to keep the connection."""
         content = body.whole()
         if content is not None:
             return content

@@ -1,4 +1,4 @@
-"""Decodes the JSON body of a request into the shape of a call; for small bodies. Refusals name the error."""
+"""Decodes the small JSON body of a request into the shape of a call. Refusals name the error."""
 
 from typing import TypeVar
 
@@ -29,7 +29,7 @@ def decode(shape: type[Shape], body: bytes) -> Shape:
 
 
 def _require_json(body: bytes) -> None:
-    """Raises BadRequest if the text is not JSON: `decode` stops at the first wrong field, before it reads the rest."""
+    """Raises BadRequest if the text is not JSON. Needed because `decode` stops at the first wrong field."""
     try:
         msgspec.json.decode(body)
         strict_json.require_distinct(body)

@@ -87,7 +87,7 @@ def _outline(shape: Any, body: bytes) -> Work[Outline]:
     except Excess as excess:
         name, before = outline.before_excess()
         if before:
-            # If this field or an earlier one has another error, that error is raised first.
+            # If this field or an earlier one has another error, the other error is raised first.
             decode(shape, before)
         of_field = f"The field {name!r} of the request" if before else "The request"
         raise MessageIllegal(f"{of_field} has {excess}.") from excess
@@ -127,7 +127,7 @@ def _restored(outline: Outline, found: Sequence[Any], within: Span) -> Work[None
             span = left.pop(getattr(message, name) or "", None)
             if span is not None:
                 setattr(message, name, (yield from _decoded(outline, span)))
-    # A property of a message may also have the name of such a field.
+    # A property of a message may also be named `body` or `body_base64`.
     for properties in [message.properties or {} for message in messages]:
         for name in properties.keys() & BODIES:
             if (span := left.pop(properties[name], None)) is not None:

@@ -37,7 +37,7 @@ class FoundMessage(msgspec.Struct):
 class FoundMessages(msgspec.Struct):
     """A page of messages, the newest first; `next` is the cursor of the next page, null on the last page.
 
-    It may have fewer than `limit` messages, even none, although more follow.
+    A page may have fewer than `limit` messages, even none, although more follow.
     """
 
     results: list[FoundMessage]
@@ -134,7 +134,7 @@ def _require_any(caller: Caller) -> None:
 
 
 def _require_sight(caller: Caller, message_id: uuid.UUID, topic: str, *, is_visible: bool) -> None:
-    """Raises MessageNotFound if the key may not see the message, as if no message had this id."""
+    """Raises MessageNotFound, as for an unknown id, if the key may not see the message."""
     if not caller.may_see(topic, is_visible=is_visible):
         raise lookup.not_found(message_id)
 

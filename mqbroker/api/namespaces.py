@@ -33,7 +33,8 @@ def enter(exchange: Exchange, caller: Caller) -> Namespace:
     """Enters the caller's namespace, if any: adds it to names in path and query, and removes it from names in the
     answer.
 
-    Raises MessageIllegal for an invalid namespace in the header, NoPermission if it is not the key's namespace.
+    Raises MessageIllegal for an invalid namespace in the header, NoPermission if the header's namespace is not the
+    key's.
     """
     asked = exchange.headers.get(HEADER)
     namespace = _of(caller, None if asked is None else asked.decode("latin-1"))

@@ -17,14 +17,15 @@ REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 
 
 class NewWork:
-    """Decides for `mqbroker.wire.admission` about new work; makes the ids of requests, also for refusals."""
+    """Decides for `mqbroker.wire.admission` whether new work begins. Also makes the ids of requests."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._beginning = frozenset(b"/" + route.pattern.encode() for route in routes if route.begins)
         # A request's id consists of the process's random id and the request's number in it, so it is unique.
         self._process = secrets.token_hex(6).encode()
         self._requests = count()
-        # The refusals are encoded once: at twice its capacity a process refuses every other request.
+        # The refusals are encoded only once: a process with twice the load that it can serve refuses every second
+        # request.
         self._too_many = answers.refused(waiting.too_many(waiting.limit()))
         self._too_long = answers.refused(waiting.too_long())
         self._most_wait_seconds = waiting.most_wait_seconds()

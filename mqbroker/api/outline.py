@@ -12,11 +12,12 @@ from mqbroker.api.json_bodies import no_json
 from store.errors import MessageIllegal
 
 Result = TypeVar("Result")
-# Work in steps: the generator yields where other work may run.
+# A generator that does work in steps, and yields where other work may run.
 Work = Generator[None, None, Result]
 Span = tuple[int, int]
 
-# The maximum to decode at once, a body or several objects: bytes, values, objects. It takes at most 2 to 3 ms.
+# The maximum bytes, values and objects of one decoding step (a body, or several objects), which takes at most 2 to 3
+# ms.
 AT_ONCE_BYTES = 512 * 1024
 MANY_VALUES = 20_000
 MANY_OBJECTS = 512
@@ -31,7 +32,7 @@ MOST_DEPTH = 64
 MOST_NAME_BYTES = 80
 # The most bytes of an object, and of all fields beside the objects, without long texts.
 MOST_BYTES = 5 * 1024 * 1024
-# A body of a message that is longer than this is a long text.
+# A message body of more bytes is a long text.
 BODY_BYTES = 16 * 1024
 BODIES = (b'"body"', b'"body_base64"')
 # The longest valid text except a body: 16 KiB of which each byte is written as \u0061.
@@ -56,7 +57,7 @@ class Outline:
         self.objects: list[Span] = []
         self._body = body
         self._name = f'"{name}"'.encode() if name else b""
-        # The text that stands in place of a long text. No caller can guess it.
+        # The mark that replaces a long text. It is random, so no caller can put it into a request.
         self._mark = secrets.token_hex(8)
         self._texts: list[Span] = []
         # Places between characters, at which a long text can be cut.
@@ -191,8 +192,8 @@ class Outline:
         return self._beside(len(self._body))
 
     def before_excess(self) -> tuple[str, bytes]:
-        """The name of the field with too many values, and the body's part before this field, as JSON without lists of
-        objects; None if no field has too many.
+        """The name of the field with too many values, and the part of the body before the field, as JSON without lists
+        of objects. None if no field has too many values.
         """
         if not self._value:
             return "", b""

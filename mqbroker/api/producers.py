@@ -80,7 +80,7 @@ async def require_group(caller: Caller, group: str) -> None:
 
 
 async def _require_topics(caller: Caller, transaction_id: uuid.UUID) -> None:
-    """Raises TransactionNotFound, as for an id that no transaction has, unless the key may produce to all its topics.
+    """Raises TransactionNotFound, as for an unknown id, unless the key may produce to all topics of the transaction.
 
     A key for all topics, as most keys are, needs no look-up.
     """

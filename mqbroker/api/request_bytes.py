@@ -8,14 +8,14 @@ from store.messages import MAX_PROPERTIES_BYTES
 from store.process.budget import RESERVED_PART
 from transactions.operations import validation
 
-# The longest JSON of a valid body: base64 has four characters for three bytes, and each may be written as \u002B. Text
-# is shorter: a control character of one byte has six in JSON, such as \u0001.
+# The longest JSON of a valid body is base64, which has four characters for three bytes, each of them perhaps escaped as
+# \u002B. A text is shorter: JSON needs at most six bytes for one byte, such as \u0001.
 ENCODED_BYTES_PER_BYTE = 8
-# The most bytes of JSON for the other fields of a message. Tags, keys and properties have 16 KiB together; in JSON a
-# byte takes the most as a key of one character, "\u00XX", with quotes and comma. The other fields have short limits.
+# The most bytes of JSON for the other fields of a message. Tags, keys and properties have 16 KiB together; a byte is
+# longest in JSON if it is a key of one character, "\u00XX" with quotes and comma. The other fields have short limits.
 FIELDS_BYTES = 9 * MAX_PROPERTIES_BYTES + 16 * 1024
-# The most bytes of a call with 1,000 receipt handles or ids, which take a third of this if each character is written as
-# \u0061.
+# The most bytes of a call with 1,000 receipt handles or ids, which take a third of these bytes if each character is
+# escaped as \u0061.
 CALL_BYTES = 1024 * 1024
 # The maximum bytes of a call with a few short fields. No limit is lower, so a body of this size that arrived with its
 # head needs no other check.

@@ -30,12 +30,12 @@ Query = dict[str, list[str]]
 
 
 WHOLE = re.compile(r"-?[0-9]{1,19}")
-# The + of an offset that was not escaped arrives as a blank.
+# The offset of a time whose + was not escaped in the URL: it arrives as a blank.
 BLANK_OFFSET = re.compile(r" (\d\d:\d\d)$")
 
 
 class DataRequest:
-    """A request of the data plane: its caller, body and headers, and the bytes of its answer until it is sent."""
+    """A request of the data plane: its caller, body and headers, and the bytes of its answer while it is being sent."""
 
     __slots__ = ("_body", "_exchange", "_hold", "_keys", "caller")
 
@@ -48,7 +48,7 @@ class DataRequest:
 
     @property
     def hold(self) -> Hold:
-        """The bytes of the answer within the process's budget, counted until `close`."""
+        """The bytes of the answer, which count in the process's budget until `close`."""
         if self._hold is None:
             self._hold = Hold(self.caller.name)
         return self._hold

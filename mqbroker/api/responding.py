@@ -15,7 +15,7 @@ from store.process import pacing, runtime
 
 
 async def send(exchange: Exchange, answer: Answer, body: Body) -> None:
-    """Sends an answer. If the caller has hung up, gives back the deliveries or checks in the answer instead."""
+    """Sends an answer. If the caller has hung up, returns the answer's deliveries or checks to their group."""
     if answer.give_back is not None:
         # A hang-up that arrived during encoding becomes visible within two turns of the event loop.
         await asyncio.sleep(0)
@@ -54,7 +54,7 @@ async def _write_page(exchange: Exchange, page: MessagesAnswer) -> None:
     """Sends a page in parts, each after the previous part has been sent. Small requests are served between the parts.
 
     If the caller hangs up before the last part, or is cut off because it reads too slowly, it has received no message,
-    because half an object is not JSON. Then the deliveries or checks are given back.
+    because half an object is not JSON. Then its deliveries or checks are returned to their group.
     """
     coding = codings.wanted(exchange.headers, page.headers, WHOLE_BYTES)
     headers = page.headers if coding is None else (*page.headers, *codings.named(coding))
@@ -83,7 +83,7 @@ async def _write_parts(exchange: Exchange, page: MessagesAnswer, coder: Coder | 
 
 
 def end(exchange: Exchange, answer: Answer, body: Body) -> Coroutine[Any, Any, None] | None:
-    """Sends an answer and frees the request's bytes; for a large answer in the returned coroutine."""
+    """Sends an answer and frees the request's bytes. For a large answer, the returned coroutine does this."""
     if len(answer.content) > unread.SMALL_BYTES:
         return send(exchange, answer, body)
     if exchange.namespace is not None:

@@ -27,7 +27,7 @@ class Unread:
         self._bytes = 0
 
     async def send(self, exchange: Exchange, status: int, headers: Headers, content: bytes) -> bool:
-        """Sends an answer, and waits until all but a few bytes have left.
+        """Sends an answer, and waits until almost all its bytes are in the socket.
 
         Returns False if the answer was aborted instead.
         """
@@ -48,8 +48,8 @@ class Unread:
             return sending.done()
         finally:
             sending.cancel()
-            # Not awaited itself: an exception that passes through this frame would keep the frame, its task and the
-            # answer in a cycle until the next collection.
+            # `wait` raises no exception of `sending`: an exception would keep this frame, its task and the answer in a
+            # reference cycle until the next garbage collection.
             await asyncio.wait((sending,))
             if not sending.cancelled() and (failure := sending.exception()) and not isinstance(failure, Gone):
                 raise failure

@@ -41,7 +41,7 @@ EVERY_SECONDS = {
     "actions.run": 2.0,
     **{tick.task: tick.every_seconds for tick in OF_DOORS},
 }
-# Tasks that do not run, because a setting that they need is not given.
+# Tasks that do not run here, because a setting that they need is missing.
 NOT_HERE = {tick.task for tick in OF_DOORS if tick.needs and not getattr(settings, tick.needs)}
 
 
@@ -79,7 +79,7 @@ app.conf.update(
     worker_enable_remote_control=False,
     broker_connection_retry_on_startup=True,
     broker_transport_options={
-        # Tasks of a killed worker are repeated within seconds; with kombu's defaults it would take 100 s or more.
+        # Tasks of a killed worker are repeated within seconds; with kombu's defaults this would take 100 s or more.
         "visibility_timeout": 30,
         "unacked_restore_interval": 1,
         "unacked_restore_throttle": 1,

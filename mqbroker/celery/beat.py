@@ -20,11 +20,11 @@ from mqbroker.celery.app import app
 class PatientScheduler(PersistentScheduler):
     """Celery's scheduler, changed to sleep until a task is due.
 
-    Celery's wakes up 10 ms earlier and computes the time again, which would be more than half of beat's work.
+    The unchanged scheduler wakes up 10 ms earlier and computes the time again, more than half of beat's work.
     """
 
     def tick(self, *given: Any, **named: Any) -> float:
-        """Does what Celery's `tick` does, and touches a file, by which `mqbroker.alive` sees that beat is working."""
+        """Celery's `tick`, which here also touches the file by which `mqbroker.alive` sees that beat is working."""
         beating.touched(Path(self.schedule_filename)).touch()  # type: ignore[attr-defined]  # missing in the stubs
         return float(super().tick(*given, **named))
 

@@ -167,7 +167,7 @@ class Broker:
         return access
 
     def _joined(self) -> Joined | None:
-        """The note of the cells that this folder's database has; None for an external database."""
+        """The file that says how many cells this folder's server has; None for an external database."""
         private = self._servers and self._servers.postgres
         return Joined(private.data, self.folder.port("postgres")) if private else None
 

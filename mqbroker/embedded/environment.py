@@ -6,7 +6,7 @@ from mqbroker.embedded.commands import ROOT
 from mqbroker.embedded.folder import DataFolder
 from mqbroker.embedded.servers.backing import Servers
 
-# Settings for one machine and one user. In a deployment both are off unless the operator sets them.
+# Settings for one machine and one user. In a deployment these settings are off unless the operator sets them.
 EMBEDDED_DEFAULTS = {
     "MQBROKER_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8,::1/128",
     "MQBROKER_AUTO_CREATE_TOPICS": "true",
@@ -32,7 +32,7 @@ def embedded(folder: DataFolder, servers: Servers) -> dict[str, str]:
 
 
 def of_tests(folder: DataFolder, servers: Servers) -> dict[str, str]:
-    """Variables of tests and benchmarks: private servers, and none of the caller's own settings."""
+    """Variables of tests and benchmarks: the private servers, without the caller's own settings."""
     settings = {name: value for name, value in common().items() if not name.startswith("MQBROKER_")}
     # Tests start hundreds of processes, so compiled modules are kept and used again.
     settings.pop("PYTHONDONTWRITEBYTECODE", None)

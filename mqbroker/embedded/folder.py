@@ -13,7 +13,7 @@ from mqbroker.embedded.errors import FolderInUse, FolderUnusable
 from mqbroker.embedded.processes import leftovers
 from mqbroker.embedded.processes.child import wait_until
 
-# Above the ports of usual services, and below 32768, from where the kernel takes ports for outgoing connections.
+# These ports are above the usual services, and below 32768, where the kernel's ports for outgoing connections begin.
 PORTS = range(20_000, 32_000)
 PATIENCE_SECONDS = 0.5
 
@@ -50,8 +50,8 @@ class DataFolder:
         Raises FolderInUse when another process holds it, FolderUnusable when it cannot be written.
         """
         self.make()
-        # A process that only calls `is_claimed` also holds the lock, for a moment, so this waits before it takes the
-        # lock.
+        # A process that only calls `is_claimed` also holds the lock, for a moment, so this first waits until the lock
+        # is free.
         wait_until(lambda: not self.is_claimed(), PATIENCE_SECONDS)
         self._take_lock()
         try:

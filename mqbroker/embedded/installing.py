@@ -1,7 +1,7 @@
 """Runs an installer of packages, and prints a line per second with its time, its progress and its current work.
 
-`python installing.py <number of packages> <command> …`, by any Python, before a package is there. The installer's own
-lines are shown when it fails.
+`python installing.py <number of packages> <command> …`, by any Python, before any package is installed. The installer's
+own lines are shown when it fails.
 """
 
 import re
@@ -12,7 +12,7 @@ import time
 from typing import IO
 
 LINE_SECONDS = 1.0
-# The words with which pip begins a line about its work, then the words of uv.
+# The first words of lines about current work: first the words of pip, then the words of uv.
 WORKS = "Collecting|Downloading|Building|Requirement already satisfied:|Installing collected packages:|\\+"
 AT_WORK = re.compile(rf"^\s*(?P<work>{WORKS}) (?P<what>\S+)")
 BEGUN = {"Collecting", "Requirement already satisfied:", "+"}

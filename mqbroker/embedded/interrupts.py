@@ -16,7 +16,7 @@ class Interrupted(BaseException):
 class Interrupts:
     """A context that counts signals. Until `hold` is called, a signal interrupts the running code.
 
-    After `hold` a signal only wakes `wait`, as the end of a child process does. Only for the main thread.
+    After `hold` a signal only wakes `wait`; the end of a child process wakes `wait`, too. Only for the main thread.
     """
 
     def __init__(self) -> None:

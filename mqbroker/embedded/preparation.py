@@ -59,8 +59,8 @@ def run(environment: Mapping[str, str], log: Path, api_key: str | None, cells: i
 
 
 class Joined:
-    """A file in the folder of a private database that says how many cells its server has. It also has the server's port
-    at that time, which the cells' URLs contain.
+    """A file in the folder of a private database that says how many cells its server has. The file also has the
+    server's port at that time, which is part of the cells' URLs.
     """
 
     def __init__(self, database_folder: Path, port: int) -> None:
@@ -68,7 +68,7 @@ class Joined:
         self._port = port
 
     def count(self, wanted: int | None) -> int:
-        """The number of cells to have, with the control: the wanted number, but at least the existing number."""
+        """The number of cells to make, with the control: the wanted number, but at least the existing number."""
         return max(self._noted()[0], wanted or 1)
 
     def is_complete(self, wanted: int | None) -> bool:
@@ -92,7 +92,8 @@ class Joined:
 class Memory:
     """A note in a private database's folder of the code for which the database was prepared.
 
-    It saves a start of Django that would read the database: 1.5 s, half of the time of a second start.
+    With an up-to-date note Django need not be started to read the database, which would take 1.5 s, half of a second
+    start.
     """
 
     def __init__(self, database_folder: Path) -> None:

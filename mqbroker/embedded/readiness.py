@@ -17,7 +17,7 @@ PROBE_SECONDS = 2
 ASK_SECONDS = 5
 # Time without a database session after which the wait gives up. On an idle machine a session takes milliseconds.
 SILENT_SECONDS = 60
-# Time after which the wait gives up on other reasons of /readyz, which do not mend themselves: tables of another
+# Time after which the wait gives up on other reasons of /readyz, which do not pass by themselves: tables of another
 # version, or a server that loses commits.
 STATED_SECONDS = 10
 
@@ -74,7 +74,7 @@ class Readiness:
         self._database_answers = database_answers
         self._now = now
         self._announcer = Announcer(say, now)
-        # The time since when /readyz has given this reason; None if it gives none.
+        # When /readyz gave the present reason for the first time; None if /readyz gives no reason.
         self._stated_since: float | None = None
         self._silent_since: float | None = None
         self._asked_at = now()

@@ -13,7 +13,7 @@ from mqbroker.embedded.processes.child import Child
 
 FIRST_DELAY_SECONDS = 0.2
 MAX_DELAY_SECONDS = 10
-# A child that has lived for this time counts as healthy, so that its next death counts as the first of a row.
+# A child that has lived for this time is healthy: its next death counts as the first of a series.
 WELL_AFTER_SECONDS = 30
 # After a second Ctrl-C the processes have this time to end, which is enough for PostgreSQL's usual flush.
 IMPATIENT_SECONDS = 0.5
@@ -23,7 +23,7 @@ LOG_PAUSE_SECONDS = 60
 
 @dataclass
 class Watched:
-    """A child, its deaths in a row, and the time of its next start."""
+    """A child, the number of its consecutive deaths, and the time of its next start."""
 
     child: Child
     stage: int
@@ -106,7 +106,7 @@ class Supervisor:
         watched.restart_at = None
         try:
             watched.child.start()
-        except OSError as problem:  # no memory or no process slot is left: other processes may free some
+        except OSError as problem:  # no memory or process slot is free; a later attempt may succeed
             delay = watched.died(now)
             self.say(f"{watched.child.name} cannot be started ({problem}); it is tried again in {delay:g} s.")
         self._record()

@@ -27,7 +27,7 @@ def silence(sentence: str) -> None:
 
 
 class Announcer:
-    """Prints what a wait waits for, every SAY_SECONDS."""
+    """Prints the reason for a wait, every SAY_SECONDS."""
 
     def __init__(self, say: Say, now: Callable[[], float] = time.monotonic) -> None:
         self._say = say
@@ -36,7 +36,7 @@ class Announcer:
         self._said = self._began
 
     def still(self, what: str) -> None:
-        """Prints what the wait waits for, if SAY_SECONDS are over. Called repeatedly during the wait."""
+        """Called repeatedly during the wait: prints the reason for the wait once every SAY_SECONDS."""
         now = self._now()
         if now - self._said >= SAY_SECONDS:
             self._said = now

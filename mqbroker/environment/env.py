@@ -32,7 +32,7 @@ def read(
 ) -> T:
     """The value of `MQBROKER_<name>`, or `default`. `parse` converts the text, `write` is its inverse.
 
-    Raises ImproperlyConfigured with the variable, the invalid value, and `valid`, which says what is allowed.
+    Raises ImproperlyConfigured, which names the variable, the invalid value, and the valid values (`valid`).
     """
     raw = os.environ.get(PREFIX + name)
     try:
@@ -159,6 +159,6 @@ def levels(name: str, default: str, meaning: str) -> tuple[int, ...]:
 
 
 def level(seconds: int) -> str:
-    """A delay in RocketMQ's notation, in the largest unit that divides it without remainder."""
+    """A delay in RocketMQ's notation, in the largest unit that divides the delay without remainder."""
     unit = max((unit for unit in UNIT_SECONDS if seconds % UNIT_SECONDS[unit] == 0), key=UNIT_SECONDS.__getitem__)
     return f"{seconds // UNIT_SECONDS[unit]}{unit}"

@@ -15,5 +15,5 @@ def missing(extra: str) -> str | None:
 def _is_there(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:  # the package that contains the module is missing
+    except ModuleNotFoundError:  # the parent package of the module is missing
         return False

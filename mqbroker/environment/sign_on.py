@@ -34,7 +34,7 @@ def _issuer(raw: str) -> str:
         raise ValueError("an issuer has no user, query or fragment")
     if parts.path.rstrip("/").endswith(DISCOVERY):
         raise ValueError(f"the address of the discovery document: leave out {DISCOVERY}")
-    # Raises ValueError unless it is a number that a port may have.
+    # Raises ValueError unless the port is a valid port number.
     _ = parts.port
     return raw
 
@@ -87,7 +87,7 @@ SIGN_ON_LOCAL_USERS = env.switch(
     "SIGN_ON_LOCAL_USERS", True, "Let local users sign in with a password, besides the identity provider's users."
 )
 for _name, _value in (("SIGN_ON_CLIENT_ID", SIGN_ON_CLIENT_ID), ("SIGN_ON_CLIENT_SECRET", SIGN_ON_CLIENT_SECRET)):
-    # The value may be a secret, which no message shows.
+    # The value may be a secret, so the error does not show the value.
     if _value != _value.strip():
         raise ImproperlyConfigured(
             f"{env.PREFIX}{_name} begins or ends with a blank or line break: give the text without it."

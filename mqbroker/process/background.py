@@ -45,7 +45,7 @@ LOOK_FOR_ACTIONS = Statement(__file__, "look_for_actions", one=bool)
 LOOK_FOR_WORK = Statement(__file__, "look_for_work", one=bool)
 
 POLL_SECONDS = 2.0
-# If work has been due for less than this time, this process leaves it to beat, which runs tasks every two seconds.
+# Work that has been due for less than this time is left to beat, which runs tasks every two seconds.
 LATE_SECONDS = 3.0
 # Segments live for hours, so a step that is some seconds late does not matter.
 SEGMENTS_LATE_SECONDS = 300.0
@@ -144,7 +144,7 @@ class CellFallback:
 
 
 async def _try(name: str, work: Callable[[], Awaitable[object]]) -> None:
-    """Does one kind of work. While the database is away only logs that the work has to wait.
+    """Does one kind of work. While the database is away, it only logs that the work has to wait.
 
     Actions use Django's ORM, and maintaining segments uses a connection outside of the pool: there, a server that ends
     raises an OperationalError of Django or psycopg, not a Refusal.
@@ -168,7 +168,7 @@ def _run_actions(loop: asyncio.AbstractEventLoop) -> None:
 
 
 class Left:
-    """The cells that this process has stopped to use. Each stays in this list until its parts are closed."""
+    """The cells that this process no longer uses. Each cell stays in this list until its parts are closed."""
 
     def __init__(self) -> None:
         self._closing: set[asyncio.Task[None]] = set()

@@ -1,7 +1,7 @@
 """Remembers which API key began a half message, so that a check is first offered to streams of the same key.
 
-The memory is per process. A half message that another process began, or this process before its last start, may be
-offered to any key that may produce to its topic.
+Each process knows only the half messages that it began since its start. A check of any other half message may be
+offered to each key that may produce to its topic.
 """
 
 from collections import OrderedDict
@@ -11,7 +11,6 @@ from store.process import runtime
 from store.process.shares import Shares
 
 # The maximum number of half messages remembered per process, of which one key may have five eighths; 300 bytes each.
-# For others, any key may be asked.
 MAX_BEGUN = 50_000
 
 

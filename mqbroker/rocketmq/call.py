@@ -55,7 +55,7 @@ class Call:
         self._has_entered = False
         self.caller: Caller
         self.client_id = ""
-        # The key's name and the client's id: a caller could write any id.
+        # The key's name and the client's id, because a caller could send another client's id.
         self.client: Client = ("", "")
         self.namespace: Namespace | None = None
         # Done as soon as the client cancels the call or disconnects, or the deadline is over.
@@ -125,7 +125,7 @@ class Call:
             self.gone.set_result(None)
 
     async def run(self, operation: Operation[Result]) -> Result:
-        """Writes an operation as `writer.run` does, and to its end even if the client disconnects."""
+        """Writes an operation like `writer.run`; a client that disconnects does not interrupt the write."""
         is_ready = operation.ready()
         if is_ready and isinstance(operation, Pipelined) and not (operation.ordered or operation.overtakes):
             writer.hand_in(operation, at_once=True)
@@ -171,7 +171,7 @@ async def _to_its_end(task: asyncio.Task[Any]) -> None:
 
 
 def begun(work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
-    """Starts work that runs to its end, whether or not the caller awaits it."""
+    """Starts work that runs to its end, even if the caller does not await the work."""
     tasks = runtime.control(Kept).tasks
 
     async def whole() -> Result:

@@ -80,7 +80,7 @@ class Checks:
 async def _try(topic: str, work: Coroutine[Any, Any, None]) -> None:
     """Does the work for one topic.
 
-    If it is refused, for example for a producer's key, logs the refusal, so that other topics continue.
+    Logs a refusal, for example of a producer's key, so that the work for other topics continues.
     """
     try:
         await work
@@ -126,11 +126,11 @@ async def _hand_out(received: Received, reader: Stream, topic: str) -> bool:
 
 
 async def _to_ask(transaction_id: UUID, reader: Stream, topic: str, chosen: Container[Stream | None]) -> Stream | None:
-    """The stream to ask about a transaction: a stream of the key that began it, or `reader` if that key has no open
-    stream.
+    """The stream to ask about a transaction: a stream of the key that began the transaction, or `reader` if this key
+    has no open stream.
 
-    None if the key has open streams but none has room: they are asked later. Streams in `chosen` have already been
-    chosen for other transactions of this page.
+    None if the key has open streams but none has room: these streams are asked later. Streams in `chosen` have already
+    been chosen for other transactions of this page.
     """
 
     def takes(stream: Stream) -> bool:
@@ -158,7 +158,7 @@ async def _may_produce(stream: Stream, topic: str) -> bool:
 def _of_none() -> asyncio.Future[object]:
     """A future that is already done, as if the client had disconnected.
 
-    It is passed for transactions that no client can be asked about, so that their checks do not count.
+    Passed for transactions that no client can be asked about, so that their checks are not counted.
     """
     gone: asyncio.Future[object] = asyncio.get_running_loop().create_future()
     gone.set_result(None)

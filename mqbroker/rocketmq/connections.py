@@ -1,6 +1,6 @@
 """Limits the connections of RocketMQ's clients per port and per address, with the same limits as HTTP.
 
-grpcio's server limits the connections of a port but not per address; the native server limits neither. So this process
+grpcio's server limits the connections of a port but not of an address; the native server limits none. So this process
 looks at its own sockets, and shuts down a connection beyond the limits within LOOK_SECONDS.
 """
 
@@ -53,7 +53,7 @@ class Connections:
             descriptors = os.listdir(DESCRIPTORS)
             if len(descriptors) > self._few or self._known:
                 # The look runs in a thread, beside the event loop: it takes 8 µs for each new connection and 2 µs for
-                # each other.
+                # each known connection.
                 await asyncio.to_thread(self._look, descriptors)
 
     def _look(self, descriptors: list[str]) -> None:
@@ -67,7 +67,7 @@ class Connections:
 
     def _take_in(self, number: int, descriptor: int) -> None:
         with suppress(OSError), closing(socket.socket(fileno=os.dup(descriptor))) as connection:
-            # Meanwhile the descriptor may belong to another socket; the next look finds that one.
+            # Meanwhile the descriptor may belong to another socket; the next look finds the other socket.
             if os.fstat(connection.fileno()).st_ino != number or connection.family == socket.AF_UNIX:
                 return
             port = connection.getsockname()[1]

@@ -1,6 +1,6 @@
-"""Access over RocketMQ's protocol: clients sign each call with an API key, which is access key and access secret.
+"""Access over RocketMQ's protocol: clients sign each call with an access key and an access secret.
 
-The broker stores only digests of keys, so a client must use the key as both. The signature is over the header
+The broker stores only digests of API keys, so a client must use the API key as both. The signature is over the header
 `x-mq-date-time` as text: each client writes the time in its own form, so the broker does not parse it.
 """
 
@@ -19,8 +19,8 @@ DATE_TIME = "x-mq-date-time"
 ALGORITHM = "MQv2-HMAC-SHA1"
 # The most valid signatures that are cached; invalid signatures are not cached.
 MAX_REMEMBERED = 1024
-# The maximum length of both headers together in characters; clients' headers have about 200. A caller without a valid
-# key can sign, too.
+# The maximum length of both headers together in characters; clients' headers have about 200. Limited because a caller
+# without a valid key can sign, too.
 MAX_HEADERS = 1024
 # The maximum number of keys being looked up at once. Keys that call often are cached.
 MAX_LOOK_UPS = 256

@@ -99,7 +99,7 @@ def id_of(text: str) -> uuid.UUID:
 
 
 def text_of(message_id: uuid.UUID) -> str:
-    """A message_id in the form that clients use."""
+    """A message_id in the form of the clients' ids."""
     return VERSION + message_id.hex.upper()
 
 

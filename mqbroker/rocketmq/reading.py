@@ -1,7 +1,7 @@
 """Reads requests only after the caller's key is known, and only some at a time; limits answers that are not read.
 
-gRPC does not tell the length of a message before it is read, and a message may have up to the maximum. So requests of
-callers without a key are not read, and READS requests are read at once: each at most MAX_MESSAGE_BYTES and 128 KiB.
+gRPC does not show the length of a message before it is read. So requests of callers without a key are not read, and at
+most READS requests are read at once, each with up to MAX_MESSAGE_BYTES and 128 KiB.
 """
 
 import asyncio
@@ -26,8 +26,8 @@ from store.process.configuration import setting
 Request = TypeVar("Request", bound=Message)
 
 READS = 40
-# One key may hold five eighths of all turns, and has the same share of the bytes of answers: a caller that sends slowly
-# leaves turns for other keys.
+# One key may hold five eighths of all turns, and five eighths of the bytes of answers, so that a caller that sends
+# slowly leaves turns for other keys.
 READS_OF_KEY = READS * 5 // 8
 TURN_SECONDS = 3.0
 # The number of turns for reading the first command of a stream, which each client sends when it opens the stream.
@@ -75,10 +75,9 @@ class Unpackings(Turns):
 async def read(
     call: Call, following: Callable[[], Awaitable[bytes | None]], kind: Callable[[], Turns] = Reads
 ) -> bytes | None:
-    """The bytes of a call's request, from the function `following`, read in a turn of this kind; None if there is no
-    request.
+    """The bytes of a call's request, which `following` reads in a turn of this kind; None if there is no request.
 
-    Raises SystemBusy without a turn within TURN_SECONDS, Refused if the request is not complete within
+    Raises SystemBusy if no turn gets free within TURN_SECONDS, Refused if the request is not complete within
     BODY_READ_SECONDS.
     """
     turns, seconds, is_read = runtime.control(kind), setting("BODY_READ_SECONDS"), False

@@ -40,7 +40,7 @@ from store.process import runtime
 from store.process.answer_budget import Hold
 from store.process.configuration import setting
 
-# Seconds of a long poll; it ends this long before the call's deadline, so that its answer arrives in time.
+# The least seconds of a long poll, and how long before the call's deadline it ends, so that its answer arrives in time.
 SHORTEST_WAIT, ANSWER_SECONDS = 5.0, 0.3
 # The maximum length of an attempt id; clients use a UUID.
 MAX_ATTEMPT_ID = 128
@@ -50,7 +50,7 @@ NOTHING = Status(code=Code.MESSAGE_NOT_FOUND, message="No message has come.")
 async def receive(call: Call, request: ReceiveMessageRequest) -> AsyncIterator[ReceiveMessageResponse]:
     """ReceiveMessage: the group's next messages of a topic, or only the status MESSAGE_NOT_FOUND.
 
-    If the client disconnects before the last one is sent, all messages are returned to the group.
+    If the client disconnects before the last message is sent, all messages are returned to the group.
     """
     with Hold(call.caller.name) as hold:
         received = await _received(call, request, hold)

@@ -29,7 +29,7 @@ logger = structlog.stdlib.get_logger(__name__)
 LONGEST_SECONDS = 3 * 3600.0
 LOOK_SECONDS = 1.0
 # The maximum number of deliveries extended per process, of which one key may have five eighths; about 500 bytes each.
-# Other deliveries are hidden for the default time and then delivered again.
+# Messages of further deliveries are delivered again after the default invisible time.
 MAX_RENEWED = 100_000
 MAX_HANDLES = 500
 
@@ -60,7 +60,7 @@ class Renewals:
         self._looking: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Starts extending deliveries in the running event loop."""
+        """Begins to extend deliveries in the running event loop."""
         self._looking = asyncio.create_task(self._look_forever(), name="renewals")
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Routes tell a client the addresses for its topics: always the address that the client has used."""
+"""Routes: the address for each of a client's topics, which is always the address that the client has used."""
 
 from delivery import groups
 from mqbroker.rocketmq.call import Call, kept

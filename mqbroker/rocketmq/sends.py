@@ -62,7 +62,7 @@ async def _send_one(call: Call, given: Message, topic: str, size: int) -> SendRe
     try:
         [sent] = await call.run(Send(message, traceparent, call.caller, size))
     except MessageIdReused:
-        # Clients make the ids. If another message has this id, this message gets a new one.
+        # Clients make the ids. If another message has this id, this message gets a new id.
         message.message_id = None
         [sent] = await call.run(Send(message, traceparent, call.caller, size))
     return _entry(sent)

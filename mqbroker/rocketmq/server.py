@@ -48,7 +48,7 @@ FINISH_SECONDS = 1.0
 
 
 class CannotServe(Exception):
-    """Raised when this process cannot listen: the port is taken, or a certificate cannot be read."""
+    """This process cannot listen: the port is taken, or a certificate cannot be read."""
 
 
 class Ports(NamedTuple):

@@ -1,4 +1,4 @@
-"""The settings with which the broker answers a client: the client's own, with the broker's decisions.
+"""The settings with which the broker answers a client: the client's own settings, with the broker's decisions.
 
 Missing fields break clients.
 """

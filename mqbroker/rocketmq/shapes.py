@@ -8,14 +8,14 @@ from typing import Any, TypeAlias
 
 from google.protobuf.descriptor import Descriptor
 
-# Shorter requests are parsed without counting, in at most 4 ms.
+# Shorter requests are parsed without counting: parsing takes at most 4 ms.
 SHORT_BYTES = 64 * 1024
 # Enough for a batch of 1,000 messages with 20 fields and properties each. Counting 20,000 fields takes 15 ms.
 MAX_FIELDS = 20_000
 # The maximum bits of a number in the encoding.
 MOST_BITS = 64
 
-# The fields of a kind of message that are messages themselves, by number: each leads to the mapping of its own kind.
+# For a kind of message: the numbers of the fields that contain messages, each with the mapping of the contained kind.
 Inner: TypeAlias = "dict[int, Inner]"
 _VARINT, _FIXED64, _TEXT, _FIXED32 = 0, 1, 2, 5
 
@@ -40,12 +40,12 @@ class TooMany(Exception):
 
 @cache
 def _inner(descriptor: Descriptor) -> Inner:
-    """The fields of a kind of message that are messages themselves. No kind of this protocol contains its own kind."""
+    """The fields of a kind of message that contain messages. No kind of this protocol contains its own kind."""
     return {field.number: _inner(field.message_type) for field in descriptor.fields if field.message_type is not None}
 
 
 def _count(given: bytes, at: int, end: int, inner: Inner, left: int) -> int:
-    """Counts the fields from `at` to `end`; at most `left` are allowed. Returns `left` less the number of these fields.
+    """Counts the fields from `at` to `end`, at most `left`. Returns how many more fields are allowed.
     Raises TooMany, or IndexError.
     """
     while at < end:

@@ -40,7 +40,7 @@ CODE_OF: dict[str, Code] = {
     "cell_away": Code.TOO_MANY_REQUESTS,
     "topic_moved": Code.TOO_MANY_REQUESTS,
     "sends_forbidden": Code.TOO_MANY_REQUESTS,
-    # Clients then repeat the message with the same id, which is safe.
+    # At this code clients repeat the message with the same id, which is safe.
     "outcome_unknown": Code.PROXY_TIMEOUT,
     "unauthenticated": Code.UNAUTHORIZED,
 }

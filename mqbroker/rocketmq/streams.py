@@ -1,4 +1,4 @@
-"""The open Telemetry streams of this process: which clients are connected, and whom to ask about a topic's half
+"""The open Telemetry streams of this process: which clients are connected, and which client to ask about a topic's half
 messages.
 
 A client's settings list the topics to which it produces; new settings replace earlier ones. A topic to which a client
@@ -21,13 +21,13 @@ from store.process import runtime
 from store.process.configuration import setting
 from store.process.shares import Shares
 
-# The maximum number of topics of one stream, once for topics in its settings and once for topics of its half messages.
+# The maximum number of topics in the settings of one stream, and also of topics of its half messages.
 MAX_TOPICS = 200
 # The maximum number of topics of all streams together, of which one key may have five eighths. A topic of a stream
 # takes about 300 bytes.
 MAX_TOPICS_OF_ALL = 10_000
 # The maximum number of commands that wait for a client that does not read, and their maximum bytes without the last
-# page. Beyond them the client is not asked.
+# page. Beyond these limits the client is not asked.
 MAX_COMMANDS = 256
 MAX_WAITING_BYTES = 1024 * 1024
 # The maximum bytes of the waiting commands of all streams of one API key together.
@@ -37,7 +37,7 @@ MAX_WAITING_BYTES_OF_KEY = 8 * 1024 * 1024
 class Waiting(NamedTuple):
     """A command that waits to be written, and its size in bytes.
 
-    It is built when it is written, because its body may have to be decompressed.
+    The command is built only when it is written, because a body may have to be decompressed for it.
     """
 
     size: int
@@ -145,8 +145,8 @@ class Streams:
     def names(self, stream: Stream, topics: Iterable[str]) -> None:
         """Notes the topics in a client's settings, in place of earlier topics.
 
-        Of the first MAX_TOPICS names, topics count to which the key may produce. A client is also asked about half
-        messages of other topics after it has sent some.
+        Only the first MAX_TOPICS names count, and only topics to which the key may produce. A client is also asked
+        about other topics once it has sent half messages to them.
         """
         if self._by_client.get(stream.call.client) is not stream:
             return
@@ -221,7 +221,7 @@ class Streams:
         return True
 
     def is_push(self, client: Client) -> bool:
-        """Whether a client's settings say that it is a push consumer."""
+        """Whether a client is a push consumer by its settings."""
         stream = self._by_client.get(client)
         return stream is not None and stream.is_push
 

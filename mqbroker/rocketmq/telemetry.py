@@ -1,4 +1,4 @@
-"""Telemetry: the stream that each client keeps open. The broker answers settings on it, and asks producers."""
+"""Telemetry: the stream that each client keeps open. On it the broker answers settings and asks producers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -28,7 +28,7 @@ class Unread(Exception):
 
 
 async def serve(call: Call, commands: AsyncIterator[bytes], write: Write) -> None:
-    """Serves the stream of a client until it ends. A client without access gets the reason, and the stream ends.
+    """Serves the stream of a client until it ends. A client without access is sent the reason, and its stream ends.
 
     Raises Unread.
     """

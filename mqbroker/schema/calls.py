@@ -39,7 +39,7 @@ class Call:
     description: str = ""
 
 
-# The description of a look-up by id: which callers see which fields.
+# For the description of look-ups by id: which callers see which fields.
 SIGHT = (
     "A message that consumers can see needs `read:` of its topic; an undecided, rolled back, discarded, delayed or "
     "recalled message needs `produce:` of its topic or `manage`. Otherwise 404, as if no message had this id."

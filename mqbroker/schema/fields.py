@@ -7,8 +7,8 @@ from typing import Any
 from store.naming import names
 
 Document = dict[str, Any]
-# A table may name an earlier call instead of repeating common fields: only from FEWEST_COMMON common fields on, and
-# with at most MOST_EXCEPTED exceptions.
+# A table may name an earlier call instead of repeating common fields: only if at least FEWEST_COMMON fields are common,
+# and at most MOST_EXCEPTED differ.
 FEWEST_COMMON, MOST_EXCEPTED = 3, 3
 TYPES = {
     "string": "a text",

@@ -28,7 +28,7 @@ class Pulled(msgspec.Struct):
 
 
 class RedriveResult(msgspec.Struct):
-    """The outcome for one dead letter: status 200 with its new place, or a problem."""
+    """The outcome for one dead letter: status 200 with its new topic, queue and offset, or a problem."""
 
     message_id: uuid.UUID
     status: int
@@ -52,8 +52,8 @@ class AskedMessage(StoredMessage, kw_only=True):
 class AskedTransaction(AskedMessage, kw_only=True):
     """A half message about which its producer is asked; `messages` when its transaction has several.
 
-    `check_times` includes this check; `last_failure` says why the previous check decided nothing. A poll names the
-    `cell` if there are several: then the end should have the `topic`.
+    `check_times` includes this check; `last_failure` says why the previous check decided nothing. With several cells, a
+    poll names the `cell`, and the end should have the `topic`.
     """
 
     check_times: int

@@ -66,7 +66,7 @@ NEEDED = {
 
 
 def narrow(schemas: dict[str, Any], settings: Any) -> dict[str, Any]:
-    """The schemas of msgspec; the rules are added to the schemas of requests."""
+    """The schemas of msgspec, with the rules added to the schemas of requests."""
     known = rules(settings)
     return {name: _narrowed(name, _described(schema), known) for name, schema in schemas.items()}
 
@@ -88,7 +88,7 @@ def _narrowed(name: str, schema: dict[str, Any], known: dict[str, dict[str, Any]
 def _field(schema: dict[str, Any], rule: dict[str, Any]) -> dict[str, Any]:
     """Adds the rule to the branches other than null.
 
-    If the rule forbids an empty text, the default is removed: an empty default means that the field was left out.
+    If the rule forbids an empty text, removes the empty default, which only means that the field was left out.
     """
     if schema.get("default") == "" and ("pattern" in rule or rule.get("minLength")):
         schema = {name: value for name, value in schema.items() if name != "default"}

@@ -1,4 +1,4 @@
--- Find whether anything waits in this cell that time or a subscription will move: undecided half messages, timers,
+-- Find whether this cell has rows that will need work later: undecided half messages, timers,
 -- messages in delivery, unreleased entries of delay levels, and subscriptions to the cell's own topics. Each part stops
 -- at the first row that it finds; if nothing waits, the poll ends here.
 SELECT

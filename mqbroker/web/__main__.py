@@ -25,7 +25,7 @@ IMPORTED_BY_FORKS = ("uvloop", "mqbroker.urls", "mqbroker.web.application", "mqb
 def load() -> None:
     """Imports everything that forks of this process need.
 
-    It opens and starts nothing, because that would not survive the fork.
+    It opens no connections and starts no threads, because they would not survive the fork.
     """
     # Objects of the start stay in memory: collecting them repeatedly takes 8 % of the start. The lifespan turns
     # collection on.
@@ -76,7 +76,7 @@ def start_anew(words: Sequence[str], listening: socket.socket, pids: Collection[
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     listening.set_inheritable(True)
     given = ["--socket", str(listening.fileno()), "--children", ",".join(map(str, pids))]
-    # The arguments of the command line, without arguments that an earlier `start_anew` added.
+    # The arguments of the command line, without the arguments that an earlier `start_anew` has added.
     own = words[: words.index("--children") - 2] if "--children" in words else words
     os.execv(sys.executable, [sys.executable, "-m", "mqbroker.web", *own, *given])
 

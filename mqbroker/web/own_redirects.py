@@ -13,8 +13,8 @@ HOME = "/console/"
 class OwnRedirects(MiddlewareMixin):
     """Replaces a redirect to another host by a redirect to the console.
 
-    Sign-in and sign-out redirect to `next` if its host equals the request's Host header, which the caller controls if
-    ALLOWED_HOSTS is `*`. This middleware covers all views: only a RedirectAway may lead to another host.
+    Sign-in and sign-out redirect to `next` if its host equals the request's Host header, which the caller chooses if
+    ALLOWED_HOSTS is `*`. In all views only a RedirectAway may lead to another host.
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:

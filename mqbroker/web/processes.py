@@ -22,7 +22,7 @@ import structlog
 logger = structlog.stdlib.get_logger(__name__)
 
 POLL_SECONDS = 0.02
-# If a child ends within this time, its successor would probably end at once too, so the successor is started only after
+# If a child ends within this time, its successor would probably end at once too, so its successor starts only after
 # RESPAWN_SECONDS.
 SOON_SECONDS = 1.0
 RESPAWN_SECONDS = 0.2
@@ -36,8 +36,8 @@ ID_BYTES = 4
 
 
 class Handover(NamedTuple):
-    """The functions that a child gets from its parent: it calls `begin` before its first request and `leave` after its
-    last one.
+    """The functions that a child gets from its parent: the child calls `begin` before its first request, `leave` after
+    its last.
     """
 
     # An earlier child has already served, so the database is known to be fit.
@@ -149,8 +149,8 @@ class Processes:
         try:
             self._reset_signals()
             end_with(parent)
-            # A child that replaces others delays no caller, and new code may have new requirements: it examines the
-            # database.
+            # A child that replaces others examines the database: new code may have new requirements, and no caller
+            # waits for it.
             is_known = self._has_served and not replaced
             self._work(Handover(is_known, partial(self._begun, replaced), self._leave))
             status = 0
@@ -205,7 +205,7 @@ class Processes:
             waited, status = os.waitpid(pid, os.WNOHANG)
             if waited:
                 ended[pid] = (os.waitstatus_to_exitcode(status), now - self._started.pop(pid))
-        # A child that was meant to replace others only counts as a child that died, because the others still serve.
+        # A refusal by a child that should replace others is only a death, because the others still serve.
         self._is_unfit |= not self._started and any(status == UNFIT for status, _ in ended.values())
         return ended
 

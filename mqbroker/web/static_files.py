@@ -40,7 +40,7 @@ SAFE: Headers = (
     (b"cross-origin-opener-policy", b"same-origin"),
 )
 
-# A single range, by RFC 9110, 14.1.2; for several ranges or another unit the whole file is sent.
+# A single range, by RFC 9110, 14.1.2; a request for several ranges or with another unit gets the whole file.
 RANGE = re.compile(rb"bytes=(\d{0,18})-(\d{0,18})")
 TAG = re.compile(rb'"[^"]*"')
 
@@ -106,8 +106,8 @@ def paths() -> Mapping[str, Path]:
 class StaticFiles:
     """The static files of a process: their paths are found at the start, their content is read at the first use.
 
-    Each file is in memory once, 4 MB together, and a connection only has a view of it: 1,000 callers that do not read
-    need only the memory of their sockets.
+    Each file is in memory once, 4 MB together, and connections share this memory: 1,000 callers that do not read only
+    need the memory of their sockets.
     """
 
     def __init__(self) -> None:
@@ -116,7 +116,7 @@ class StaticFiles:
         self._read: dict[str, StaticFile] = {}
 
     def __call__(self, exchange: Exchange) -> bool:
-        """Answers a request for a static file. Returns False if the path is not one of a static file."""
+        """Answers a request for a static file. Returns False if no static file has this path."""
         if not exchange.target.startswith(self._prefix):
             return False
         path = exchange.path

@@ -140,7 +140,7 @@ class ArrivingBody:
     async def some(self) -> None:
         """Waits until an unread part of the body has arrived, or the whole body was read.
 
-        Raises Gone if the caller hangs up before, ProcessEnds if the process ends before.
+        Raises Gone if the caller hangs up first, ProcessEnds if the process ends first.
         """
         while not self._chunks and not self.is_whole:
             if self.is_hung_up:

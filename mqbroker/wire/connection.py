@@ -31,7 +31,8 @@ class Connection(asyncio.Protocol):
        that are not read stay in the socket.
     3. `answered`: the next exchange is served, or the connection is closed: if the caller asks for it, if a body was
        left unread, and when the process stops.
-    4. Bytes that are not a request become the last exchange, served in order, which has its status already.
+    4. Bytes that are not a request become the last exchange, which is answered in its turn with the status of the
+    error.
     """
 
     def __init__(self, connections: "Surroundings[Connection]") -> None:
@@ -162,7 +163,7 @@ class Connection(asyncio.Protocol):
             self._transport.write(data)
 
     async def drained(self) -> None:
-        """Waits until all bytes but a few have left."""
+        """Waits until almost all written bytes are in the socket."""
         if self._drained is not None:
             await self._drained
 
@@ -264,7 +265,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_new(self) -> bool:
-        """Whether its first request is still to come."""
+        """Whether the connection has had no request yet."""
         return self._serving is None and self._reader.count == 0
 
     def finish(self) -> None:

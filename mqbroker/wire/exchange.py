@@ -41,7 +41,7 @@ class Line(Protocol):
         """Sends bytes, or keeps them until the socket takes them."""
 
     async def drained(self) -> None:
-        """Waits until almost all bytes that were written have left for the client."""
+        """Waits until almost all written bytes are in the socket."""
 
     def read_on(self) -> None:
         """Reads further bytes of a body."""
@@ -141,11 +141,11 @@ class Exchange(ArrivingBody):
 
     @property
     def server(self) -> tuple[str, int] | None:
-        """The address of this process's socket, which the caller has reached."""
+        """The address of this process's socket to which the caller is connected."""
         return self._line.server
 
     def cut(self) -> None:
-        """Aborts an answer in parts, so that the caller does not take it for complete."""
+        """Aborts an answer in parts, so that the caller does not take the answer for complete."""
         self.hang_up()
         self._line.cut()
 

@@ -1,6 +1,6 @@
 """The plain form of a path is the only accepted spelling, so that a proxy's rules apply to the same path.
 
-A proxy that refuses `/v1/api-keys` sees other paths in `/v1/%61pi-keys` and `/v1//api-keys`.
+For a proxy that refuses `/v1/api-keys`, `/v1/%61pi-keys` and `/v1//api-keys` are other paths.
 """
 
 import re

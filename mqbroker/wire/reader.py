@@ -22,8 +22,8 @@ HEAD_BYTES = 16 * 1024
 MEASURED_BYTES = HEAD_BYTES // 2
 # The most requests that wait for the answer to an earlier request. A connection with more such requests is not read.
 MAX_WAITING = 16
-# Frames are chunks, headers (eight count as one frame) and requests. The most in one read of a connection, and in each
-# later turn (`Connections.read_later`). 64 frames take 30 µs; a piece of a socket may have 43,000.
+# Frames are chunks, headers (eight count as one frame) and requests. This is the maximum per read of a connection, and
+# per later turn (`Connections.read_later`). 64 frames take 30 µs; a piece of a socket may have 43,000.
 FRAMES = 64
 MORE_FRAMES = 512
 REQUEST_FRAMES = 8
@@ -150,7 +150,7 @@ class Reader:
             raise Malformed(431 if self._is_too_large else 400) from problem
         if self._short:
             self._join()
-        # After a piece with many short chunks, there is no room for the extensions of a later one.
+        # Many short chunks must not make room for longer extensions of later chunks.
         if self._beside_bytes < 0:
             self._beside_bytes = 0
         if (self._beside_bytes if self.head_bytes is None else self.head_bytes) > HEAD_BYTES:

@@ -6,9 +6,8 @@ import socket
 import sys
 import termios
 
-# A caller that takes fewer bytes of its answers within this time is cut off. That is 16 KiB/s, by which a page of 16
-# MiB takes 17 minutes. The time counts from the moment the caller last took this many bytes, not from the answer's
-# beginning.
+# A caller that takes fewer bytes of its answers within this time is cut off. At this rate, 16 KiB/s, a page of 16 MiB
+# takes 17 minutes. The time begins anew whenever the caller has taken this many bytes.
 UNREAD_SECONDS = 20.0
 UNREAD_BYTES = 320 * 1024
 
@@ -20,8 +19,8 @@ class Taking:
         self._transport = transport
         # The bytes that the connection has written for its caller.
         self.written = 0
-        # The time at which the caller began to have unread bytes, and the number of written bytes then; None if it has
-        # read all.
+        # When this measurement began, and how many bytes the caller had taken by then; None if the caller has taken all
+        # bytes.
         self._since: float | None = None
         self._taken = 0
 

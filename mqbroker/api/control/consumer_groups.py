@@ -1,4 +1,4 @@
-"""Consumer groups: create, change, list and delete, and how far each is behind."""
+"""Consumer groups: create, change, list and delete, and the lag of each group."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -118,7 +118,8 @@ class ConsumerGroupDetail(Resource):
         given = self.body(ConsumerGroupSettings)
         with self.recorded(group) as change:
             before = self.standing(registry.named, group)
-            # Counted outside of the change, which locks the group's row: receives would wait for the counts.
+            # The lag is counted outside of the change, which locks the group's row: receives would wait for the
+            # counting.
             change.before, lag = picture(before), [] if before is None else stats.queues_of(before)
             waits: retrying.ByTopic = {} if before is None else retrying.of_groups([before])[before.id]
             row, made = registry.put(group, given)

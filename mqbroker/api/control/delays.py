@@ -25,7 +25,7 @@ class Lateness(Shape):
 class DelayLevel(Shape):
     """A delay level.
 
-    `delay_seconds` is null if the settings no longer contain the level but messages still wait in it.
+    `delay_seconds` is null if the level is no longer in the settings but messages still wait in the level.
     """
 
     level = Whole()

@@ -87,7 +87,7 @@ class SubscriptionList(Resource):
 def found(request: Request, name: str) -> delivery.Subscription:
     """The subscription with this name, for a caller that may manage, or receive the messages that it pushes.
 
-    Raises the errors of `registry.find`; for any other caller as if no subscription existed, so that it cannot find out
+    Raises the errors of `registry.find`; any other caller gets the error for an unknown name, and so cannot find out
     names.
     """
     row = registry.find(name)

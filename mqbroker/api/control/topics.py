@@ -61,7 +61,7 @@ def document(topic: store.Topic) -> dict[str, object]:
 def view(name: str) -> store.Topic:
     """RocketMQ's topic of half messages or of ends, for the list.
 
-    It has no row of its own, because it is a view of other tables.
+    The topic has no row, because it is a view of other tables.
     """
     made_at = registry.find(names.SCHEDULE).created_at
     return store.Topic(name=name, queues=1, permission="r", created_at=made_at)

@@ -1,4 +1,4 @@
-"""Prints the findings about the data folder's broker, with their reasons and how to mend them."""
+"""Prints the findings about the data folder's broker, each with its reason and its remedy."""
 
 import argparse
 import os

@@ -57,7 +57,7 @@ def run(command: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _exit_status(process: subprocess.Popen[bytes]) -> int:
-    """The exit status. Waits in short steps, because the handler of a signal just before a wait runs only after it."""
+    """The exit status. Waits in short steps, because a signal just before a wait is handled only after the wait."""
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
             return process.wait(WAIT_SECONDS)

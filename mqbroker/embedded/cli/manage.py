@@ -27,7 +27,8 @@ def main(words: list[str]) -> int:
 
 
 def behind_folder(command: str, words: list[str]) -> list[str]:
-    """Moves --data-dir, which may come first, in front of the command: the arguments of `./mq <command>` for `./mq
+    """Moves --data-dir, which may come first, to the front of the command. Returns the arguments of `./mq <command>`
+    for `./mq
     manage`.
     """
     folder = words[:2] if words[:1] == ["--data-dir"] else []

@@ -10,7 +10,7 @@ from mqbroker.embedded.cli import beside, options
 
 def main(words: list[str]) -> int:
     """Replaces this process by `mqb`, in the caller's folder. If the caller names another broker, the data folder's API
-    key is not passed to it.
+    key is not passed to `mqb`.
     """
     parser = argparse.ArgumentParser(add_help=False)
     options.add_data_folder(parser)

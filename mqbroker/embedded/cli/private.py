@@ -47,7 +47,7 @@ def servers() -> Iterator[dict[str, str]]:
 def memory(count: int) -> Path | None:
     """A place in memory for the folders of `count` environments; None if there is too little memory.
 
-    It first removes folders that a killed run has left there, which would stay until the machine starts again.
+    First removes the folders of killed runs, which would stay until the machine starts again.
     """
     try:
         for left in MEMORY.glob(f"{PREFIX}*"):

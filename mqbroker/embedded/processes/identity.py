@@ -22,9 +22,9 @@ def of(pid: int) -> str | None:
 def _started(process: psutil.Process) -> str:
     if not BOOT_ID.exists():
         return str(process.create_time())
-    # The text is kept for the next run, and on Linux psutil's start time changes with the system's clock. So this text
-    # has the ticks since the machine's start, which do not change. The command's name is the second field, in
-    # parentheses, and may contain any character.
+    # The text is kept for the next run, and on Linux psutil's start time changes with the system's clock. So on Linux
+    # this text has the process's start in ticks since the machine's start, which do not change. The command's name is
+    # the second field, in parentheses, and may contain any character.
     ticks = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
     return f"{BOOT_ID.read_text().strip()} {ticks}"
 

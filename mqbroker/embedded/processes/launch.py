@@ -1,6 +1,6 @@
 """Runs a command that ends with its parent, under another user if root is refused (Linux).
 
-A script in front of the command, so that no code of a larger process runs between fork and exec: `python -I -S
+This script runs before the command, so that no code of a larger process runs between fork and exec: `python -I -S
 launch.py <parent pid> <signal> <way> command …`. Needs only the standard library.
 """
 
@@ -46,7 +46,8 @@ def drop_privileges() -> None:
     """
     os.setgroups([])
     os.setgid(UNPRIVILEGED_USER)
-    # Without this bit access(2) does not count capabilities, and initdb, which asks it, finds no postgres.
+    # Without this bit access(2) ignores capabilities, and initdb, which calls access(2), does not find the program
+    # postgres.
     libc.prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0)
     libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
     os.setuid(UNPRIVILEGED_USER)

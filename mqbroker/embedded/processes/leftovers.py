@@ -16,7 +16,7 @@ STOP_SECONDS = 5
 
 @dataclass(frozen=True)
 class Recorded:
-    """A process as the record in the data folder names it."""
+    """A process in the record of the data folder: its name, identity and stop signal."""
 
     name: str
     pid: int

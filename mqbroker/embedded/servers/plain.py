@@ -13,7 +13,7 @@ LOCALE = "C.UTF-8"
 
 
 class Plain(postgres.Server):
-    """A server with the configuration of `initdb`, except the port and the socket file, which it does not have."""
+    """A server with the configuration of `initdb`, with another port and without a socket file."""
 
     settings: ClassVar = {"unix_socket_directories": ""}
     cluster = (f"--locale={LOCALE}",)

@@ -27,21 +27,22 @@ PASSING = ("shared memory block", "could not bind", "lock file")
 
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
-    # TCP only: the path of a Unix socket must fit into 107 bytes, and was faster only for single round trips, by 10 %.
+    # TCP only: a Unix socket was faster only for single round trips, by 10 %, and its path must fit into 107 bytes.
     "unix_socket_directories": "",
     "max_connections": "200",  # a web or worker process may hold 18 (docs/deployment.md, Sessions)
     "shared_buffers": "128MB",  # few buffers, for tests; the class `Sized` has more
-    "wal_buffers": "16MB",  # a file of WAL, as PostgreSQL has it for 512 MB of buffers and more
+    "wal_buffers": "16MB",  # the size of a WAL file, PostgreSQL's own choice for 512 MB of buffers and more
     "huge_pages": "try",
     "fsync": "on",
     "synchronous_commit": "on",
     "wal_compression": "on",
-    # Checkpoints are rare, so that a page is written once per burst; recovery after a crash replays up to this much.
+    # Checkpoints are rare, so that a page is written once per burst; recovery after a crash replays the WAL of at most
+    # this time.
     "checkpoint_timeout": "15min",
     "max_wal_size": "2GB",
-    # Files of WAL are written again rather than removed: commits wait for 10 to 40 ms for a new one, every 16 MB.
+    # Files of WAL are written again rather than removed: for a new file, every 16 MB, commits wait 10 to 40 ms.
     "min_wal_size": "1GB",
-    # After a kill -9: 0.15 s for one sync of the file system, 0.4 to 3 s for one of each file.
+    # After a kill -9: syncing the whole file system takes 0.15 s, syncing each file 0.4 to 3 s.
     **({"recovery_init_sync_method": "syncfs"} if sys.platform == "linux" else {}),
     "log_checkpoints": "off",
     "log_min_messages": "warning",
@@ -152,7 +153,7 @@ class Server:
         self.child.kill()
 
     def is_ready(self) -> bool:
-        """Whether PostgreSQL's process file (postmaster.pid) says `ready`; pg_ctl waits for the same word."""
+        """Whether PostgreSQL's process file (postmaster.pid) says `ready`; pg_ctl also waits for this word."""
         with contextlib.suppress(FileNotFoundError):
             lines = (self.data / "postmaster.pid").read_text().splitlines()
             return len(lines) > 7 and lines[0] == str(self.pid) and lines[7].strip() == "ready"

@@ -23,7 +23,7 @@ def buffers(memory: int) -> str:
 
 
 def memory_bytes() -> int:
-    """The memory of the machine, or of the container if that has a limit."""
+    """The memory of the machine, or the limit of the container if there is one."""
     found = [psutil.virtual_memory().total]
     for limit in LIMITS:
         # A group without a limit says `max`.

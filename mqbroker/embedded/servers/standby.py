@@ -1,4 +1,4 @@
-"""A standby of a private PostgreSQL: a base back-up that follows the server, and can replace it or become a cell."""
+"""A standby of a private PostgreSQL: a base back-up that follows the server, and can replace it, or become a cell."""
 
 import subprocess
 from pathlib import Path

@@ -13,9 +13,9 @@ from store.db import pooling
 
 # All statements that write to a table wait behind a migration that waits for the table's lock.
 LOCK_TIMEOUT = "500ms"
-# The pause between two attempts, in which the waiting writers continue.
+# The pause between two attempts; waiting writers continue in it.
 PAUSE_SECONDS = 1.0
-# The time for which a dump of a large database may hold its locks.
+# The time for attempts: a dump of a large database may hold its locks for so long.
 TRIES_SECONDS = 3600.0
 
 

@@ -12,7 +12,7 @@ from store.errors import CellAway
 
 
 class Command(BaseCommand):
-    """Safe to repeat, and safe while the broker runs: a secret that changes meanwhile is left unchanged."""
+    """Safe to repeat, and safe while the broker runs: a secret that a caller changes meanwhile is not overwritten."""
 
     # `./mq check` runs Django's checks. They import every page of the console, for which a deployment need not wait.
     requires_system_checks = ()

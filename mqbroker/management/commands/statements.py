@@ -32,7 +32,7 @@ class Described:
 
     @property
     def table(self) -> str:
-        """The first table that the statement writes; if it writes none, the first that it reads."""
+        """The first table that the statement writes; if the statement writes no table, the first that it reads."""
         return next(iter((*self.writes, *self.reads)), NO_TABLE)
 
 
@@ -69,7 +69,7 @@ def described(app: str, path: Path) -> Described:
 
 
 def named(bare: str) -> Iterator[str]:
-    """The names in a statement from which it reads, including common table expressions and the table that it writes."""
+    """The names in a statement from which it reads, including common table expressions and the written table."""
     for listed in READS.findall(bare):
         yield from (name.split()[0] for name in re.split(r"\s*,\s*", listed))
 

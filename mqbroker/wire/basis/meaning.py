@@ -33,7 +33,8 @@ def exchange_of(line: Line, parser: HttpRequestParser, target: bytes, headers: H
         target, headers = of_its_host(target, headers)
     exchange = Exchange(line, method, target, headers, parser.get_http_version(), parser.should_keep_alive())
     found = exchange.headers
-    # Almost all heads have one host, no header twice and no chunks: such a head has one meaning.
+    # Almost all heads have one host, no header twice and no chunks: every server understands such a head in the same
+    # way.
     is_usual = exchange.version == "1.1" and len(found) == len(headers) and b"host" in found
     if not (is_usual and b"transfer-encoding" not in found) and not has_one_meaning(exchange):
         raise Malformed(400)
@@ -62,7 +63,7 @@ def memory_of(exchange: Exchange) -> int:
 
 
 def has_one_meaning(exchange: Exchange) -> bool:
-    """Whether each server on the way reads the same request. Called for a head that is not of the usual form.
+    """Whether each server on the way reads the same request from a head of an unusual form.
 
     By RFC 9112 a request of HTTP/1.1 has exactly one Host (3.2). A body has either a length or chunks and no other
     transfer coding (6.1), and no chunks in HTTP/1.0.
