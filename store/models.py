@@ -14,7 +14,7 @@ from store.process.models import Presence as Presence
 
 
 class Topic(models.Model):
-    """A named stream of messages with a fixed number of queues (it only grows), in one cell.
+    """A named stream of messages with a number of queues, which never falls, in one cell.
 
     Topics of one home lie in one cell; a topic with an empty home has no other topic in its home.
     """
@@ -83,7 +83,7 @@ class Segment(models.Model):
     ready ──roll──▶ open ──roll──▶ closed ──retention──▶ dropped
 
     Exactly one segment is open, and writers hold a shared lock on the log while they append to it. `unexported_at`:
-    when retention began to drop the segment, for lack of room, although no export held it.
+    when retention began to drop the segment for lack of disk space, before an export held it.
     """
 
     id = models.IntegerField(primary_key=True)
@@ -156,8 +156,8 @@ class CommitLog(models.Model):
         db_table = "commit_log"
         constraints = (models.UniqueConstraint(fields=("message_id", "segment_id"), name="commit_log_message_once"),)
         indexes = (
-            # An index for look-ups by key. With fastupdate, the send that empties the pending list waits for a second
-            # or more. Without it each key costs its send 4 µs of PostgreSQL's CPU, and a send without keys costs
+            # An index for look-ups by key. fastupdate is off: with it, the send that empties the pending list waits for
+            # a second or more. Without it, each key costs 4 µs of PostgreSQL's CPU, and a send without keys costs
             # nothing.
             GinIndex(
                 fields=("keys",), condition=models.Q(keys__isnull=False), fastupdate=False, name="commit_log_keys"
@@ -168,8 +168,8 @@ class CommitLog(models.Model):
 class ConsumeQueue(models.Model):
     """An entry: it makes a stored message visible at an offset of a queue. Append-only; partitioned by segment.
 
-    In a schedule queue `tags_code` is the time of delivery in ms, and the real_ columns are the topic and queue for
-    that time. `due_at`: the time of the timer whose release added the entry; the timer's row is deleted.
+    In a schedule queue `tags_code` is the time of delivery in ms, and the real_ columns are the topic and queue of the
+    delivery. `due_at`: the time of the timer whose release added the entry; the timer's row is deleted.
     """
 
     pk = models.CompositePrimaryKey("topic_id", "queue_id", "queue_offset", "segment_id")
@@ -199,8 +199,8 @@ class Progress(models.Model):
     """A reader's next offset in a queue; the row with the highest move counts. Append-only; partitioned by segment.
 
     A ledger instead of an updated counter: with a pinned snapshot each batch would leave a dead version of a counter.
-    Reader 0 is the scheduler, any other is a consumer group. Moves have no gaps, so of two concurrent transactions only
-    one can insert a move.
+    Reader 0 is the scheduler, any other is a consumer group. Moves have no gaps, so only one of two concurrent
+    transactions can insert the next move.
     """
 
     pk = models.CompositePrimaryKey("reader_id", "topic_id", "queue_id", "move", "segment_id")

@@ -92,8 +92,8 @@ async def enqueue(connection: Connection, segment_id: int, entries: Sequence[Ent
     """
     queues = sorted({(entry.topic_id, entry.queue_id) for entry in entries})
     locked = {"topic_id": [topic for topic, _ in queues], "queue_id": [queue for _, queue in queues]}
-    # psycopg's pipeline mode is not used here: after its last message the server does not count how long the
-    # transaction is idle, and a process that is stopped here would hold the locks for ever.
+    # psycopg's pipeline mode is not used here: in it the server does not limit how long the transaction is idle, and a
+    # process that is stopped here would hold its locks for ever.
     await connections.execute(connection, LOCK_QUEUES, locked)
     _number(entries, await connections.execute(connection, ENQUEUE_ENTRIES, _columns(segment_id, queues, entries)))
     # After a roll each queue has no entry in the new segment yet.

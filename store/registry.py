@@ -176,9 +176,9 @@ def _require_as_many_queues(topic: Topic, changes: Mapping[str, Any]) -> None:
 def remove(topic: Topic) -> None:
     """Deletes a topic. Its messages can no longer be read, and retention drops them.
 
-    A topic that is created later under the same name is a new topic and begins at offset 0; its consumers do not get
-    messages of the deleted topic, even if these are stored meanwhile. Raises TopicForbidden for the broker's own
-    topics.
+    A topic that is created later under the same name is a new topic and begins at offset 0; its consumers get no
+    messages of the deleted topic, not even messages that are stored during the delete. Raises TopicForbidden for the
+    broker's own topics.
     """
     _refuse_own(topic.name)
     with copies.change():

@@ -92,7 +92,7 @@ class ExpiringSegment(NamedTuple):
 
 
 class ExportWait(NamedTuple):
-    """The number of closed segments in no export, and of segments that were dropped before an export."""
+    """The number of closed segments in no export, and the number of segments dropped without an export."""
 
     waiting: int
     dropped: int

@@ -30,8 +30,8 @@ MAX_TOPICS = 2000
 class Stored:
     """The number of rows in the store (`kept`), and of rows added `within` each window, by the window's seconds.
 
-    The numbers are differences of offsets: a failed write leaves a gap in log offsets, and rows of overlapping
-    transactions may count on either side of a window's edge.
+    The numbers are differences of offsets: a failed write leaves a gap in log offsets, which counts, and rows of
+    overlapping transactions may count on either side of a window's edge.
     """
 
     kept: int
@@ -93,7 +93,7 @@ def ever_stored() -> int:
 
 
 def entries_by_topic(namespace: str | None = None) -> dict[str, int]:
-    """The number of entries ever in each topic, for the first MAX_TOPICS topics by name, of all or a namespace."""
+    """How many entries each topic ever had, for the first MAX_TOPICS topics by name, of all or a namespace."""
     rows = sync.read(ENTRIES_BY_TOPIC, {"max_topics": MAX_TOPICS, "starts": namespaces.starts(namespace)})
     return {row.topic: row.entries for row in rows}
 
@@ -126,7 +126,7 @@ class Held:
 
 
 def held_by(of_topics: Sequence[Topic], max_queues: int) -> list[Held]:
-    """The entries that each of these topics holds in its first `max_queues` queues."""
+    """How many entries each of these topics holds in its first `max_queues` queues."""
     wanted = [(topic.id, queue_id) for topic in of_topics for queue_id in range(min(topic.queues, max_queues))]
     by_topic: dict[int, list[QueueBounds]] = {topic.id: [] for topic in of_topics}
     for read in cells.ask(lambda: bounds(wanted)).values():

@@ -40,12 +40,14 @@ class Handler(NewWork):
     A request goes this way:
 
     1. `_find`: the path, in its plain form, leads to a route, and the method to a view. Without a view, static files
-    are tried (`files`), then Django's handler. 2. The key leads to a caller, which a process looks up once in three
-    seconds; then the body is read, within the route's limit, the process's budget and a deadline. 3. Almost all
-    operations of the message path are added to their batch at once, and answered when it ends. Otherwise a task runs
-    the view, which decodes the body, calls one function of an app, and returns an Answer. A Refusal also becomes an
-    Answer. 4. `responding.send`: if the consumer hung up, its messages are returned to the group; otherwise the answer
-    is sent with the request's id, in parts if its messages are large, and is counted.
+       are tried (`files`), then Django's handler.
+    2. The key leads to a caller, which a process looks up once in three seconds; then the body is read, within the
+       route's limit, the process's budget and a deadline.
+    3. Almost all operations of the message path are added to their batch at once, and answered when it ends. Otherwise
+       a task runs the view, which decodes the body, calls one function of an app, and returns an Answer. A Refusal also
+       becomes an Answer.
+    4. `responding.send`: if the consumer hung up, its messages are returned to the group; otherwise the answer is sent
+       with the request's id, in parts if its messages are large, and is counted.
 
     New work comes here through `mqbroker.wire.admission`, which asks `begins` and `is_full`: while too much waits it is
     refused by `refuse`, before its key is looked up and its body decoded. Django's way costs about 0.9 ms of CPU.

@@ -9,11 +9,12 @@ as late as new work, and PostgreSQL would wait for the turn in which the next ba
 2. New work begins with them if no new work waits, fewer than BEGUN_PER_TURN requests have begun in this turn, and the
    next batch has room. Otherwise the new work waits.
 3. Each turn begins the next waiting requests. If there is no room, the room is checked again after the next answer: an
-answer means that a batch has ended, and that the next batch has taken waiting operations. 4. While the first waiting
-request has waited for too long, new work is refused without a task, and if it has arrived whole, also without an
-exchange. Each turn sends one refusal for every two requests that begin in it, at least REFUSED_PER_TURN, and further
-refusals in the next turns: so callers that repeat at once wait for their refusals, and admitted work does not wait. A
-refusal takes a third of the time of a message, so all refusals take a seventh of the process's time.
+   answer means that a batch has ended, and that the next batch has taken waiting operations.
+4. While the first waiting request has waited for too long, new work is refused without a task, and if it has arrived
+   whole, also without an exchange. Each turn sends one refusal for every two requests that begin in it, at least
+   REFUSED_PER_TURN, and further refusals in the next turns: so callers that repeat at once wait for their refusals, and
+   admitted work does not wait. A refusal takes a third of the time of a message, so all refusals take a seventh of the
+   process's time.
 """
 
 import asyncio

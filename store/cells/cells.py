@@ -41,12 +41,12 @@ ASKED_SECONDS = 5.0
 # The time is longer than a failover of the control. A process that is cut off from the control may accept a revoked key
 # for this time.
 BELIEVED_SECONDS = 900.0
-# The least time between two readings of the list: with one cell, and with several, whose topics may move to a new cell.
+# The least time between two reads of the list: in an installation with one cell, and with several.
 ANEW_SECONDS, AMONG_SEVERAL_SECONDS = 10.0, 1.0
 
 
 class Learnt:
-    """The time of the last read of the list of cells, by the monotonic clock, and the cells in the list."""
+    """The cells in the list, and when this process last read the list, by the monotonic clock."""
 
     def __init__(self) -> None:
         self.at = -ANEW_SECONDS
@@ -128,8 +128,9 @@ def each(work: Callable[[], Result]) -> list[Result]:
 def ask(work: Callable[[], Result], only: Container[int] | None = None) -> dict[int, Result]:
     """The result of the synchronous `work` in each cell, or in the cells of `only`, by cell id; the control first.
 
-    The cells are asked at once. A call of `ask` within `work` asks its own cell only. Raises what `work` raises in the
-    control, and CellAway for a cell that does not answer, unless a block of `leaving_out` is open.
+    All cells are asked at the same time. A call of `ask` within `work` asks only the cell of that `work`. Raises the
+    exceptions that `work` raises in the control, and CellAway for a cell that does not answer, unless a block of
+    `leaving_out` is open.
     """
     if _in_one.get():
         here = runtime.here().cell
@@ -169,7 +170,7 @@ def together(
     add: Callable[[Result, Result], Result],
     size: Callable[[Result], int],
 ) -> Sequence[Result]:
-    """The rows of several cells; rows with the same key are added up. The largest row is first.
+    """The rows of several cells; rows with the same key are added up to one row. The largest row is first.
 
     Rows of a single cell are unchanged.
     """
@@ -223,7 +224,7 @@ def _at(cell: Runtime, work: Callable[[], Result]) -> Result:
 
 
 def _apart(cell: int, work: Callable[[], Result]) -> Result:
-    """Does what `at` does, in a thread of a pool, and then returns the thread's database connection."""
+    """Works like `at`, but in a thread of a pool, whose database connection it returns at the end."""
     try:
         return at(cell, work)
     finally:

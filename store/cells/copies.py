@@ -2,9 +2,9 @@
 
 A change is made at the control, then in each other cell, then committed at the control. So no process finds a row that
 a cell lacks, and a change is refused while a cell is away. A delete is committed at the control first and in the cells
-after that: a statement in a cell waits for the deleted row, and by then the row is gone at the control too. After a
-crash in between, `repair` makes the cells equal to the control. Until then a row that only a cell has does no harm,
-because no process finds its id.
+after that: a statement in a cell that waits for the deleted row continues when the row is gone at the control, too.
+After a crash between the two commits, `repair` makes the cells equal to the control. Until then a row that only a cell
+has does no harm, because no process finds its id.
 """
 
 import asyncio
@@ -94,7 +94,8 @@ def _end(behind: ExitStack) -> None:
 
 
 def write(model: type[Model], keys: Collection[Any], besides: Collection[str] = ()) -> None:
-    """Copies the rows with these primary keys from the control's transaction to each cell. Deletes missing rows there.
+    """Copies the rows with these primary keys from the control's transaction to each cell. Deletes rows that the
+    control lacks.
 
     Called last in the transaction of the change, from any thread; within `change` if rows may have been deleted. An
     existing row of a cell keeps the fields that each cell writes itself, except the fields in `besides`. Raises
@@ -123,7 +124,7 @@ async def first_use(
 
     Raises SystemBusy as `connections.read` does, or CellAway; then nothing was created.
     """
-    # Another process may just have added a cell.
+    # Another process may just have added a cell, which also needs the copies.
     await cells.learn()
     if not runtime.placement.several:
         await connections.read_control(statement, parameters)
@@ -135,7 +136,7 @@ def _create(
     statement: Statement[NoRow], parameters: Mapping[str, Any], model: type[Model], found_by: Mapping[str, Any]
 ) -> None:
     try:
-        # A separate limit of time, since this commit stores nothing of the request.
+        # The commit gets its own time limit, because it does not store the request's messages.
         with patience.of(patience.REQUEST_SECONDS), transaction.atomic():
             sync.write(statement, parameters)
             write(model, list(model._default_manager.filter(**found_by).values_list("pk", flat=True)))
@@ -162,7 +163,7 @@ def of_cell(cell: CellFacts) -> AbstractContextManager[str]:
 
 
 def alias(cell: CellFacts) -> str:
-    """Django's alias of a cell's database. Raises CellAway where this process has no key for its URL."""
+    """Django's alias of a cell's database. Raises CellAway if this process has no key for the URL of the cell."""
     try:
         return databases.alias(cell.id, cell.name, sealing.opened(cell.url))
     except sealing.SecretUnreadable as problem:
@@ -181,7 +182,7 @@ def configured(model: type[Model]) -> list[str]:
 
 
 def put(alias: str, rows: Sequence[Model], fields: Collection[str]) -> None:
-    """Inserts rows into a cell's database. If a row exists already, sets only these `fields` of it."""
+    """Inserts rows into a cell's database. If a row exists already, sets only its `fields`."""
     if not rows:
         return
     try:

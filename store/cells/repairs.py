@@ -14,7 +14,7 @@ MAX_ROWS = 1000
 
 
 class Difference(NamedTuple):
-    """Primary keys of one table: `lagging` rows are missing or different in a cell, only the cell has `extra` rows."""
+    """Primary keys of rows of one table: `lagging`: missing or different in the cell; `extra`: only in the cell."""
 
     model: type[Model]
     lagging: Sequence[Any]
@@ -42,7 +42,8 @@ def compare(cell: CellFacts, ours: Rows) -> Sequence[Difference]:
 def repair(cell: CellFacts, models: Sequence[type[Model]]) -> int:
     """Makes a cell's copies equal to the control. Returns how many rows it changed. Raises CellAway.
 
-    Changes of the configuration wait meanwhile. In `models` a table stands behind the tables that its rows refer to.
+    Changes of the configuration wait meanwhile. `models` are sorted: a table comes after the tables that its rows refer
+    to.
     """
     with transaction.atomic():
         copies.hold()

@@ -1,7 +1,7 @@
 """The two databases of a move of topics, old and new. The process that moves them has one session in each.
 
-The code is synchronous, keeps its session from beginning to end and never opens a second one. So this process can
-change nothing more as soon as another process takes the move over and ends the sessions of the first.
+The code is synchronous, keeps its session from beginning to end and never opens a second one. So another process that
+takes the move over only has to end these sessions: this process can then change nothing more.
 """
 
 import time
@@ -109,8 +109,8 @@ class Side:
     def oust_readers(self) -> None:
         """Ends sessions that began while the database was read-only for new sessions, because they stay read-only.
 
-        Called after the transaction that makes new sessions writable again. A session that was just beginning then
-        appears in the list of sessions soon.
+        Called after the transaction that makes new sessions writable again. A session that was just beginning at that
+        time soon appears in the list of sessions.
         """
         now, until = self.one(READ_CLOCK), time.monotonic() + OUST_SECONDS
         while self.oust(before=now) and time.monotonic() < until:

@@ -11,9 +11,9 @@ from store.errors import Refusal, SystemBusy
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# The batch itself did not cause these problems, so it is repeated. Another process interfered: it used the same id or
-# the same locks, or committed between two reads. Or the session was ended before the commit, by an administrator or
-# because this process had stopped.
+# These problems are not caused by the batch itself, so the batch is repeated. Another process interfered: it used the
+# same id or the same locks, or committed between two reads. Or the session was ended before the commit, by an
+# administrator or because this process had stopped.
 BETWEEN = (pg.UniqueViolation, pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable)
 DONE_OVER = (Overtaken, *BETWEEN, *ENDED)
 MAX_ATTEMPTS = 4
@@ -22,7 +22,7 @@ MAX_ATTEMPTS_ALONE = 16
 
 
 def answer(pending: Pending, problem: Exception) -> Exception:
-    """The exception to raise for the caller of an operation, if this problem prevented its write."""
+    """The exception for the caller of an operation that this problem has prevented from being written."""
     if isinstance(problem, pg.LockNotAvailable):
         return connections.locked(pending.holders)
     if isinstance(problem, ENDED):

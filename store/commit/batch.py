@@ -50,7 +50,7 @@ class Batch:
     def after_commit(self, call: Callable[[], None]) -> None:
         """Adds a function that this process calls after the commit.
 
-        The call may be lost, so it must not be essential; it must not raise.
+        The function may not be called after a crash, so it must not be essential; it must raise nothing.
         """
         self.afterwards.append(call)
 

@@ -15,10 +15,10 @@ from store.rows import Holder
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# The time is counted from the submission. The pipelined batch before has taken at most 0.3 s, and the last attempt
-# takes at most 1 s, so each request is answered within 5 s.
+# The time counts from the submission. An earlier pipelined batch took at most 0.3 s, and the last attempt takes at most
+# 1 s, so each request is answered within 5 s.
 LOCKED_SECONDS = 3.0
-# An attempt that has taken this long is waiting for its lock; that wait ends after 0.25 s.
+# An attempt that takes longer is waiting for its lock; the wait for the lock ends after 0.25 s.
 LOOK_AFTER_SECONDS = 0.1
 MAX_HOLDERS = 3
 

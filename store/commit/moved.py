@@ -26,7 +26,7 @@ _TOPIC = re.compile(r"\d+")
 
 
 class Outdated(Exception):
-    """The cell of some operations in a batch was found with an older map than the connection's."""
+    """The cell of some operations in a batch was found with an older map of topics than the map of the connection."""
 
     def __init__(self, version: int) -> None:
         super().__init__(f"the map has the version {version}")

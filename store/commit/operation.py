@@ -2,7 +2,8 @@
 
 The *stepwise* writer writes every `Operation`: `write` reads the rows, and sets a result or a refusal that gives the
 reason. Before that the *pipelined* writer sends the `statements` of all `Pipelined` operations of a batch in one round
-trip; a statement leaves out what it cannot write and gives no reason, and the stepwise writer writes what was left out.
+trip; a statement leaves out operations that it cannot write and gives no reason; the stepwise writer writes the left
+out operations.
 """
 
 import asyncio
@@ -22,7 +23,8 @@ Result = TypeVar("Result")
 Written = TypeVar("Written", bound="Operation[Any]")
 # A function that is called with the operation's problem, or None, and raises nothing.
 Settled = Callable[[Exception | None], None]
-# Writes a class of operations. After a generator's first `yield` log offsets are known, after its second queue offsets.
+# Writes a class of operations. After the first `yield` of a generator log offsets are known, after the second `yield`
+# queue offsets.
 Steps = Coroutine[Any, Any, None] | AsyncGenerator[None, None]
 
 
@@ -53,8 +55,8 @@ class Operation(Generic[Result]):
         self.cell: int | None = None
         # The version of the map by which the cell was found. None: the cell was not found by a topic.
         self.version: int | None = None
-        # Whether no later batch may be sent while this operation's batch is under way, because a repeat would come
-        # after it.
+        # Whether no later batch may be sent while the operation's batch is under way, because a repeat of its batch
+        # would come after the later batch.
         self.ordered = False
         self.result: Result | None = None
         self.refusal: Refusal | None = None
@@ -64,11 +66,11 @@ class Operation(Generic[Result]):
     # Methods that are called before the operation is written.
 
     def ready(self) -> bool:
-        """Whether this process has all data that a pipelined batch needs to write it. Raises the refusal."""
+        """Whether this process has all data that a pipelined batch needs to write the operation. Raises the refusal."""
         return False
 
     async def complete(self) -> None:
-        """Looks up what `ready` did not find, and whether the caller has the right. Raises the refusal.
+        """Looks up data that `ready` did not find, and whether the caller has the right. Raises the refusal.
 
         Creates topics and groups at their first use. Sets the result if there is nothing to write.
         """
@@ -82,7 +84,7 @@ class Operation(Generic[Result]):
         return nullcontext()
 
     def written_topics(self) -> Mapping[int, str]:
-        """The names, by id, of the topics to which it writes messages, as far as they are known before the write."""
+        """The names, by id, of the topics to which the operation writes, as far as they are known before the write."""
         return {}
 
     # The write.
@@ -97,8 +99,8 @@ class Operation(Generic[Result]):
         """Writes the operations in the transaction of a stepwise batch, and sets the result or refusal of each.
 
         A coroutine, or a generator that yields twice: after the first `yield` the records in `batch` have log offsets,
-        after the second its entries have queue offsets. A batch may be repeated, so what an attempt finds is kept in
-        variables of this method only.
+        after the second its entries have queue offsets. A batch may be repeated, so the data that an attempt finds is
+        only kept in variables of this method.
         """
         raise NotImplementedError
 
@@ -114,15 +116,16 @@ class Pipelined(Operation[Result]):
 
     # The join of a read to a batch of another lane; None for an operation that has not joined.
     joined: Joined | None = None
-    # Operations that it consists of; a batch writes them with its other operations of their class.
+    # The operations of which this operation consists; a batch writes them with other operations of their class.
     parts: Sequence["Pipelined[Any]"] = ()
 
     def __init__(self, key: bytes = b"") -> None:
         super().__init__(key)
         self.ids: tuple[bytes, ...] = (key,)
-        # Whether a pipelined batch can write it once `complete` has returned.
+        # Whether a pipelined batch can write the operation after `complete`.
         self.is_plain = False
-        # A function that is called with the outcome at once; a future would resume its waiter a turn of the loop later.
+        # A function that is called with the outcome at once; the waiter of a future continues one turn of the loop
+        # later.
         self.settled: Settled | None = None
         self._is_resolved = False
         self._future: asyncio.Future[Result | None] | None = None
@@ -141,7 +144,7 @@ class Pipelined(Operation[Result]):
 
     @property
     def overtakes(self) -> bool:
-        """Whether it must be written stepwise, because an earlier operation of its order still is."""
+        """Whether to write the operation stepwise, because an earlier operation of its order is being written so."""
         return False
 
     def may_be_elsewhere(self, problem: Exception) -> bool:
@@ -170,7 +173,7 @@ class Pipelined(Operation[Result]):
 
     @classmethod
     def behind_commit(cls, operations: Sequence[Self]) -> Iterable[Call]:
-        """Statements that run after all locks are released, to read what was written; they may return no rows."""
+        """Statements that read the written rows, after all locks are released; they may return no rows."""
         return ()
 
     @classmethod
@@ -191,7 +194,7 @@ class Pipelined(Operation[Result]):
             # The operation then counts as left out, so that `finish` asks the other cells.
             problem = None
         if self.settled is not None:
-            # `settled` refers to this operation: without this line both would wait for the garbage collector.
+            # `settled` refers to this operation: without this line only the garbage collector would free both.
             settled, self.settled = self.settled, None
             if self._future is not None:
                 self._future.set_result(self.result)

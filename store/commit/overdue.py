@@ -8,7 +8,7 @@ from store.commit.pipelined import PipelinedBatch
 
 
 class Overdue:
-    """Calls `give_up` when the oldest batch of `under_way` has had no answer for `seconds`."""
+    """Calls `give_up` when the oldest batch in `under_way` has waited `seconds` for its answer."""
 
     def __init__(self, under_way: deque[PipelinedBatch], seconds: float, give_up: Callable[[], None]) -> None:
         self._under_way = under_way

@@ -1,6 +1,6 @@
 """A pipelined batch: the operations of one transaction, sent to PostgreSQL in one message together with the commit.
 
-A batch has these statements in this order; it leaves out those that it does not need, except the second:
+A batch has these statements in this order; it leaves out the statements that it does not need, but never the second:
 
 1. Find the queues to be locked for half messages that are to be committed, and put them into the register `mq.ending`.
 2. Join the writers of the log and lock the queues of all sends and ends, in sorted order, so that no two batches
@@ -9,12 +9,12 @@ A batch has these statements in this order; it leaves out those that it does not
 4. Sends: append the messages and enter them in their queues.
 5. Ends: delete the row of the half message (the decision), insert the operation, enter the message.
 6. Commit.
-7. In a second transaction: read what was written; the answers may be larger than the buffers of the sockets.
+7. In a second transaction: read the written rows; the answers may be larger than the buffers of the sockets.
 
 Some operations write or lock more rows between 2 and 3: a forward acks, a receive locks the progress of its group.
 
-A statement leaves out what it cannot write, without a reason: such an operation has no result, and is written stepwise.
-This process reads no answer before the commit, so if the process is stopped it holds no lock.
+A statement leaves out an operation that it cannot write, without a reason: such an operation has no result, and is
+written stepwise. This process reads no answer before the commit, so if the process is stopped it holds no lock.
 """
 
 import struct
@@ -41,7 +41,8 @@ JOINS: tuple[Statement[Any], ...] = (JOIN_AND_LOCK, JOIN_AND_LOCK_ONE, JOIN_LOG)
 # more, so a batch leaves this process at once: a batch that is sent in part holds its locks until the server ends it.
 MAX_BATCH_BYTES = 1024 * 1024
 _LOG_LOCK = struct.pack("!q", APPENDERS_LOCK)
-# At most this number of reads joins a batch, and none joins a batch of more operations, whose callers would wait.
+# At most this number of reads joins a batch, and no read joins a batch of more operations, whose callers would wait for
+# the reads.
 MOST_JOINED = 8
 _FLAG = {False: b"\x00", True: b"\x01"}
 
@@ -79,7 +80,7 @@ class PipelinedBatch:
     def under(self, version: int) -> "PipelinedBatch":
         """The batch without operations whose cell was found by an older map than `version`; with one cell it is 0.
 
-        The connection has this version. The operations are left out of the batch, and their cell is found again.
+        `version` is the connection's. The cell of the removed operations is found again.
         """
         return self._without(outdated(self.operations, version) if version else ())
 

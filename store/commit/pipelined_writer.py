@@ -1,16 +1,16 @@
 """The pipelined writer: it sends waiting operations as one transaction, and answers each caller after the commit.
 
 1. `hand_in` puts an operation into the queue of its lane; ends stand before the others.
-2. While fewer than DEPTH batches are under way, the next one is packed and sent as soon as the queue holds half of the
-   recent concurrency (requests waiting and in flight), at least WORTH and at most MOST_WAITED operations. With no batch
-   under way a lone operation is sent at once, and fewer operations are sent when a turn of the event loop has added
-   none.
+2. While fewer than DEPTH batches are under way, the next batch is packed and sent as soon as the queue holds half of
+   the recent concurrency (requests waiting and in flight), at least WORTH and at most MOST_WAITED operations. With no
+   batch under way a lone operation is sent at once, and fewer operations are sent when a turn of the event loop has
+   added none.
 3. After the commit the next batch is sent first. Then each operation that was written gets its result. An operation
-   that was left out has none: `finish` gives it to the stepwise writer, which finds the reason.
-4. A batch that was rolled back is sent again if another process interfered or its session was ended. If it waited for a
-   lock in vain, it is sent again without the queues that other sessions have locked. After any other failure its
-   operations are left out.
-5. When the connection breaks, a batch whose commit had not left is refused with SystemBusy, any other batch under way
+   that was left out has no result: `finish` gives it to the stepwise writer, which finds the reason.
+4. A batch that was rolled back is sent again if another process interfered or its session was ended. If the batch
+   waited for a lock in vain, it is sent again without the queues that other sessions have locked. After any other
+   failure its operations are left out.
+5. When the connection breaks, a batch whose commit was not sent is refused with SystemBusy, any other batch under way
    with OutcomeUnknown.
 """
 
@@ -82,7 +82,7 @@ class PipelinedWriter:
             self._pipeline.close()
 
     def unanswered(self) -> list[Pipelined[Any]]:
-        """The operations that wait for a batch or are in one that is under way."""
+        """The operations that wait for a batch, or are in a batch that is under way."""
         return [*self.waiting, *(one for batch in (*self._again, *self._under_way) for one in batch.operations)]
 
     def _schedule(self) -> None:
@@ -94,12 +94,13 @@ class PipelinedWriter:
         self._scheduled = False
         self._pump()
         if self.waiting and not self._under_way and not self._is_quiet:
-            # The next turn of the event loop sends the operations, unless another operation is added before.
+            # The next turn of the event loop sends the operations, unless another operation is added first.
             self._is_quiet = True
             self._schedule()
 
     def _pump(self) -> None:
-        # While a batch with sharding keys is under way no other is sent: a repeat of the batch would come after it.
+        # While a batch with sharding keys is under way no other batch is sent: a repeat of the first would come after
+        # the other.
         while not (self._resting or any(one.ordered for one in self._under_way)) and (self._again or self._is_worth()):
             if self._pipeline is None or not self._pipeline.is_open:
                 if self._connecting is None or self._connecting.done():
@@ -138,7 +139,7 @@ class PipelinedWriter:
             for transaction in transactions:
                 pipeline.send(transaction, gather)
         except Exception as problem:
-            # The server rolls back a transaction whose sync it does not get.
+            # The server rolls back a transaction if it does not get the transaction's sync.
             logger.exception("a batch could not be sent")
             pipeline.close()
             if batch in self._under_way:
@@ -194,7 +195,7 @@ class PipelinedWriter:
             open_segment = batch.settle(results)
         left = batch.left_out()
         if left and open_segment is not None and open_segment != batch.segment_id and batch.attempts < MAX_ATTEMPTS:
-            # This process did not know the segment that is open now, so every statement has left its rows out.
+            # This process did not know the segment that is open now, so every statement has left all rows out.
             self._segment_id = open_segment
             self._again.append(PipelinedBatch(left, batch.attempts + 1, only_free=batch.only_free))
             answer([one for one in batch.operations if one.result is not None])

@@ -24,7 +24,7 @@ async def append_again(
     """
     columns = {"log_segment": [segment for segment, _ in positions], "log_offset": [offset for _, offset in positions]}
     await batch.read(APPEND_AGAIN, {"segment_id": batch.segment_id, "max_bytes": max_bytes, **columns})
-    # A separate statement also sees what another process appended in between.
+    # A separate statement also sees messages that another process has appended in between.
     rows = await batch.read(FIND_AGAIN, {"segment_id": batch.segment_id, **columns})
     return {(row.log_segment, row.log_offset): row.new_offset for row in rows}
 

@@ -1,8 +1,8 @@
 """How long the server waits for the next step of a stepwise batch before it ends the session.
 
 A process that is stopped (SIGSTOP, a frozen machine) keeps the locks of its batch for that time, and other sessions
-wait for the locks. A process that only waits for a processor loses its batch too, and would lose it again: after an
-ended batch the next batch gets twice the time, up to MOST_MS.
+wait for the locks. A process that only waits for a processor also loses its batch, and would lose the repeated batch,
+too: after an ended batch the next batch gets twice the time, up to MOST_MS.
 """
 
 import contextlib

@@ -24,15 +24,15 @@ logger = structlog.stdlib.get_logger(__name__)
 
 # The most sessions that one look ends; the next look ends more.
 MAX_SESSIONS = 100
-# The longest time between two parts of a transaction that are on their way. The parts arrive microseconds apart; in
-# this time the slowest network carries the largest transaction.
+# The longest time between the arrivals of two parts of a transaction. They usually are microseconds; the slowest
+# network carries the largest transaction in this time.
 SILENT_SECONDS = 0.4
 LOOK_SECONDS = 0.1
 WATCH_SECONDS = 1.0
 
 
 class Ended(Exception):
-    """The server ended a writer's session before the commit and nothing was stored; the reason was not read."""
+    """The server ended a writer's session before the commit, so nothing was stored; its reason could not be read."""
 
 
 def is_ended(problem: Exception, connection: Connection | None) -> bool:

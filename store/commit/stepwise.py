@@ -1,6 +1,6 @@
 """The stepwise writer: a batch is one transaction of several round trips, for operations that depend on rows they read.
 
-It writes the operations that are never pipelined, and those that a pipelined batch left out: repeats, refusals, the
+It writes operations that are never pipelined, and operations that a pipelined batch left out: repeats, refusals, the
 first entry of a queue in a segment, rows that another session has locked. A lone operation is written at once.
 """
 
@@ -106,7 +106,7 @@ class StepwiseWriter:
             except (SystemBusy, OutcomeUnknown) as refusal:
                 resolve(pending, refusal)
                 return
-            except Exception as spoiled:  # noqa: BLE001  # the answer of the operation that causes it
+            except Exception as spoiled:  # noqa: BLE001  # this is the answer to the operation that causes it
                 problem = spoiled
                 break
         assert problem is not None
@@ -144,7 +144,7 @@ class StepwiseWriter:
         Raises SystemBusy (nothing was stored), OutcomeUnknown (the commit was lost), Departed, or the error of a step.
         """
         if patience.current().is_over:
-            # If the server does not answer, another attempt would wait for a connection just as long.
+            # If the server does not answer, another attempt would wait just as long for its connection.
             raise connections.away(Unanswered(patience.REQUEST_SECONDS))
         for one in pending:
             one.operation.result = one.operation.refusal = one.operation.before = None

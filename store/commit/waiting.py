@@ -37,21 +37,22 @@ def limit() -> int:
 
 
 def most_wait_seconds() -> float:
-    """The seconds that new work may wait before it begins. If the oldest has waited longer, new work is refused.
+    """The seconds that new work may wait before it begins. If the oldest request has waited longer, new work is
+    refused.
 
-    With the default, 3,000 requests are waiting by then in a process that serves 10,000 sends a second. Clients repeat
+    With the default, a process that serves 10,000 sends a second then has 3,000 waiting requests. Clients repeat
     refused requests.
     """
     return int(settings.GROUP_COMMIT_MAX_WAIT_MILLISECONDS) / 1000
 
 
 def too_many(waiting: int) -> SystemBusy:
-    """The refusal of a request while `waiting` others wait."""
+    """The refusal of a request while `waiting` other requests wait."""
     return SystemBusy(f"{waiting} requests already wait to be written: nothing was stored, try again in a second.")
 
 
 def too_long() -> SystemBusy:
-    """The refusal of new work while other new work has waited longer than `most_wait_seconds`."""
+    """The refusal of new work while earlier new work has waited longer than `most_wait_seconds`."""
     return SystemBusy(
         f"Other requests have waited for {most_wait_seconds():g} s to be written: nothing was stored, try "
         "again in a second."
@@ -113,7 +114,7 @@ class Waiting:
 
     @property
     def are_all(self) -> bool:
-        """Whether as many requests wait as there were callers recently, so that no further one is to be expected."""
+        """Whether as many requests wait as there were callers recently, so that no further request is expected."""
         return self.count >= self._callers
 
     def note(self, under_way: int) -> None:
@@ -169,7 +170,7 @@ class Waiting:
         self._bytes += size
 
     def take(self) -> list[Pipelined[Any]]:
-        """Removes and returns the operations of the next batch, without those that would overtake an earlier one."""
+        """Removes and returns the operations of the next batch, without any that would overtake an earlier one."""
         taken: list[Pipelined[Any]] = []
         keys: set[bytes] = set()
         size = self._take_from(self._urgent, taken, keys, 0)
@@ -180,8 +181,8 @@ class Waiting:
     def _take_from(
         self, waiting: deque[Pipelined[Any]], taken: list[Pipelined[Any]], keys: set[bytes], size: int
     ) -> int:
-        """Moves operations to `taken`, each id at most once: a second operation of an id could not see the first one's
-        rows.
+        """Moves operations to `taken`, each id at most once: a second operation with an id could not see the rows of
+        the first.
         """
         left: list[Pipelined[Any]] = []
         most = self.most_of_a_batch

@@ -45,10 +45,10 @@ async def run(operation: Operation[Result], note: Note | None = None) -> Result:
 
 
 async def write(operation: Operation[Result], note: Note | None = None) -> Result:
-    """Does what `run` does, for an operation that is already completed."""
+    """Writes an operation like `run`; the operation is already completed."""
     if operation.result is not None:
         return operation.result  # the operation had nothing to write
-    # Since `ready`, an earlier operation may have begun to be written stepwise: this one must follow it.
+    # Since `ready`, an earlier operation may have begun to be written stepwise: this operation must follow it.
     if note is None and isinstance(operation, Pipelined) and operation.is_plain and not operation.overtakes:
         hand_in(operation)
         await operation.future

@@ -58,7 +58,7 @@ def int8s(values: Sequence[int | None]) -> bytes:
 
 
 def int4_columns(names: Iterable[str], rows: Sequence[tuple[int, ...]], wide: Sequence[str] = ()) -> dict[str, bytes]:
-    """The columns of rows of numbers, by name, as arrays of integer; the columns in `wide` as arrays of bigint."""
+    """Rows of numbers as one array for each column, by its name: of integer, or of bigint for the columns in `wide`."""
     columns = zip(*rows, strict=True) if rows else repeat(())
     return {name: (int8s if name in wide else int4s)(column) for name, column in zip(names, columns, strict=False)}
 
@@ -74,7 +74,7 @@ def timestamps(values: Sequence[datetime | None]) -> bytes:
 
 
 def uuids(values: Sequence[bytes]) -> bytes:
-    """An array of uuid, each given as its 16 bytes."""
+    """An array of uuid; each value is given as 16 bytes."""
     if not values:
         return _empty(UUID)
     return _head(1, 0, UUID, len(values), 1) + _LENGTH_OF_UUID + _LENGTH_OF_UUID.join(values)
@@ -98,7 +98,7 @@ def byteas(values: Sequence[bytes | None]) -> bytes:
 
 
 def sparse(pack: Callable[[Sequence[Any]], bytes]) -> Callable[[Sequence[Any]], bytes]:
-    """The result of `pack`, or an empty array if all values are None: for columns that are None in almost all rows.
+    """The result of `pack`, or an empty array if all values are None; for columns that are mostly None.
 
     When `unnest` reads several arrays, missing elements of a shorter array are NULL. An array of NULLs costs PostgreSQL
     0.2 to 0.3 us per row, an empty array nothing.
@@ -184,7 +184,7 @@ def _pairs(code: str, count: int) -> struct.Struct:
 
 
 def _nulls(type_: int, count: int) -> bytes:
-    """An array of NULLs. In most batches most optional columns have no other value."""
+    """An array of NULLs. In most batches most optional columns contain only NULLs."""
     return _cached_nulls(type_, count) if count <= CACHED_ROWS else _made_nulls(type_, count)
 
 

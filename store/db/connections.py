@@ -40,7 +40,7 @@ LARGE = ("body", "properties")
 
 
 class AnotherCell(psycopg.OperationalError):
-    """The URL leads to the database of another cell than expected: nothing is read or written there."""
+    """The URL leads to another cell's database than expected; nothing is read or written there."""
 
 
 async def connect(application: str, *, direct: bool = False) -> Connection:
@@ -147,7 +147,7 @@ async def _read(reads: Reads, statement: Statement[RowType], parameters: Mapping
     except (PoolTimeout, ReadOnlySqlTransaction, Unanswered, LockNotAvailable, QueryCanceled) as problem:
         if isinstance(problem, PoolTimeout):
             patience.current().unanswered(POOL_WAIT_SECONDS)
-        # The connection works: a second try would wait as long again.
+        # The connection works: a second attempt would wait just as long.
         raise away(problem, reads.home) from problem
     except psycopg.OperationalError:
         # After a restart of the database all idle connections are dead: replace them, and try once more.
@@ -185,7 +185,7 @@ async def execute(
 ) -> Sequence[RowType]:
     """The rows of one statement on this connection; empty for a statement that returns no rows."""
     large = next((column for column in LARGE if column in statement.columns), None)
-    # In the text format a body is in hex, twice as long, and the event loop would have to decode it.
+    # The binary format, because a body in text format is hex: twice as long, and decoded in the event loop.
     cursor = connection.cursor(row_factory=statement.rows, binary=large is not None)
     await cursor.execute(statement.text.encode(), parameters)
     if cursor.description is None:

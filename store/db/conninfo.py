@@ -29,7 +29,7 @@ SESSION = {
 def conninfo(application: str, url: str = "", *, direct: bool = False) -> str:
     """The connection string for libpq, of a URL's or the settings' database. `direct`: without the pooler."""
     given = conninfo_to_dict(url) if url else _of(settings.DIRECT_DATABASE if direct else settings.DATABASES["default"])
-    # SESSION comes last, so that a URL cannot change settings that the message path relies on.
+    # SESSION comes last, so that the options of a URL cannot change settings on which the message path relies.
     sent = "" if is_pooled(url, direct=direct) else as_options(SESSION)
     ours = {
         "connect_timeout": CONNECT_TIMEOUT_SECONDS,

@@ -22,7 +22,8 @@ CELL_SECONDS = 2.0
 
 UNTIL = "the configuration cannot change until it is back"
 
-# Tables of which each cell has its own rows. The rows of all other tables are the control's; some have copies in cells.
+# Tables of which each cell has its own rows. The rows of all other tables belong to the control, and cells have copies
+# of some.
 OF_EACH_CELL = frozenset(
     (
         "bundle",

@@ -25,7 +25,7 @@ def is_full(problem: BaseException) -> bool:
 
 def note() -> None:
     """Notes that a write has just failed because the disk is full."""
-    # A command without a runtime does not note the failure, because nothing would read the note.
+    # A command without a runtime notes no failure, because no code of the command reads the note.
     with contextlib.suppress(RuntimeError):
         runtime.control(FullDisk).met_at = time.monotonic()
 

@@ -1,9 +1,9 @@
 """Fences: a fenced cell takes no writes while topics leave it; afterwards its sessions know which topics have left.
 
 A fence raises the epoch of the cell, makes sessions that begin from then on read-only, and ends all earlier sessions. A
-fence has a time limit: after that a process that connects ends the fence, unless the run that made it has begun a step
-during which nothing may be written (`HOLD_FENCE`). The process and the run both update the one row of `cell_identity`,
-so that one of them comes first.
+fence has a time limit: after it, any process that connects ends the fence, unless the run that made the fence has begun
+a step during which nothing may be written (`HOLD_FENCE`). Both update the one row of `cell_identity`, so that one of
+them comes first.
 """
 
 from collections.abc import Iterable

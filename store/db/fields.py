@@ -17,8 +17,9 @@ MAX_TEXT = 200
 class Field:
     """A field by its name in the API, with its label in the console. `help`: what it does, without a full stop.
 
-    `unset`: what null means; a field without this is never null. `default`: the value of a new object whose request
-    lacks the field. `needed`: a new object must have the field. `source`: the column, if its name is not the field's.
+    `unset`: the meaning of null; a field without `unset` is never null. `default`: the value of a new object whose
+    request lacks the field. `needed`: a new object must have the field. `source`: the column, if its name is not the
+    field's.
     """
 
     name: str

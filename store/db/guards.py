@@ -84,7 +84,7 @@ def look(application: str, url: str = "", *, direct: bool = False) -> Look:
             reasons = _reasons(state, pooled=pooled)
             if pooled and settings.DATABASE_POOLER == pooling.TRANSACTION:
                 reasons += _reasons_of_sharing(application, session)
-            # A different process number comes from a proxy, which invents the number for cancelling.
+            # A different process number comes from a proxy, which gives clients its own numbers.
             elif session.info.backend_pid != state.pid and _is_shared(application, url, state.pid, direct):
                 reasons.append(POOLED)
             unlike = list(_unlike(session, state))
@@ -122,7 +122,7 @@ def _reasons_of_sharing(application: str, session: psycopg.Connection) -> list[s
     session.execute(PROBE, prepare=True)
     with PatientConnection.connect(conninfo(application)) as other:
         # Behind a pooler by transaction, this transaction of `other` uses the server session that `session` used
-        # before, so the next statement of `session` gets another one.
+        # before, so the next statement of `session` gets another server session.
         other.execute(PROBE)
         try:
             session.execute(PROBE, prepare=True)

@@ -1,4 +1,4 @@
-"""Outcomes of a pipeline's transaction without answers: it was rolled back, never begun, or its end is unknown."""
+"""Outcomes of a transaction in a pipeline without its answers: rolled back, never begun, or unknown."""
 
 import psycopg
 from psycopg import pq
@@ -6,8 +6,9 @@ from psycopg.pq.abc import PGresult
 
 # The constraint that refuses messages of topics which have left a cell.
 GUARD = "topic_has_gone"
-# Another process interfered: it used the same id, or the same locks in another order. Or the session was ended by an
-# administrator, because this process was stopped while sending, or with the server, so that the next connection fails.
+# Another process interfered: it used the same id, or the same locks in another order. Or the session was ended: by an
+# administrator, because this process was stopped while sending, or by the server's end (then the next connection
+# fails).
 PASSING = frozenset(("23505", "40001", "40P01", "57P01"))
 LOCK_NOT_AVAILABLE = "55P03"
 # The server is read-only or out of resources, or the statement was ended by an operator or by a time-out of the server.
@@ -44,7 +45,7 @@ class Failed(Exception):
 
     @property
     def is_away(self) -> bool:
-        """Whether at present no transaction that writes can succeed."""
+        """Whether no transaction that writes can succeed at present."""
         return self.code.startswith(AWAY)
 
     @property
@@ -72,7 +73,7 @@ class NotBegun(Failed):
 
 
 class NotSent(Exception):
-    """The connection broke before the transaction's commit had left: nothing was stored."""
+    """The connection broke before the transaction's commit was sent: nothing was stored."""
 
 
 class Lost(Exception):

@@ -25,21 +25,21 @@ from psycopg.pq.abc import PGconn
 REQUEST_SECONDS = 4.0
 # More than the statement time-out of 15 s, by which a server that works ends slow statements.
 WORK_SECONDS = 20.0
-# A pool connects again after 1, 2, 4, … seconds until this time is over; then requests make it try. With psycopg's
-# default of 300 s it would notice a database that returns after a minute only a minute later.
+# A pool connects again after 1, 2, 4, … seconds until this time is over; then only requests make the pool connect. With
+# psycopg's default of 300 s a pool would notice a database that returns after a minute only a minute later.
 RECONNECT_SECONDS = 1.0
 # psycopg checks for signals at this interval.
 INTERVAL_SECONDS = 0.1
-# The time for the server to end a statement that its caller has cancelled. psycopg's default of 10 s would come on top
-# of the request's time.
+# The time for the server to end a statement that its caller has cancelled. psycopg's default of 10 s would be added to
+# the request's time.
 CANCEL_SECONDS = 0.5
 
 # The first version of PostgreSQL with `transaction_timeout`.
 TRANSACTION_TIMEOUT_SINCE = 170000
 
-# How long a wait may take that follows an unsuccessful wait. The answer may have arrived meanwhile.
+# The limit of a wait that follows an unsuccessful wait. It is not 0, because the answer may have arrived meanwhile.
 LEAST_SECONDS = 0.01
-# Each wait may take at least this time while the database answers: a slow database is not an absent one.
+# Each wait may take at least this time while the database answers: a slow database is not away.
 SLOW_SECONDS = 0.7
 
 
@@ -67,7 +67,8 @@ class Patience:
     @property
     def is_over(self) -> bool:
         """Whether a wait has ended without an answer, and the database has not answered since."""
-        # After some time the database is tried again: a task that inherits this object may outlive the outage.
+        # After some time the database is tried again, because a task that inherits this object may live longer than the
+        # outage.
         return self._silent_at is not None and time.monotonic() - self._silent_at <= self.limit_seconds
 
     @property
@@ -86,7 +87,7 @@ class Patience:
 
     @contextlib.contextmanager
     def waiting(self, pgconn: PGconn) -> Iterator[float]:
-        """A block that waits for an answer; yields the seconds that it may take. Raises Unanswered."""
+        """A block that waits for an answer; yields how many seconds the block may wait. Raises Unanswered."""
         left = self.left_seconds
         try:
             yield left
@@ -146,9 +147,9 @@ class PatientAsyncConnection(psycopg.AsyncConnection[Any]):
     map_version = 0
 
     async def wait(self, gen: PQGen[Any], interval: float = INTERVAL_SECONDS, timeout: float | None = None) -> Any:
-        """Does what psycopg's method does; also raises Unanswered.
+        """Waits like psycopg's method; also raises Unanswered.
 
-        A wait of a given time, such as for notices, wakes the process only at its end, not ten times a second.
+        A wait with a time limit, such as for notices, wakes the process only at its end, not ten times a second.
         """
         if timeout is not None or self.is_patient:
             return await super().wait(gen, interval if timeout is None else timeout, timeout)
@@ -187,7 +188,7 @@ class PatientConnection(psycopg.Connection[Any]):
     """A PatientAsyncConnection for Django. If no patience is set, waits have no limit, as in migrations."""
 
     def wait(self, gen: PQGen[Any], interval: float = INTERVAL_SECONDS, timeout: float | None = None) -> Any:
-        """Does what psycopg's method does; also raises Unanswered."""
+        """Waits like psycopg's method; also raises Unanswered."""
         patience = _current.get()
         try:
             if timeout is not None or patience is None:
@@ -200,7 +201,7 @@ class PatientConnection(psycopg.Connection[Any]):
             raise
 
     def commit(self) -> None:
-        """Does what psycopg's method does.
+        """Commits like psycopg's method.
 
         From here on the transaction counts as committed, unless the server refuses the commit.
         """

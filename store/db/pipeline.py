@@ -6,8 +6,9 @@
 3. Bytes that the socket does not take at once stay in libpq's buffer and are sent when the socket is ready.
 4. The first statement that fails rolls back its own transaction, and `Failed` gives the reason. The next transaction is
    not affected.
-5. When the connection breaks, a transaction whose sync had not left is `NotSent`. A transaction behind the one in which
-   the server ended the session is `NotBegun`. Any other one is `Lost`: whether it was committed is unknown.
+5. When the connection breaks, a transaction whose sync was not sent is `NotSent`. If the server ended the session in
+   one transaction, the transactions behind it are `NotBegun`. Any other transaction is `Lost`: whether it was committed
+   is unknown.
 
 Parameters are sent before any answer has arrived. So values that one statement passes to a later one stay in the
 server, in registers (`set_config(…, true)`, which end with the transaction) that hold numbers, or a fair group's key.
@@ -44,7 +45,7 @@ Results = Mapping[Statement[Any], PGresult]
 
 
 class Call(NamedTuple):
-    """A statement with parameters in binary form, None for NULL. Parameters that it does not name are ignored."""
+    """A statement with parameters in binary form, None for NULL. Other parameters than its own are ignored."""
 
     statement: Statement[Any]
     parameters: Mapping[str, bytes | None]
@@ -258,7 +259,7 @@ def _resolve(future: asyncio.Future[Results], outcome: Results | Exception) -> N
 
 
 def _pass_over(outcome: Results | Exception) -> None:
-    """Ignores the outcome of a preparation: if it failed, the transaction after it fails too."""
+    """Ignores the outcome of a preparation: if a preparation failed, the transaction after it fails too."""
 
 
 def rows(results: Results, statement: Statement[RowType]) -> Sequence[RowType]:

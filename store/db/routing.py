@@ -1,4 +1,5 @@
-"""The version of the map from topics to cells: a request whose cell was found by an old map is not written there.
+"""The version of the map from topics to cells: a request whose cell was found by an old map is not written in this
+cell.
 
 A topic leaves a cell in these steps: all sessions of the cell are ended and its epoch is raised; the topic's row at the
 control names another cell and the map gets a new version; sessions may write again. So a session that can write was
@@ -27,7 +28,8 @@ class Known:
 
 
 async def connect(application: str) -> Connection:
-    """Opens a connection as `connections.connect` does. With several cells, it gets the map's version at its opening.
+    """Opens a connection as `connections.connect` does. With several cells, the connection gets the current version of
+    the map.
 
     Raises SystemBusy if the control is away and the epoch of the cell has changed: topics may have left the cell.
     """
@@ -57,7 +59,8 @@ async def _version(cell: int, epoch: int) -> int:
         async with asyncio.timeout(CONTROL_SECONDS):
             [found] = await connections.read_control(READ_MAP)
     except (SystemBusy, TimeoutError):
-        # A cell that is new to this process counts as never fenced: cached data about it may be older than a fence.
+        # A cell that is new to this process counts as never fenced: cached data about the cell may be older than a
+        # fence.
         if known.epochs.get(cell, 0) != epoch:
             raise
         return known.version

@@ -14,14 +14,14 @@ OTHER_CONNECTIONS = 12
 
 
 class Needed(NamedTuple):
-    """A setting: the value that the broker needs, and the consequence of any other value."""
+    """The value that the broker needs for a setting, and the consequence of any other value."""
 
     value: str
     without: str
 
 
 class Least(NamedTuple):
-    """The least blocks of 8 kB that a setting needs, the value to set, and the cost of a smaller value."""
+    """The least number of blocks of 8 kB for a setting, the value to set, and the cost of a smaller value."""
 
     blocks: int
     value: str
@@ -72,7 +72,7 @@ def wrong(processes: int) -> list[Wrong]:
 
 
 def small() -> list[Wrong]:
-    """The settings of the server of this cell that hold up writing, unless its command line has chosen them."""
+    """The settings of the server of this cell that slow writes down, unless the server's command line has set them."""
     found = sync.read(READ_SERVER_SETTINGS, {"names": [*LEAST]})
     return [
         Wrong(
@@ -102,7 +102,7 @@ def _otherwise(found: dict[str, ServerSetting]) -> Iterator[Wrong]:
 def _too_few(found: dict[str, ServerSetting], processes: int) -> Iterator[Wrong]:
     """Findings about a `max_connections` that is too low.
 
-    Behind a pooler there are none, because the pooler decides how many sessions are open.
+    Behind a pooler no findings, because the pooler decides how many sessions are open.
     """
     each = settings.DATABASE_CONNECTIONS + OTHER_CONNECTIONS
     reserved = sum(int(found[name].value) for name in RESERVED if name in found)

@@ -103,7 +103,7 @@ def _require_place(name: str, host: str, ports: str, called: str) -> None:
 def parts(url: str, called: str) -> dict[str, str]:
     """The fields of a URL, by libpq's names. Raises ImproperlyConfigured, which never contains the text of the URL.
 
-    A password with a reserved character would be read as part of the host or database, and shown as such.
+    The reason: a password with a reserved character is read as part of the host or database, and would be shown.
     """
     if not url.startswith(("postgres://", "postgresql://")):
         raise ImproperlyConfigured(f"{called} does not name a PostgreSQL database: {FORM}.")
@@ -111,7 +111,7 @@ def parts(url: str, called: str) -> dict[str, str]:
     if authority.count("@") > 1 or "@" in behind:
         raise ImproperlyConfigured(f"{called} has an @ that stands before no server: {ENCODE}.")
     try:
-        # libpq's message may contain the whole URL with the password, and so may later messages about the host.
+        # libpq's message, and later messages about the host, may contain the whole URL with the password.
         found = {name: str(value) for name, value in conninfo_to_dict(url).items() if value}
     except (psycopg.ProgrammingError, ValueError):
         raise ImproperlyConfigured(f"{called} cannot be read as a PostgreSQL URL: {FORM}.") from None

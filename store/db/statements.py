@@ -24,7 +24,7 @@ class Statement(Generic[RowType]):
     """The statement of one `.sql` file, read once, without the comments at its top.
 
     `row` is a NamedTuple or Struct whose fields are the statement's `columns` in their order; a test compares them.
-    A statement of one column has values instead of rows: `one` is their type, `maybe` the type of values that may be
+    A statement of one column has values instead of rows: `one` is the type of the values, or `maybe` if they may be
     NULL.
     """
 
@@ -73,7 +73,7 @@ def _named(text: str, columns: Sequence[str]) -> str:
 
 
 def _made(row: type[Any], one: Any) -> tuple[Callable[[Sequence[Any]], Any], tuple[str, ...]]:
-    """The function that makes a row, or the value `one`, from a tuple, and the names of the fields of a row."""
+    """The function that makes a row (or value) from a tuple, and the names of the row's fields."""
     if one is not None:
         return itemgetter(0), ()
     if issubclass(row, msgspec.Struct):

@@ -1,4 +1,4 @@
-"""Reads from synchronous code: on Django's connection, or by a coroutine of the message path."""
+"""Reads for synchronous code: on Django's connection, or by a coroutine of the message path."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
@@ -25,7 +25,7 @@ def read(statement: Statement[RowType], parameters: Mapping[str, Any] | None = N
 def read_of(
     alias: str, statement: Statement[RowType], parameters: Mapping[str, Any] | None = None
 ) -> Sequence[RowType]:
-    """Does what `read` does, on the Django connection with this alias."""
+    """Reads like `read`, on the Django connection with this alias."""
     asked = connections[alias]
     asked.ensure_connection()
     with asked.wrap_database_errors, asked.connection.cursor(row_factory=statement.rows) as cursor:

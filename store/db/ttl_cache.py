@@ -17,8 +17,8 @@ CONFIGURATION_SECONDS = 2.0
 
 
 class Cached(NamedTuple, Generic[Value]):
-    """A cached value, the times when it is to be renewed, expires and was looked up, and the
-    function that looks it up.
+    """A cached value, when the value is to be renewed, when it expires, when it was looked up, and the function that
+    looks it up.
     """
 
     renewed_from: float
@@ -106,7 +106,7 @@ class TtlCache(Generic[Key, Value]):
             self._values.clear()
         seconds = self._seconds(value) if callable(self._seconds) else self._seconds
         before = self._values.get(key)
-        # A look-up may return the value of `last` again: then the time at which it was found stays the same.
+        # A look-up may return the value of `last` again: this value keeps the time at which it was found.
         found_at = before.found_at if before is not None and before.value is value else now
         self._values[key] = Cached(now + seconds - seconds / RENEWED_PART, now + seconds, found_at, value, look_up)
 
@@ -121,6 +121,6 @@ class TtlCache(Generic[Key, Value]):
         self._look_ups.pop(key, None)
 
     def forget_all(self) -> None:
-        """Drops all values, as `forget` drops one value."""
+        """Drops all values, and ignores the results of running look-ups."""
         self._values.clear()
         self._look_ups.clear()

@@ -146,7 +146,7 @@ class RateLimited(Refusal):
     is_for_now = True
 
     def __init__(self, detail: str, *, retry_after_seconds: int = 1) -> None:
-        # The document has the seconds too, because a result within a bulk has no header.
+        # The document contains the seconds, too, because a result within a bulk has no header Retry-After.
         super().__init__(detail, retry_after_seconds=retry_after_seconds)
         self.retry_after_seconds = retry_after_seconds
 

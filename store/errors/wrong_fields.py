@@ -123,7 +123,7 @@ def _fields(types: Sequence[inspect.Type]) -> list[str]:
 
 
 def _wanted(types: Iterator[inspect.Type] | Sequence[inspect.Type]) -> str:
-    """The values that a field may have, in words; null is only named for a field that may have no other value."""
+    """The values that a field may have, in words; null is only named if the field may have no other value."""
     values: list[str] = []
     kinds: list[str] = []
     for one in types:

@@ -22,8 +22,8 @@ from store.rows import StoredBefore
 
 FIND_MESSAGES = Statement(__file__, "find_messages", StoredBefore)
 
-# Bytes that count for each row of a batch besides body and properties, for the 30 µs of work that a row costs process
-# and PostgreSQL.
+# Bytes that count for each row of a batch besides body and properties, for the 30 µs of work of this process and
+# PostgreSQL for a row.
 ROW_BYTES = 256
 
 
@@ -113,7 +113,7 @@ async def accept(
 
 
 def accept_known(message: Message, traceparent: str | None, message_id: uuid.UUID | None = None) -> Accepted | None:
-    """Does what `accept` does, without waiting. None if a look-up of the topic or a long decompression is needed."""
+    """Accepts without waiting. None if a look-up of the topic or a long decompression is needed."""
     is_soon = message.compression is None or messages.is_soon_read(message)
     topic = topics.known_for_sending(message.topic) if is_soon else None
     return None if topic is None else _accepted(message, messages.checked(message), topic, traceparent, message_id)
@@ -133,7 +133,7 @@ def _accepted(
 async def accept_together(given: Sequence[Message], topic_name: str, traceparent: str | None) -> Parcel:
     """Validates the messages of a batch and finds their topic and common queue.
 
-    Raises what `accept` raises for the first message that breaks a rule.
+    Raises the refusal of `accept` for the first message that breaks a rule.
     """
     await messages.require_readable(*given)
     topic = topics.known_for_sending(topic_name)
@@ -149,7 +149,7 @@ async def accept_together(given: Sequence[Message], topic_name: str, traceparent
 async def for_messages(
     topic_name: str, queue_id: int | None, chosen: Sequence[uuid.UUID], beside: str | None = None
 ) -> TopicFacts:
-    """The topic of messages with these ids, which the client chose, found or created as by `topics.for_sending`.
+    """The topic of messages with these ids, which the client chose, found or created like in `topics.for_sending`.
 
     Also raises MessageIdReused if the topic does not exist and one of the ids is stored already.
     """
@@ -168,9 +168,9 @@ async def require_unused(
 ) -> None:
     """Raises MessageIdReused for the first use of a topic or a group by a message that is stored already.
 
-    If the message is stored, the topic or group is looked up again: another request with the same message may have
-    created it and stored the message just now. `forget` drops the cached value and running look-ups of other requests,
-    which may have read the table before.
+    If the message is stored, looks the topic or group up again: another request with the same message may just have
+    created it and stored the message. `forget` drops the cached value and running look-ups of other requests, which may
+    have read the table before.
     """
     asked = {"message_ids": list(message_ids)}
     stored = {row.message_id for row in await connections.read_everywhere(FIND_MESSAGES, asked)} if message_ids else ()
@@ -223,8 +223,8 @@ def size_of(records: Sequence[Record]) -> int:
 def validate_repeat(accepted: Accepted, stored: StoredBefore, *, transactional: bool = False) -> None:
     """Raises MessageIdReused unless the stored message is the same message.
 
-    A half message is not the same as a sent message with its id, because a transaction may still roll the half message
-    back, and then a send must not have been answered as done.
+    A half message is not the same as a sent message with its id, because its transaction may still be rolled back, and
+    then a send with this id would have been answered but not stored.
     """
     same_way = (stored.transaction_id is not None) == transactional
     if stored.topic_id != accepted.topic.id or stored.body != accepted.body or not same_way:

@@ -22,10 +22,11 @@ _OF_FORM: dict[str, Compression] = {name: name for name in COMPRESSIONS}
 PIECE_BYTES = 256 * 1024
 # The most packed bytes for one piece: 8 ms of work if their blocks unpack to nothing.
 INPUT_BYTES = 64 * 1024
-# The memory that a zstd frame may require: 8 MiB, which RFC 8878 recommends every decoder to support. More is refused.
+# The memory that a zstd frame may require: 8 MiB, the least that decoders should support by RFC 8878. A frame that
+# requires more is refused.
 MAX_WINDOW_LOG = 23
 GZIP = "gzip"
-# The headers that zlib shall read: its own, or gzip's.
+# The header that zlib has to read: its own or the header of gzip.
 _ZLIB_WINDOW = {"zlib": zlib.MAX_WBITS, GZIP: zlib.MAX_WBITS | 16}
 
 
@@ -34,10 +35,10 @@ class Unreadable(Exception):
 
 
 def pieces(compression: str, packed: bytes) -> Iterator[bytes]:
-    """The unpacked bytes, in pieces of at most PIECE_BYTES. A caller that stops has no more in memory.
+    """The unpacked bytes, in pieces of at most PIECE_BYTES. A caller that stops early has not decompressed the rest.
 
     `compression` is zlib, zstd or gzip. A piece may be empty. Raises Unreadable if bytes are damaged or missing, if
-    bytes follow the end, and if a stream unpacks to less than half of its size, as no compressor makes it.
+    bytes follow the end, and if a stream unpacks to less than half of its size, which no compressor produces.
     """
     size = taken = 0
     found = _of_zstd(packed) if compression == "zstd" else _of_zlib(packed, _ZLIB_WINDOW[compression])
@@ -88,7 +89,7 @@ def of_form(body_form: str) -> Compression | None:
 def beginning(compression: Compression, packed: bytes, most: int) -> tuple[bytes, bool]:
     """The first `most` bytes of the decompressed body, and whether the body ends there.
 
-    `packed` may be the beginning of a compressed body; then the result has the bytes that this beginning contains.
+    `packed` may be the beginning of a compressed body; then the result has the bytes that can be decompressed from it.
     """
     found = bytearray()
     try:

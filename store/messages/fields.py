@@ -141,12 +141,12 @@ COLUMNS = (*PACKED, "transaction_id", "producer_group_id")
 
 
 def columns(records: Sequence[Record]) -> dict[str, list[Any]]:
-    """The values of records by column."""
+    """For each column, the values of the records."""
     return {name: [getattr(record, name) for record in records] for name in COLUMNS}
 
 
 def packed(records: Sequence[Record], pack: arrays.Pack = arrays.together) -> dict[str, bytes | None]:
-    """The packed values of records by column for pipelined statements, without queues and transactions."""
+    """For each column of pipelined statements, the packed values of the records; without queues and transactions."""
     by_column = zip(*map(_content_values, records), strict=True)
     return {name: pack(PACKED[name], values) for name, values in zip(_CONTENT, by_column, strict=True)}
 
@@ -179,7 +179,7 @@ class MessageRow(msgspec.Struct, gc=False):
 
 
 def row_of(record: Record, segment_id: int, log_offset: int, stored_at: datetime) -> MessageRow:
-    """The row that a record becomes, as PostgreSQL returns it in a session with the time zone UTC."""
+    """The row of the log for a record, as PostgreSQL would return it in a session with the time zone UTC."""
     given = {
         "segment_id": segment_id,
         "log_offset": log_offset,

@@ -11,8 +11,8 @@ AT_ONCE = 4
 class FirstUses:
     """Limits how many first uses a process checks at a time.
 
-    Of thousands at once, the first few create the topic for the others. Without the limit, their look-ups in every cell
-    would use up the connection pools.
+    Of thousands at the same time, the first few create the topic for all. Without the limit, their look-ups in every
+    cell would use up the connection pools.
     """
 
     def __init__(self) -> None:

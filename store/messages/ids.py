@@ -48,14 +48,14 @@ def new_id() -> UUID:
     try:
         bits = _stock.pop()
     except IndexError:
-        # An id's bits are removed before the rest is stored: another thread could take all stored bits in between.
+        # An id's bits are removed before the rest is stored: another thread could take all stored bits meanwhile.
         bits, *more = _random_bits(STOCK)
         _stock.extend(more)
     return of_int((time.time_ns() // 1_000_000) << 80 | bits)
 
 
 def new_ids(count: int) -> list[UUID]:
-    """`count` UUIDv7 of the same time: 16 take 0.2 us each, instead of 0.6 us one by one.
+    """`count` UUIDv7 of the same time: each takes 0.2 us if 16 are made together, instead of 0.6 us alone.
 
     All ids are one large number, which is masked once and decoded by msgspec as a list of ids.
     """

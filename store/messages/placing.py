@@ -12,7 +12,7 @@ from store.process import runtime
 
 
 class Turns:
-    """Chooses queues for messages of one process that name none, so that each queue of a topic gets equally many."""
+    """Chooses queues for messages that name no queue, so that a process sends equally many to each queue."""
 
     def __init__(self) -> None:
         self.next: Callable[[], int] = count().__next__

@@ -39,9 +39,9 @@ def is_soon_read(message: Message) -> bool:
 
 
 async def require_readable(*given: Message) -> None:
-    """Raises MessageIllegal if a compressed body cannot be unpacked, MessageTooLarge if it unpacks to too much.
+    """Raises MessageIllegal if a compressed body cannot be unpacked, MessageTooLarge if the unpacked body is too large.
 
-    Too much is more than MAX_MESSAGE_BYTES, or more than the limit for one request. So a body that no consumer can
+    Too large is more than MAX_MESSAGE_BYTES, or more than the limit for one request. So a body that no consumer can
     unpack is refused when its producer sends it. At most one piece of a body is in memory.
     """
     for message in given:

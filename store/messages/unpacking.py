@@ -17,7 +17,7 @@ from store.process.configuration import setting
 
 # The limit of one request, in unpacked messages of the largest size: 0.2 s of work. Beyond it the request is refused.
 MAX_MESSAGES = 16
-# A packed byte counts as this many unpacked bytes, because it may take as long.
+# A packed byte counts as this many unpacked bytes, because reading it may take as long.
 OF_PACKED = 4
 # A body of at most 64 KiB is unpacked at once in the event loop, in 0.2 ms.
 SOON_BYTES = 64 * 1024
@@ -32,7 +32,7 @@ class Unpacked:
         self._may_come_again = may_come_again
         self._size = 0
         self._work = 0
-        # Bodies are decompressed one after another, so when the limit is reached, earlier bodies are complete.
+        # Held while a body is decompressed, so that earlier bodies are complete when the limit is reached.
         self._turn = asyncio.Lock()
 
     @property

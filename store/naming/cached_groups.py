@@ -30,7 +30,8 @@ class Groups(Generic[Facts]):
     created: Statement[NoRow]
     model: type[Model]
     _by_name: TtlCache[str, Facts] = field(default_factory=lambda: TtlCache(CONFIGURATION_SECONDS))
-    # Thousands of requests may use a new group at once: one request creates the group, the others wait for the result.
+    # Thousands of requests may use a new group at once: one request creates the group, and the others wait for its
+    # result.
     _making: TtlCache[str, Facts] = field(default_factory=lambda: TtlCache(0))
 
     def is_name(self, name: str) -> bool:

@@ -9,7 +9,8 @@ from msgspec import Raw
 
 # The JSON fields whose value is the name of a topic, a group or a subscription.
 NAMING = frozenset(("topic", "producer_group", "group", "to_topic", "subscription", "name"))
-# The field whose content is the client's own. Only names that the broker adds there, NAMING_PROPERTIES, are changed.
+# The field whose content the client chooses. In this field only names that the broker adds, NAMING_PROPERTIES, are
+# changed.
 OWN_WORDS = "properties"
 NAMING_PROPERTIES = frozenset(("RETRY_TOPIC", "REAL_TOPIC", "PGROUP", "DLQ_ORIGIN_TOPIC"))
 # The field with the sentence of a refusal, which may contain names of the request.

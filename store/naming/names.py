@@ -10,8 +10,8 @@ CHARACTERS = "%|a-zA-Z0-9_-"
 # Prefixes of the broker's own topics: the retries and the dead letters of a group.
 RETRY_PREFIX = "%RETRY%"
 DEAD_LETTER_PREFIX = "%DLQ%"
-# Other topics of the broker itself: of delayed messages, of discarded half messages, and RocketMQ's two topics of
-# transactions, which are only views of tables here.
+# Other topics of the broker itself: for delayed messages, for discarded half messages, and RocketMQ's two topics of
+# transactions, which are views of tables.
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 DISCARDED = "TRANS_CHECK_MAX_TIME_TOPIC"
 HALF_MESSAGES = "RMQ_SYS_TRANS_HALF_TOPIC"

@@ -29,7 +29,7 @@ NAME = f"^[A-Za-z0-9][A-Za-z0-9_-]{{0,{MAX_CHARACTERS - 1}}}$"
 NAME_RULE = f"a namespace has 1 to {MAX_CHARACTERS} letters, digits, _ and -, and begins with a letter or a digit"
 PREFIXES = (names.RETRY_PREFIX, names.DEAD_LETTER_PREFIX)
 
-# A document for the caller of a namespace has this text in place of a name outside of the namespace.
+# In a document for a caller in a namespace, this text replaces a name outside of the namespace.
 ELSEWHERE = "(outside of the namespace)"
 Given = TypeVar("Given")
 
@@ -62,15 +62,15 @@ def is_namespace(text: str) -> bool:
 
 
 def starts(namespace: str | None) -> list[str]:
-    """Prefixes such that each name in the namespace begins with one of them.
+    """The prefixes with which names in the namespace begin.
 
-    For None a prefix that all names have: the empty text.
+    For None: the empty text, with which all names begin.
     """
     return [""] if namespace is None else [f"{prefix}{namespace}{SEPARATOR}" for prefix in ("", *PREFIXES)]
 
 
 def within(namespace: str | None, column: str = "name") -> Q:
-    """A condition for Django's querysets: only rows whose names are in the namespace. None stands for all rows."""
+    """A condition for Django's querysets: only rows whose names are in the namespace; all rows for None."""
     if namespace is None:
         return Q()
     return Q(*((f"{column}__startswith", start) for start in starts(namespace)), _connector=Q.OR)
@@ -82,7 +82,7 @@ def _prefix_of(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """The namespace of a caller. `is_bound`: its API key is bound to it; if False, the request has named it."""
+    """The namespace of a caller. `is_bound`: its API key is bound to the namespace; if False, the request names it."""
 
     name: str
     is_bound: bool
@@ -164,10 +164,9 @@ async def require_room(name: str) -> None:
 
 
 def hold_room(name: str) -> None:
-    """Checks the limit as `require_room` does, but exactly, in the transaction of the control that creates the topic.
+    """Checks the limit like `require_room`, but exactly, in the transaction of the control that creates the topic.
 
-    The row of the namespace is locked, so of two transactions that create a topic the second counts the topic of the
-    first.
+    It locks the row of the namespace, so the second of two such transactions counts the topic of the first.
     """
     named = models.Namespace.objects.using(databases.here()).select_for_update().filter(name=part_of(name))
     row = named.first() if part_of(name) else None

@@ -26,7 +26,7 @@ SCHEDULE = names.SCHEDULE
 DISCARDED = names.DISCARDED
 # Entries in these topics do not make a message visible to consumers of the topic that it was sent to.
 HIDDEN = (SCHEDULE, DISCARDED)
-# RocketMQ's topics that the broker never creates: their messages are rows of a table here, which no consumer reads.
+# RocketMQ's topics that the broker never creates: their messages are rows of tables here, and no consumer reads them.
 KEPT_ELSEWHERE = {
     name: f"it is RocketMQ's name for {what}, a view of the rows that are kept; "
     f"GET /v1/topics/{name}/queues/0/messages and GET /v1/messages?topic={name} read it, with the scope manage"
@@ -81,7 +81,8 @@ def validate_sending(name: str) -> None:
 
 
 async def for_sending(name: str, queue_id: int | None = None, beside: str | None = None) -> TopicFacts:
-    """The topic of a message. With AUTO_CREATE_TOPICS a missing topic is created, unless it would lack `queue_id`.
+    """The topic of a message. With AUTO_CREATE_TOPICS a missing topic is created, unless a new topic would not have the
+    queue `queue_id`.
 
     A new topic gets the cell and the home of the topic `beside`, or else lies in the open cell.
 

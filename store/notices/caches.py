@@ -1,8 +1,8 @@
 """The caches of all web processes: each process drops its caches before a change of the configuration is answered.
 
-Each process caches topics, groups and API keys for seconds. A process that changes some of them notifies the others.
-Each of them drops its caches and confirms this, and the change is answered when all have confirmed. A process that
-cannot know all others waits until every cached value is newer than the change.
+Each process caches topics, groups and API keys for seconds. A process that changes one of these notifies the other
+processes. Each of them drops its caches and confirms this, and the change is answered when all have confirmed. A
+process that cannot know all others waits until every cached value is newer than the change.
 """
 
 import asyncio
@@ -28,9 +28,10 @@ PAYLOAD = re.compile(
     r"(?P<word>changed|dropped):(?P<process>[0-9a-f]{1,32}):(?P<number>[0-9]{1,18})(:(?P<by>[0-9a-f]{1,32}))?"
 )
 # Any role that may connect to the database may announce changes, as often as it likes, and with empty caches each
-# request has several look-ups. So a process drops its caches for others once in this time, for all changes of the time.
+# request has several look-ups. So a process drops its caches only once in this time, for all changes that others have
+# announced.
 ROUND_SECONDS = 0.05
-# The most changes that one round confirms; others are not confirmed, and wait the longest time.
+# The most changes that one round confirms; further changes are not confirmed, and wait the longest time.
 MAX_CONFIRMED = 100
 # No process uses cached configuration for longer than this. After this time, the caches of a process that has not
 # confirmed are out of date and no longer used.

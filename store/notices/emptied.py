@@ -24,7 +24,7 @@ class Emptied:
         self._count = 0
 
     def seconds(self, topic_ids: Collection[int], reader: Hashable) -> float | None:
-        """For how many seconds the reader has known that these topics have no message; None if it does not know."""
+        """For how many seconds these topics are known to have no message for the reader; None if unknown."""
         now = time.monotonic()
         since = [at for topic in topic_ids if (at := self._since.get(topic, {}).get(reader)) is not None]
         return now - min(since) if len(since) == len(topic_ids) and self._peers.hears_all(now) else None

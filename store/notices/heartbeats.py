@@ -1,4 +1,4 @@
-"""Heartbeats: each process of the broker notes that it is alive, and that it takes deliveries in bundles."""
+"""Heartbeats: each process of the broker notes that it is alive, and that it knows deliveries in bundles."""
 
 import os
 import socket

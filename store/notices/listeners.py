@@ -50,13 +50,13 @@ class Blocked:
     waiter: "Waiter"
     wake_up: asyncio.Future[None]
     read: Read | None
-    # The time when the configuration for its read was looked up, and the number of changes then: the read may join a
+    # When the configuration for the read was looked up, and the number of changes at that time: the read may join a
     # batch while both are recent.
     since: float
     changes: int
 
     def wake(self) -> bool:
-        """Wakes the request. False if it was awake already."""
+        """Wakes the request. Returns False if it was awake already."""
         if self.wake_up.done():
             return False
         self.wake_up.set_result(None)
@@ -78,7 +78,7 @@ class Listeners:
     reading: int = 0
     # The messages published since the first request listened.
     published: int = 0
-    # Messages published while no request was blocked. Each of them makes one reading request read again, because that
+    # Messages published while no request was blocked. For each, one request that is reading reads again, because its
     # read may have begun before the commit.
     missed: int = 0
 
@@ -98,7 +98,7 @@ class Listeners:
     def take_missed(self) -> bool:
         """Whether a message was published while a request was reading. Such a request must read again.
 
-        Each such message is counted for one request only.
+        Each message is counted for one request only.
         """
         self.missed -= (missed := self.missed > 0)
         return missed
@@ -139,7 +139,7 @@ class Joined:
         for each in waiter.topics.values():
             each.joined.remove(self)
         self._blocked.wake()
-        if taken and self._expected > taken:  # a read that took nothing is repeated in any case
+        if taken and self._expected > taken:  # a read that took no message is repeated in any case
             self._listeners.wake_blocked(self._expected - taken)
         elif self._read.is_all and not self._is_late:
             waiter.look()
@@ -205,7 +205,7 @@ class Waiter:
             for listeners in listening:
                 listeners.reading += 1
         if gone is not None and gone.done():
-            # A message may have woken this request just before its caller left: another one is woken in its place.
+            # A message may have woken this request just before its caller left: another request is woken in its place.
             for listeners in listening:
                 listeners.wake_blocked(1)
 

@@ -79,8 +79,7 @@ class Wakeups:
 
     @contextlib.contextmanager
     def answers_of(self, writer: object) -> Iterator[None]:
-        """A context manager in which this writer publishes messages: reads in the writer's later batches see these
-        messages.
+        """A block in which this writer publishes messages; reads in later batches of this writer see these messages.
         """
         self._writer = writer
         try:
@@ -96,7 +95,7 @@ class Wakeups:
         self._changes += 1
 
     def joining(self, topic_ids: Collection[int], writer: object, most: int) -> list[Read]:
-        """The reads that a writer's next batch, with messages in these topics, makes too: one for each reader."""
+        """The reads that join a writer's next batch, which has messages in these topics: one read for each reader."""
         found: list[Read] = []
         for listeners in [each for topic_id in topic_ids for each in self._topics.get(topic_id, {}).values()]:
             if len(found) < most and (read := join(listeners, self._changes, writer)) is not None:
@@ -141,8 +140,8 @@ class Wakeups:
             self._presence = self._home.task(self._be_present(), "present")
 
     async def _be_present(self) -> None:
-        """Announces this process repeatedly, also while it does not listen, because a change must
-        wait for its caches.
+        """Announces this process repeatedly, also while it does not listen, because changes must wait for this
+        process's caches.
         """
         while True:
             await self._say("")

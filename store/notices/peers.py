@@ -10,8 +10,8 @@ NOTIFY = Statement(__file__, "notify")
 # A process that listens sends a notice this often. A process that has sent none for ALONE_SECONDS counts as gone.
 PRESENCE_SECONDS = 2.0
 ALONE_SECONDS = 7.0
-# A process that has not heard its own notices for this time hears nothing. It is shorter than ALONE_SECONDS by one
-# notice, so that a deaf process notices this before it counts other processes as gone.
+# A process that has not heard its own notices for this time hears nothing. This time is one interval of notices shorter
+# than ALONE_SECONDS, so that a deaf process knows this before it counts other processes as gone.
 DEAF_SECONDS = ALONE_SECONDS - PRESENCE_SECONDS
 # More than any installation has. A limit, because any role that may connect to the database may announce invented
 # processes; further ones are ignored.
@@ -21,10 +21,11 @@ NOT_LISTENING = ""
 
 
 class Peers:
-    """The other processes that listen. Without any, no notice of entries is sent: it costs as much as a small batch.
+    """The other processes that listen. If there are none, no notice of entries is sent, because a notice costs as much
+    as a small batch.
 
     A process that listens, or tries to listen again, announces itself by a notice without topics. A process that does
-    not listen assumes that others do, and knows none of them. If an announcement comes late, the requests of its
+    not listen assumes that others listen, but knows none of them. If an announcement comes late, the requests of its
     process get messages some seconds later, when they read again by themselves.
     """
 
@@ -59,7 +60,7 @@ class Peers:
         self._heard_itself_at = now
 
     def hear(self, name: str, now: float) -> bool:
-        """Notes a notice of another process; True if that process is new, and so does not know this one yet."""
+        """Notes a notice of another process; True if the other process is new, and may not know this one."""
         if name == NOT_LISTENING:
             return False
         is_new = name not in self.others(now)
@@ -91,7 +92,7 @@ class Peers:
         return self._is_listener and not self.hears_all(now)
 
     def hears_all(self, now: float) -> bool:
-        """Whether it has listened for ALONE_SECONDS without a break, so that each publishing process notifies it."""
+        """Whether this process has listened for ALONE_SECONDS without a break, so that all others notify it."""
         return self._is_listener and now >= self._all_known_from and not self._is_deaf(now)
 
     def _is_deaf(self, now: float) -> bool:

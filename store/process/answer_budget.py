@@ -22,9 +22,11 @@ ROOM_SECONDS = 3.0
 class Answers:
     """The bytes of bodies that a process holds for answers, by API key.
 
-    1. A read takes a page, which gets smaller as the budget fills; it waits while less than LEAST_PAGE_BYTES is free.
-    2. A key holds at most five eighths and one message more, so callers that read slowly leave room for other keys.
-    3. One part in RESERVED_PART is a reserve for pages of SMALL_BYTES, so that reads of small messages do not wait. A
+    1. A read takes a page, which gets smaller as the budget fills; a read waits while less than LEAST_PAGE_BYTES is
+       free.
+    2. A key holds at most five eighths of the bytes and one message more, so callers that read slowly leave room for
+       other keys.
+    3. An eighth (RESERVED_PART) is a reserve for pages of SMALL_BYTES, so that reads of small messages do not wait. A
        small answer is written to its socket whole, so its bytes are free again at once.
     4. Waiting reads take turns: one key after another, and the reads of one key in the order of their arrival.
     """
@@ -46,7 +48,7 @@ class Answers:
         self._turns: dict[str, deque[asyncio.Future[None]]] = {}
 
     def room_of(self, key: str) -> int:
-        """The bytes that a read of this key may hold now; fewer when less is free."""
+        """The bytes that a read of this key may hold now, at most the free bytes."""
         free = self._limit - self.held
         room = min(free // 2, free - self._reserve, self._most_of_key - self._by_key.get(key, 0))
         return min(self._most_of_page, max(room, LEAST_PAGE_BYTES))
@@ -62,7 +64,7 @@ class Answers:
         return self.held <= self._calm
 
     def is_short(self, key: str) -> bool:
-        """Whether a read of this key has to wait until other answers are sent; False while there are none."""
+        """Whether a read of this key has to wait until other answers are sent; False if there are no other answers."""
         if self.is_calm:
             return False
         if self._limit - self._reserve - self.held < LEAST_PAGE_BYTES:
@@ -71,7 +73,7 @@ class Answers:
         return of_key > 0 and self._most_of_key - of_key < LEAST_PAGE_BYTES
 
     def change(self, key: str, size: int) -> None:
-        """Adds `size`, which may be negative, to the bytes of a key; beyond the limit too, as they are in memory."""
+        """Adds `size`, which may be negative, to the bytes of a key; also beyond the limit: they are in memory."""
         self.held += size
         of_key = self._by_key.get(key, 0) + size
         if of_key:
@@ -114,7 +116,7 @@ class Answers:
                 del self._turns[key]
 
     def _give_turns(self) -> None:
-        """Lets waiting reads begin as long as bytes are free: one read of each key that may have bytes, then again."""
+        """Lets waiting reads begin as long as bytes are free: one read of each key that may have bytes, in rounds."""
         given = True
         while given:
             given = False
@@ -186,7 +188,8 @@ class Hold:
         return not self._small and self.size == 0 and answers().is_short(self.key)
 
     async def room(self, *, may_be_small: bool = False) -> None:
-        """Waits until there is room for a page. With `may_be_small` it gets a page of the reserve instead of waiting.
+        """Waits until there is room for a page. With `may_be_small` the answer gets a page of the reserve instead of
+        waiting.
 
         Raises SystemBusy after ROOM_SECONDS.
         """

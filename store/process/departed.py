@@ -22,7 +22,7 @@ class Departed(NamedTuple):
         return topic_id in self.topics or packed(topic_id, queue_id) in self.queues
 
     def left_out(self, rows: Iterable[Row], topics: Callable[[Row], Collection[int | None]]) -> list[Row]:
-        """The rows without the copies. A row is a copy if all of its topics have left."""
+        """The rows that are no copies. A row is a copy if all its topics have left."""
         return [row for row in rows if not self.topics or not self.topics.issuperset(topics(row))]
 
 

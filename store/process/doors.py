@@ -1,7 +1,7 @@
 """Doors: Django apps that an installation can do without. The core asks here what they add, and imports none of them.
 
 A door is one folder. Its module `door` says what it adds, and `mqbroker.environment.framework` lists its name. Without
-the folder the list leaves the door out, and everything else runs.
+the folder the door is not in the list, and everything else runs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

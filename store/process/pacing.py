@@ -29,9 +29,9 @@ class Pace:
 async def step() -> AsyncIterator[None]:
     """A block that is one step of work.
 
-    It begins after the previous step; the next step waits as long as this one took. A small send passes through the
-    event loop about ten times. Without pauses every large reader works in each of these passes, and the send waits for
-    all of them ten times; with pauses it meets no reader in most passes. The block must not await.
+    A step begins after the previous step, and the next step waits for as long as this step took. A small send needs
+    about ten turns of the event loop. Without pauses every large reader would work in each of these turns, and the send
+    would wait for all readers ten times; with pauses most turns have no reader's work. The block must not await.
     """
     async with runtime.control(Pace).turn:
         began = time.perf_counter()
@@ -49,7 +49,7 @@ async def each(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
 
 
 async def through(work: Generator[None, None, Result]) -> Result:
-    """The result of work that is done in steps; the generator pauses at least once a millisecond."""
+    """The result of a generator that works in steps, and pauses at least once a millisecond."""
     while True:
         async with step():
             until = time.perf_counter() + STEP_SECONDS

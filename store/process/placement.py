@@ -1,8 +1,8 @@
 """Where things lie: all in one database, or spread over the databases of several cells.
 
 `runtime.install` chooses the placement of a process, and chooses anew when the process begins to serve a cell or leaves
-one. What depends on the number of databases is a method or an attribute of both classes, so that other modules ask the
-placement for a cell, and not for the number of cells.
+one. Code that depends on the number of databases is a method or an attribute of both classes, so that other modules
+only ask the placement for a cell.
 """
 
 import asyncio
@@ -52,7 +52,8 @@ class Placement:
     topics_move = False
     # Whether the cell of new work is known before the body of its request is read, which names the topic.
     is_known_unread = True
-    # Whether new work is refused at once while its database does not answer. An only database is waited for.
+    # Whether new work is refused at once while its database does not answer. If there is only one database, requests
+    # wait for it.
     refuses_silent = False
 
     def label(self, cell: Cell | None = None) -> str | None:

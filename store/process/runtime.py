@@ -1,11 +1,11 @@
 """The runtime of a process: its state between two requests, made at its start and closed at its end.
 
-Connections, writers, caches and background work are *parts*. No module makes one at import: the web's lifespan, the
-worker's start and a test install a runtime, and each part is made at its first use there.
+Connections, writers, caches and background work are *parts*. No module makes a part at import: the web's lifespan, the
+worker's start and a test install a runtime, and each part is made at its first use.
 
 Each cell has a separate runtime. A part that holds a connection or caches entries, halves or timers belongs to a cell:
 `part`. A part that caches the configuration or limits the whole process belongs to the control, cell 0: `control`. An
-operation names its cell. Other work chooses a cell at its begin by `in_cell`, and tasks that it starts inherit the
+operation names its cell. Other work chooses a cell at its start by `in_cell`, and tasks that it starts inherit the
 cell. A task that serves several callers is started by `Runtime.task`, and a function that the event loop calls enters
 the cell of its part.
 """
@@ -45,7 +45,8 @@ class Runtime:
         self.is_closing = False
         # All cells by id, this one included. The runtime of another cell than the control has only itself.
         self.cells: dict[int, Runtime] = {cell: self}
-        # In the control's runtime only: functions that start, end and explain a cell, and that open its sessions.
+        # In the control's runtime only: functions that start a cell, end it, explain why it is away, and open its
+        # sessions.
         self.begins: Callable[[Runtime], None] | None = None
         self.ends: Callable[[Runtime], None] | None = None
         self.explain: Callable[[Any, Runtime], Awaitable[str]] | None = None
@@ -170,7 +171,8 @@ def current() -> Runtime:
 def here() -> Runtime:
     """The runtime of the cell that this task works for.
 
-    Raises RuntimeError in a process with several cells if the task has not chosen one: any choice would be a guess.
+    Raises RuntimeError in a process with several cells if the task has not chosen one: there is no right cell to
+    return.
     """
     chosen = _here.get() or _only
     if chosen is None:

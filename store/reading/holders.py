@@ -32,7 +32,7 @@ def of_queues(topic: TopicFacts, named: str | None = None) -> int:
     """The cell whose queues of a topic are read by their offsets; a request may name it in `named`.
 
     Raises MessageIllegal if the named cell has no queue of the topic, and if no cell is named for a topic of the
-    broker's own, of which each of several cells has its own queues.
+    broker's own while several cells have queues of the topic.
     """
     holding = {runtime.of(cell).name: cell for cell in of_topic(topic)}
     if named is None:
@@ -61,7 +61,8 @@ async def of_id(named: uuid.UUID, probe: Statement[RowType], parameters: Mapping
     """A block that works for the cell in which the statement `probe` finds rows for an id.
 
     The cell that the id names is asked first, then all others at once. If no cell has rows, the block works for the
-    first one; but if a cell is away it raises SystemBusy, because this cell may have rows. The only cell is not asked.
+    first one; but if a cell is away, SystemBusy is raised, because this cell may have rows. If there is only one cell,
+    it is not asked.
     """
     served = runtime.current().cells
     first = served.get(ids.cell_of(named)) or runtime.current()

@@ -47,7 +47,7 @@ async def find_copies(message_id: uuid.UUID) -> Sequence[Copy]:
 async def copies(message_id: uuid.UUID) -> Sequence[Copy]:
     """The log positions of a message, the oldest first.
 
-    Raises MessageNotFound if the message was never stored, or its segment was dropped.
+    Raises MessageNotFound if there are none.
     """
     if not (found := await find_copies(message_id)):
         raise not_found(message_id)
@@ -65,7 +65,7 @@ async def by_id(message_id: uuid.UUID, hold: Hold) -> Found:
         messages = await messages_at([(newest.segment_id, newest.log_offset)])
         if not messages:
             raise not_found(message_id)
-        # Messages are never sent to the broker's own topics, so an entry there has a count of retries.
+        # An entry in a topic of the broker's own is never a sent message, so the entry has a count of retries.
         return (await with_first_entries(messages, newest.topic_id, ""))[0]
 
 

@@ -25,7 +25,7 @@ PREVIEW_MESSAGES = Statement(__file__, "preview_messages", Preview)
 
 
 def newest(topic_id: int, queue_id: int, below: int | None, count: int) -> Sequence[NewestEntry]:
-    """The newest `count` entries of a queue, newest first. With `below`: the newest entries below this offset."""
+    """The newest `count` entries of a queue, newest first; with `below`, only entries below this offset."""
     asked = {"topic_id": topic_id, "queue_id": queue_id, "below": BEYOND if below is None else below}
     return sync.read(NEWEST_ENTRIES, {**asked, "max_rows": count})
 
@@ -81,7 +81,7 @@ def of_key(key: str, topic_id: int | None, count: int) -> OfKey:
 
 
 def _named(row: Named) -> Named:
-    """The row, with a substitute text for the name of a deleted topic."""
+    """The row, with a text in place of the name if its topic was deleted."""
     if row.topic is None and row.topic_id is not None:
         return row._replace(topic=topic_names.deleted(row.topic_id))
     return row

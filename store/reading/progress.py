@@ -20,7 +20,7 @@ TRY_LOCK_READERS = Statement(__file__, "try_lock_readers", TriedLock)
 
 # The scheduler, the reader that releases delay levels. Any other reader is a consumer group.
 SCHEDULER = 0
-# In the key of a lock this number, which no queue has, stands for all queues of the topic.
+# In the key of a lock, this number stands for all queues of the topic; no queue has this number.
 WHOLE_TOPIC = 0x3FFFF
 # The most queues for the lag of one reader; 1,000 queues take some 60 ms. Further queues are left out.
 MAX_QUEUES = 2000
@@ -89,7 +89,7 @@ def _columns(queues: Sequence[Queue]) -> dict[str, object]:
 
 
 def move(batch: Batch, reader_id: int, queue: Queue, move_no: int, next_offset: int) -> None:
-    """Adds a row with the reader's next offset: the move after the one that was read under the lock."""
+    """Adds a row with the reader's next offset: the move that follows the move read under the lock."""
     topic_id, queue_id = queue
     row = {"topic_id": topic_id, "queue_id": queue_id, "move": move_no, "next_offset": next_offset}
     batch.insert(INSERT_PROGRESS, {"reader_id": reader_id, **row})

@@ -25,7 +25,7 @@ WALK_LOG_BY_KEY = Statement(__file__, "walk_log_by_key", WalkedKeyMatch)
 
 # The most messages of one key that are sorted for a page, in some 30 ms. A key should name one thing, so few have more.
 MAX_OF_KEY = 10_000
-# The most messages of the log that one page reads for a key with more messages than this.
+# The most messages of the log that one page reads for a key with more than MAX_OF_KEY messages.
 MAX_READ = 20_000
 
 BEGINNING = datetime.min.replace(tzinfo=UTC)
@@ -107,7 +107,7 @@ async def by_key(
 
 
 async def _matches_of_key(limits: dict[str, object]) -> tuple[list[Match], int | None]:
-    """The matches, and where a walk of the log continues; None if the index had all matches."""
+    """The matches, and the offset at which a walk of the log continues; None if the index had all matches."""
     found_by_index = await connections.read(FIND_BY_KEY, {**limits, "max_looked_at": MAX_OF_KEY + 1})
     if found_by_index[0].looked_at <= MAX_OF_KEY:
         return _matches(found_by_index), None
@@ -158,7 +158,7 @@ async def by_time(
 
 
 def _matches(rows: Sequence[KeyMatch | WalkedKeyMatch]) -> list[Match]:
-    """The rows with a message, because a statement without a match returns one row of NULLs."""
+    """The rows that have a message. A statement without a match returns one row of NULLs, which is left out."""
     return [
         Match(row.segment_id, row.log_offset, row.size)
         for row in rows

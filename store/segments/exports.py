@@ -21,7 +21,7 @@ logger = structlog.stdlib.get_logger(__name__)
 
 
 class Exported(NamedTuple):
-    """An export in its folder, the number of rows by table as JSON, and how many messages were stored since."""
+    """An export in its folder, the number of rows by table as JSON, and how many messages came later."""
 
     target: str
     taken_at: datetime
@@ -49,7 +49,7 @@ FIND_EXPORT_WAIT = Statement(__file__, "find_export_wait", ExportWait)
 MARK_UNEXPORTED = Statement(__file__, "mark_unexported")
 SIZE_OF_SEGMENTS = Statement(__file__, "size_of_segments", one=int)
 
-# How many folders' latest exports are kept in the table, and how many of these are shown.
+# The maximum number of rows in the table, which has the latest export of each folder, and how many of them are shown.
 MAX_KEPT = 100
 MAX_SHOWN = 10
 
@@ -83,7 +83,7 @@ def latest() -> list[Exported]:
 
 
 def wait() -> ExportWait:
-    """The number of segments that wait for an export, and of segments that were dropped before an export."""
+    """The number of segments that wait for an export, and the number of segments that were dropped without one."""
     [found] = sync.read(FIND_EXPORT_WAIT, {"target": settings.EXPORT_NIGHTLY_TO})
     return found
 

@@ -34,7 +34,7 @@ STATEMENT_TIMEOUT = "5min"
 async def run(late_seconds: float = 0) -> None:
     """Executes the steps that are due for the segments: one tick.
 
-    With `late_seconds` only if a step has been due for that time, as the fallback for a beat that is away. Raises
+    With `late_seconds`, as the fallback for a missing beat: only if a step has been due for this time. Raises
     SystemBusy when the database is away.
     """
     hours_late = late_seconds / 3600
@@ -67,7 +67,7 @@ async def _is_due(hours_late: float) -> bool:
 
 
 async def _attempt(name: str, step: Awaitable[object]) -> object:
-    """Runs a step. If it waits in vain for a lock, the next tick repeats it, and the other steps still run."""
+    """Runs a step. If the step waits in vain for a lock, the next tick repeats it, and the other steps still run."""
     try:
         return await step
     except psycopg.OperationalError as problem:
@@ -116,7 +116,7 @@ async def roll(connection: Connection, max_hours: float, max_messages: int) -> i
         # This step comes before the log is held, so that a wait for a lock of a table stops no writer.
         await partitions.announce(connection, seen.ready_id)
         async with log.exclusive(connection):
-            # A new statement sees the rows of the last writers, and whether another worker was faster.
+            # A new statement sees the rows of the last writers, and whether another worker has already done the roll.
             [seen] = await connections.execute(connection, LOOK_AT_SEGMENTS)
             ready_id = seen.ready_id
             if ready_id is None or not _is_full(seen, max_hours, max_messages):
@@ -134,5 +134,5 @@ def _is_full(seen: OpenSegmentState, max_hours: float, max_messages: int) -> boo
 
 
 async def _has_partitions(connection: Connection, segment_id: int) -> bool:
-    """Whether every table has a partition for the segment, also a table that a migration has added since."""
+    """Whether every table has a partition for the segment, also a table that a migration has added later."""
     return all(partition.state == "attached" for partition in await partitions.of_segment(connection, segment_id))

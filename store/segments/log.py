@@ -27,8 +27,8 @@ TURN_SEGMENT = Statement(__file__, "turn_segment")
 
 # Writers of the log share this advisory lock. While a session holds it alone, no append is under way.
 APPENDERS_LOCK = 0x6D71_6C6F_6700
-# How long a stepwise transaction waits for any other lock, since its own locks make others wait. The time is longer
-# than a pipelined transaction's, so that the pipelined transaction gives up first when the two wait for each other.
+# How long a stepwise transaction waits for any other lock, because its own locks make others wait. A pipelined
+# transaction has a shorter time, so that it gives up first when the two wait for each other.
 LOCK_TIMEOUT = "250ms"
 # After this the server ends a transaction whose client is stopped between two steps and holds its locks. A client that
 # may only be slow gets more time (store/commit/silence.py).

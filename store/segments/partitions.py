@@ -67,8 +67,8 @@ async def announce(connection: Connection, segment_id: int) -> None:
     """Makes every session see the partitions of a segment after the commit of this transaction.
 
     A session that builds its list of partitions while a partition is being attached may keep a list without this
-    partition until the table's next change (seen with PostgreSQL 15): the session's reads find no row of the segment,
-    and its appends fail.
+    partition until the table's next change (observed with PostgreSQL 15): the session's reads find no row of the
+    segment, and its appends fail.
     """
     for partition in await of_segment(connection, segment_id):
         await connection.execute(partition.write(ANNOUNCE), prepare=False)

@@ -2,8 +2,8 @@
 
 The message of an entry lies in the entry's segment or in the segment before. So the queues of a segment are dropped
 together with the log of the segment before it, in this order: the other tables partitioned by segment, then the
-entries, and when no statement can read the entries any more, the log that only they needed. So an entry always has its
-message.
+entries, and when no statement can read the entries any more, the log that only these entries needed. So an entry always
+has its message.
 """
 
 from itertools import takewhile
@@ -37,8 +37,8 @@ def limits(reserved_hours: float) -> dict[str, object]:
 async def drop_old(connection: Connection, reserved_hours: float) -> list[int]:
     """Drops segments that have been closed for longer than `reserved_hours` of the broker and of their topics.
 
-    Returns the ids of the dropped segments. A topic's `reserved_hours` can only lengthen the life of a segment with its
-    entries, and with it the life of all later segments, because segments are dropped in order. With
+    Returns the ids of the dropped segments. A topic's `reserved_hours` can only lengthen the life of a segment with
+    entries of the topic. All later segments then also live longer, because segments are dropped in order. With
     RETAIN_UNTIL_EXPORTED a segment that no export holds waits for an export, as long as there is room.
 
     Raises psycopg's LockNotAvailable if a reader takes too long.
@@ -66,7 +66,7 @@ async def leaving() -> int | None:
 
 
 async def _drop_queues(connection: Connection, segment_id: int) -> bool:
-    """Drops all partitions of a segment except the log, the entries last, unless a delay level has entries in it."""
+    """Drops all partitions of a segment except the log, the entries last, unless a delay level has entries there."""
     parts = [part for part in await partitions.of_segment(connection, segment_id) if part.state != "missing"]
     going = sorted((part for part in parts if part.table_name != LOG), key=lambda part: part.table_name == ENTRIES)
     if not going:

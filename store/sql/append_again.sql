@@ -1,6 +1,6 @@
 -- Append stored messages again to the open segment, in their order, up to `max_bytes` and at least one. The caller has
--- joined the writers, so the segment stays open. A message that the open segment holds already, because another row
--- needs it too, is left out: each id is in a segment at most once.
+-- joined the writers, so the segment stays open. A message that is already in the open segment, because another row
+-- also needs it, is left out: each id is in a segment at most once.
 INSERT INTO commit_log (
     segment_id, log_offset, stored_at, born_at, topic_id, queue_id, message_id, transaction_id, producer_group_id,
     tags, keys, sharding_key, traceparent, properties, body, body_form

@@ -1,5 +1,5 @@
 -- Note that a process is alive, and delete processes without a heartbeat for a day. The table has one row for each
--- process; an update changes no index. With `bundles_at` the process says that it takes deliveries in bundles.
+-- process; an update changes no index. A process with `bundles_at` knows deliveries in bundles.
 WITH forgotten AS (
     DELETE FROM heartbeat
     WHERE beaten_at < now() - interval '1 day'

@@ -1,7 +1,7 @@
 -- Copy the newest move of each position from a segment that is dropped to the open segment, unless a later segment has
 -- a newer move. The caller has joined the writers, so the open segment stays open. Readers may move meanwhile, because
--- the highest move counts in whichever segment it is. The index is probed once for each position, however many moves it
--- has: each step looks for the newest move of the next position.
+-- the highest move counts, whatever its segment. The index is probed once for each position, however many moves it has:
+-- each step looks for the newest move of the next position.
 WITH RECURSIVE newest AS (
     (
         SELECT p.reader_id, p.topic_id, p.queue_id, p.move, p.next_offset, p.moved_at

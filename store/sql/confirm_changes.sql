@@ -1,2 +1,3 @@
--- Confirm to other processes that this process has dropped its caches, one notice for each change. It writes no row.
+-- Confirm to other processes that this process has dropped its caches, by one notice for each change; no row is
+-- written.
 SELECT pg_notify(%(channel)s, c.payload) FROM unnest(%(payloads)s::text []) AS c (payload)

@@ -1,6 +1,6 @@
--- Create a topic, or grow it to `queues` queues; it never shrinks. A topic of the broker's own, which is created with
--- `r`, also gets this permission if it has another. A new topic gets the cell and the home of the topic `beside`, or
--- else lies in the open cell. Two processes may do this at the same time.
+-- Create a topic, or grow it to `queues` queues; it never shrinks. A topic of the broker's own gets the permission `r`,
+-- even if it exists with another permission. A new topic gets the cell and the home of the topic `beside`, or else lies
+-- in the open cell. Two processes may do this at the same time.
 INSERT INTO topic (name, queues, permission, cell_id, home)
 SELECT
     %(name)s, %(queues)s, %(permission)s,

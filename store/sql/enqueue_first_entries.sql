@@ -1,7 +1,7 @@
 -- Add entries to queues that have no entry in the open segment yet, in each queue without a hole from its highest
--- offset in any segment on. If retention has dropped all entries of a queue, it continues from its floor. Safe for the
--- same reason as `enqueue_entries`, which runs before and leaves these queues out. These queues are few, and only this
--- statement looks into every partition.
+-- offset in any segment on. If retention has dropped all entries of a queue, the queue continues from its floor. Safe
+-- for the same reason as `enqueue_entries`, which runs before and leaves these queues out. These queues are few, and
+-- only this statement looks into every partition.
 INSERT INTO consume_queue (
     segment_id, topic_id, queue_id, queue_offset, log_segment, log_offset, tags_code, reconsume_times, entered_at,
     real_topic_id, real_queue_id, real_tags_code, due_at

@@ -1,5 +1,6 @@
--- Count all the entries that each topic's queues ever held: offsets are dense and begin at 0, so the next one is the count.
--- Topics that have left this cell are counted where they lie; others are counted whose names begin with one of `starts`.
+-- Count all the entries that each topic's queues ever held: offsets are dense and begin at 0, so the next offset is the
+-- count. Only topics whose names begin with one of `starts` are counted. Topics that have left this cell are counted in
+-- their new cell.
 -- Row: The number of entries that a topic ever had.
 SELECT t.name AS topic, sum(coalesce(last.queue_offset + 1, f.min_offset, 0))::bigint AS entries
 FROM topic AS t

@@ -1,8 +1,8 @@
 -- Count the entries of each window of the last seconds, and all entries that the queues hold. Offsets are dense, so a
--- count is a difference of offsets. Queues whose newest entry is older than the window cost one probe; in the others
--- halving the range finds where the window begins. Entries of the schedule topic are not counted, because they are not
--- visible yet. Topics that have left this cell are counted where they lie. Only topics are counted whose names begin
--- with one of `starts`.
+-- count is a difference of offsets. Queues whose newest entry is older than the window cost one probe; in other queues,
+-- halving the range of offsets finds where the window begins. Entries of the schedule topic are not counted, because
+-- they are not visible yet. Topics that have left this cell are counted in their new cell. Only topics whose names
+-- begin with one of `starts` are counted.
 -- Row: The numbers of kept entries, and of entries of the last `seconds`; both also for the discarded topic.
 WITH RECURSIVE queues AS (
     SELECT

@@ -1,5 +1,5 @@
 -- Count the numbers that this cell has ever taken from a sequence (log offsets, ids of operations), including numbers
--- of failed writes and of dropped segments. A cell that was split off counts from the first number of its own.
+-- of failed writes and of dropped segments. A cell that was split off counts from its own first number.
 SELECT
     coalesce(s.last_value + 1 - coalesce((i.first_numbers ->> s.sequencename::text)::bigint, s.start_value), 0) AS taken
 FROM pg_sequences AS s

@@ -1,4 +1,4 @@
--- Find the log positions in the open segment of stored messages that were appended again.
+-- Find the new log positions, in the open segment, of stored messages that were appended again.
 -- Row: The old and the new log offset of a message that was appended again.
 SELECT old.segment_id AS log_segment, old.log_offset, again.log_offset AS new_offset
 FROM commit_log AS old

@@ -1,8 +1,8 @@
 -- Find messages by a key below a log offset, the newest first. The index on keys returns all messages with the key, of
 -- which at most `max_looked_at` are read, in no order, so that a key of millions of messages costs no more than a key
 -- of thousands. If that many were read, `looked_at` equals the limit and no message is returned. A message that was
--- appended again is found once, at its newest log position; in a topic of the broker's own it is found by its entry
--- there.
+-- appended again is found once, at its newest log position; in a topic of the broker's own, a message is found by its
+-- entry in the topic.
 -- Row: A message with the key. Without a match there is one row with NULLs and `looked_at`.
 -- Null: segment_id, log_offset, message_id, size.
 WITH found AS MATERIALIZED (

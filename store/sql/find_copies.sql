@@ -1,6 +1,6 @@
--- Find the log positions of a message by its id, the newest first: one, and more in later segments if a row needed the
--- message for longer than its first segment. Each partition is probed by index before the rows are sorted. The length
--- of a body is read from its head, so no body is read.
+-- Find the log positions of a message by its id, the newest first: usually one, and more in later segments if a row
+-- needed the message for longer than its first segment existed. Each partition is probed by index before the rows are
+-- sorted. The length of a body is stored at its beginning, so no body is read.
 -- Row: One log position of a message. A message that was appended again has several.
 -- Null: transaction_id, producer_group_id.
 WITH found AS MATERIALIZED (

@@ -1,7 +1,7 @@
--- Find the closed segments that are not completely dropped (their queues, or the log of the segment before), the oldest
--- first, and whether their time is over: they were closed for longer than the retention, and than the reserved time of
--- each topic with entries in them. A segment awaits an export if no export holds it whole; only exports to `target`
--- count, if it is given.
+-- Find the closed segments that are not completely dropped (their queues, or the log of the segment before them), the
+-- oldest first, and whether the time of each is over: they were closed for longer than the retention, and than the
+-- reserved time of each topic with entries in them. A segment awaits an export if no export holds it whole; only
+-- exports to `target` count, if it is given.
 -- Row: A closed segment that is not dropped completely. `before_id` is the closed segment before it. `awaits_export`:
 --    retention waits for exports, and no export holds the segment whole.
 -- Null: before_id.

@@ -1,6 +1,6 @@
 -- Count the closed segments that no export holds whole and retention has not begun to drop, and the segments that were
 -- dropped without an export. Only exports to `target` count, if it is given.
--- Row: The number of closed segments in no export, and of segments that were dropped before an export.
+-- Row: The number of closed segments in no export, and the number of segments dropped without an export.
 -- Null: last_dropped_at.
 SELECT
     (

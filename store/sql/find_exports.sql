@@ -1,4 +1,4 @@
--- Find the latest exports, the age of each, and how many log offsets were taken since then, all by index probes.
+-- Find the latest exports, the age of each, and how many log offsets were taken since it, all by index probes.
 SELECT
     e.target, e.taken_at, e.finished_at, e.rows::text AS counts,
     extract(EPOCH FROM now() - e.taken_at)::double precision AS seconds_behind,

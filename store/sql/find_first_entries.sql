@@ -1,5 +1,5 @@
--- Find the first entry of each of these messages in a topic, to whichever log position of the message it points. A
--- message without an entry is not visible there.
+-- Find the first entry of each of these messages in a topic; the entry may point to any log position of the message. A
+-- message without an entry is not visible in the topic.
 -- Row: The first entry of a message in a topic.
 SELECT DISTINCT ON (m.message_id) m.message_id, e.queue_id, e.queue_offset, e.reconsume_times
 FROM commit_log AS m

@@ -1,7 +1,7 @@
 -- Find the lag of readers in each queue of each topic that they have begun to read, and since when the next entry is
--- visible. A loose index scan goes from topic to topic along the key of progress. Each queue takes one probe for the
--- newest move, one for each bound and one for the next entry. A queue without a move was added later, and is read from
--- its first entry.
+-- visible. A loose index scan goes from topic to topic along the key of progress. Each queue takes one index probe for
+-- the newest move, one for each bound and one for the next entry. A queue without a move was added later, and is read
+-- from its first entry.
 -- Row: A reader's next offset in a queue, the queue's bounds, and the lag, the number of entries between.
 -- Null: moved_at, next_entered_at.
 WITH RECURSIVE topics_read AS (

@@ -1,6 +1,6 @@
 -- Find stored messages by their ids in every segment that is kept, each with its first entry if it has one: the answer
 -- to a repeated send. Each id is probed by index in each partition before the rows are sorted; otherwise a plan that
--- was made while a partition was empty would read the whole log in that order. A message that was appended again is
+-- was made while a partition was empty would read the whole log in sorted order. A message that was appended again is
 -- found at each log position, the first position last, because the answer names the first position.
 -- Row: A stored message with this id, and its first entry, whose columns are NULL while there is none.
 -- Null: transaction_id, entry_queue_id, queue_offset.

@@ -1,5 +1,5 @@
 -- Find a reader's position in each queue: its newest move, by one index probe, with the bounds of the queue. If there
--- is no move, another probe finds whether the reader has begun to read the topic; then the queue was added later.
+-- is no move, another probe finds whether the reader has begun to read the topic: if so, the queue was added later.
 -- Row: A reader's newest move in a queue (NULL before its first), and the queue's bounds.
 -- Null: next_offset, move.
 SELECT

@@ -4,7 +4,7 @@
 -- have committed. The log is locked before the queues, as everywhere; without a queue only the outer call locks the
 -- log. With `only_free` a queue that another session has locked is skipped and not waited for. The register `mq.queues`
 -- passes on which queues were locked, each as one number (`topic << 32 | queue`); no other queue is extended. The
--- segment was the open one before the lock of the log, so later statements compare it once more.
+-- segment was read before the log was locked, so later statements check again that it is the open one.
 -- Row: The open segment, and the queues that this transaction has locked.
 -- Null: segment_id.
 SELECT

@@ -1,6 +1,6 @@
 -- Join the writers of the log, for a batch that extends no queue, as `join_and_lock` does with queues; the plan of
--- `join_and_lock` takes 9 us more. The segment was the open one before the lock of the log, so later statements compare
--- it once more.
+-- `join_and_lock` takes 9 us more. The segment was read before the log was locked, so later statements check again that
+-- it is the open one.
 -- Row: The open segment, for a batch that locks no queue.
 -- Null: segment_id.
 SELECT

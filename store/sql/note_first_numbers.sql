@@ -1,5 +1,5 @@
 -- Note the first number of each sequence that this database itself takes, and the time. Called during a fence. Rows with
--- lower numbers, and entries and checks of an earlier time, are copies, which another cell counts.
+-- lower numbers, and entries and checks of an earlier time, are copies of rows that another cell counts.
 UPDATE cell_identity
 SET
     first_numbers = (

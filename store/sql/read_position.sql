@@ -1,2 +1,2 @@
--- Read the position up to which the WAL of this server is on disk. Everything acknowledged lies before this position.
+-- Read the position up to which the WAL of this server is on disk. All acknowledged writes lie before this position.
 SELECT pg_current_wal_flush_lsn()::text AS position

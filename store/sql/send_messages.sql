@@ -9,9 +9,9 @@
 -- queue, counted from the highest offset on; messages of earlier requests that are left out (register `mq.skipped`, by
 -- request) are subtracted. So nothing is sorted by message, and no row is kept twice. A delayed message is entered with
 -- its time of delivery in ms, rounded up, so it may be late by a part of a millisecond. The register `mq.timers` passes
--- on which messages with a timer are stored: `number:log_offset,…`. A column without any value is an empty array, of
--- which each row is NULL: for instance the delay and the message's own queue if no message is delayed, and the number
--- of the request if no message may be a repetition.
+-- on which messages with a timer are stored: `number:log_offset,…`. A column in which all values are NULL is passed as
+-- an empty array: for instance the delay and the message's own queue if no message is delayed, and the number of the
+-- request if no message may be a repetition.
 -- Row: When messages were stored, and packed for each stored message: its number, log offset and queue offset. The
 --    queue offset of a message that waits for its timer is -1.
 -- Null: offsets, timers.

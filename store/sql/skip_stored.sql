@@ -1,8 +1,7 @@
 -- Find the requests with a `repeatable` id that is already stored, and the requests of forwards in the register
--- `mq.left_out`, and write a number for each request into the register `mq.skipped`: -1 for a request that is found;
--- for any other request, how many messages that are left out come before it in its queue. The locks of the queues are
--- enough: if another process stores an id after this snapshot, the statement that appends fails, and the batch is sent
--- again.
+-- `mq.left_out`, and write a number for each request into the register `mq.skipped`: -1 for a found request; for any
+-- other request, how many left out messages come before it in its queue. The locks of the queues are enough: if another
+-- process stores an id after this snapshot, the statement that appends fails, and the batch is sent again.
 SELECT
     set_config(
         'mq.skipped',

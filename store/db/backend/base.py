@@ -10,10 +10,10 @@ from store.db.patience import Unanswered
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Django's wrapper. After a request has waited in vain once, it does not wait again for a new connection."""
+    """Django's wrapper. A request that has waited in vain for the database does not wait again for a new connection."""
 
     def get_new_connection(self, conn_params: Any) -> Any:
-        """Does what Django's method does; also raises Unanswered."""
+        """Opens a connection like Django's method; also raises Unanswered."""
         ours = patience.current()
         if ours.is_over:
             raise Unanswered(ours.limit_seconds)
