@@ -23,7 +23,7 @@ from store.rows import PositionRow
 
 
 class HeldGroup(NamedTuple):
-    """A consumer group that is locked: it stays as it is until the transaction ends."""
+    """A consumer group that is locked, and so does not change until the transaction ends."""
 
     id: int
     paused: bool
@@ -40,7 +40,7 @@ FIND_RETRY_QUEUE = Statement(__file__, "find_retry_queue", one=int)
 
 # Characters of a group's name. The names of the group's own topics add the prefixes %RETRY% and %DLQ%.
 MAX_NAME = MAX_CHARACTERS - len(RETRY_PREFIX)
-# A retry queue never changes its topic, so this time only bounds the size of the cache.
+# A retry queue never changes its topic, so this time only limits the size of the cache.
 RETRY_QUEUE_BELIEVED_SECONDS = 600.0
 
 # The most entries that a receive reads in a queue to find messages that pass a filter, or whose key is not parked.
@@ -134,7 +134,7 @@ async def retry_queue_of(group_id: int, group_name: str, topic_id: int) -> int:
 async def _create_retry_queue(group_id: int, topic_id: int) -> int:
     parameters = {"group_id": group_id, "topic_id": topic_id}
     while not (found := await connections.read_control(FIND_RETRY_QUEUE, parameters)):
-        # A process that loses the race for a number inserts nothing, and tries the next number.
+        # If another process has just taken the number, nothing is inserted, and the next number is tried.
         await copies.first_use(CREATE_RETRY_QUEUE, parameters, RetryQueue, **parameters)
     return found[0]
 

@@ -43,7 +43,7 @@ class RetryQueue(models.Model):
     """The queue of a group's retry topic that holds one topic's messages; numbered in the order of first use.
 
     A receive names its topic: from one common retry queue a consumer of `orders` would also receive the retries of
-    `payments`. The row keeps the name of a deleted topic: the same consumers read a new topic of this name.
+    `payments`. The row keeps the name of a deleted topic, because the same consumers read a new topic with this name.
     """
 
     pk = models.CompositePrimaryKey("group_id", "topic_id")

@@ -33,7 +33,7 @@ MAX_PER_BATCH = 500
 async def run() -> int:
     """Appends the messages of receipts in the segment dropped next.
 
-    Returns their number; until it is 0 the segment stays.
+    Returns the number of messages; the segment is kept until the number is 0.
     """
     leaving_id = await retention.leaving()
     if leaving_id is None:

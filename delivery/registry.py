@@ -109,7 +109,7 @@ def put(name: str, changes: Mapping[str, object]) -> tuple[ConsumerGroup, bool]:
 
     Returns the group, and whether it was created. Raises MessageIllegal. `start_at` only affects topics that the group
     has not begun to read. When `ordered` changes, a group with the default `retry_policy` gets the default policy for
-    the new value. A change takes effect in each process.
+    the new value. At the return each process uses the change.
     """
     groups.validate_name(name)
     if "retry_policy" in changes:
@@ -136,7 +136,7 @@ def _with_default_policy(name: str, changes: Mapping[str, object]) -> Mapping[st
 def _require_settled(group: ConsumerGroup, changes: Mapping[str, object]) -> None:
     """Raises MessageIllegal when `ordered` is combined with a `fair_by` other than the sharding key; when `ordered`
     changes while messages are held, parked or waiting for turns; when `fair_by` or `limits` ends while messages wait by
-    their keys, or when new `limits` need other keys than the keys of waiting messages.
+    their keys, or when new `limits` need other keys than the waiting messages have.
     """
     after: dict[str, Any] = {name: changes.get(name, getattr(group, name)) for name in ("ordered", "fair_by", "limits")}
     ordered, fair_by, kept = after.values()

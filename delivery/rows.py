@@ -40,7 +40,7 @@ class OrderedReceipt(NamedTuple):
 class FailedReceipt(NamedTuple):
     """A delivery that was nacked, returned or expired, with its group's retry policy.
 
-    `max_reconsume_times` is the limit of the message, else of its group; None: the broker's MAX_RECONSUME_TIMES.
+    `max_reconsume_times` is the limit of the message, or else of its group; None: MAX_RECONSUME_TIMES of the broker.
     """
 
     group_id: int

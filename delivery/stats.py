@@ -31,7 +31,7 @@ class InFlight(NamedTuple):
 
 
 class OldestReceipt(NamedTuple):
-    """When the entry became visible that is the lowest entry of a queue for which a group has a receipt."""
+    """When the lowest entry of a queue for which a group has a receipt became visible."""
 
     group_id: int
     topic_id: int
@@ -53,8 +53,8 @@ LAST = datetime.max.replace(tzinfo=UTC)
 class QueueLag:
     """A queue that a group reads. `lag` is the number of entries that it was not handed yet.
 
-    `oldest_unacked_at` is when the oldest message became visible that the group has not acked; None when all are acked.
-    A retrying message counts again from its next delivery.
+    `oldest_unacked_at` is when the oldest message that the group has not acked became visible; None if all are acked. A
+    retrying message counts again from its next delivery.
     """
 
     topic: str
@@ -166,7 +166,7 @@ class TopicLag:
 
 def lags(namespace: str | None = None) -> Iterator[TopicLag]:
     """The lag of each group, or of each in a namespace, in each topic it reads, for the first MAX_GROUPS by name."""
-    # The ages are computed by the database's clock, as the times of the messages are.
+    # The ages are computed by the database's clock, which has also set the times of the messages.
     wanted = _groups().filter(namespaces.within(namespace))
     groups = list(wanted.annotate(read_at=Now()).order_by("name")[:MAX_GROUPS])
     queues_of_groups = _queues_of(groups)
@@ -189,7 +189,7 @@ def _oldest_seconds(queues: list[QueueLag], now: datetime) -> float:
 class GroupStats:
     """A consumer group with its deliveries in flight and its lag in each queue that it reads.
 
-    `partial`: the group reads progress.MAX_QUEUES queues or more, and the numbers leave the others out.
+    `partial`: the group reads progress.MAX_QUEUES queues or more, and the numbers do not include further queues.
     """
 
     group: ConsumerGroup
@@ -219,7 +219,7 @@ class GroupStats:
 
     @property
     def oldest_unacked_at(self) -> datetime | None:
-        """When the oldest message became visible that the group has not acked."""
+        """When the oldest message that the group has not acked became visible."""
         times = (queue.oldest_unacked_at for queue in self.queues)
         return min((time for time in times if time is not None), default=None)
 

@@ -1,7 +1,7 @@
-"""Alarms: the process that stores a short delay releases it itself, to the millisecond.
+"""Alarms: the process that stores a message with a short delay releases the message itself, to the millisecond.
 
-Beat's tick may read the due messages before a short delay is stored. No release depends on an alarm: the next tick
-releases the messages that an alarm missed.
+Beat's tick may read the due messages before a message with a short delay is stored. No release depends on an alarm: the
+next tick releases the messages that an alarm missed.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ AWAY_SECONDS = 0.3
 
 
 class Alarms:
-    """The alarms of one process for one cell, and the release that they start. No alarm is set before `start`."""
+    """The alarms of one process for one cell, and the release that the alarms start. No alarm is set before `start`."""
 
     def __init__(self) -> None:
         self._home = runtime.here()
@@ -49,14 +49,14 @@ class Alarms:
         self._schedule(0)
 
     def set(self, batch: Batch, seconds: float) -> None:
-        """Sets an alarm for `seconds` after the batch's commit. Does nothing if that is later than HORIZON_SECONDS from
-        now.
+        """Sets an alarm for `seconds` after the batch's commit. Does nothing if this time is later than HORIZON_SECONDS
+        from now.
         """
         if self._release is not None and seconds <= HORIZON_SECONDS:
             batch.after_commit(lambda: self._schedule(seconds))
 
     def set_now(self, seconds: float) -> None:
-        """Sets an alarm for `seconds` from now. Does nothing if that is later than HORIZON_SECONDS. Called after a
+        """Sets an alarm for `seconds` from now. Does nothing above HORIZON_SECONDS. Called after a
         commit.
         """
         if self._release is not None and seconds <= HORIZON_SECONDS:

@@ -26,7 +26,7 @@ class Delay(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def of_message(message: Message) -> Delay | None:
-    """The delay that a message was sent with; a level above the highest counts as the highest, as in RocketMQ."""
+    """The delay with which a message was sent; a level above the highest counts as the highest, as in RocketMQ."""
     if message.delay_level:
         return Delay(level=known_level(message.delay_level))
     if message.delay_seconds:
@@ -119,7 +119,7 @@ def corrected(due: datetime, level: int, now: datetime) -> datetime:
 
     The due time is too far ahead when the level was shortened or a clock was set back (RocketMQ's
     `correctDeliverTimestamp`). Messages of a level that was removed from the settings keep their time. The caller reads
-    `now` after the entry, because the due time of an entry that is stored after `now` would seem too far ahead.
+    `now` after the entry, because an entry stored after `now` could have a due time that seems too far ahead.
     """
     if level > len(settings.DELAY_LEVELS):
         return due

@@ -46,19 +46,19 @@ class Publication:
 
     @property
     def queue_offset(self) -> int | None:
-        """Its queue offset, known in the batch's step `record`; None while it is delayed."""
+        """The queue offset of its entry, known in the batch's step `record`; None while the message is delayed."""
         return self.entry.queue_offset if self.entry is not None and self.deliver_at is None else None
 
 
 async def publish(batch: Batch, publication: Publication) -> None:
-    """Publishes one message, as `publish_all` publishes several."""
+    """Publishes one message like `publish_all`."""
     await publish_all(batch, (publication,))
 
 
 async def publish_all(batch: Batch, publications: Sequence[Publication]) -> None:
     """Makes stored messages visible now, at their delay level or at their time, counted from the batch's time.
 
-    Bodies in a segment older than the one before the open segment are appended again, by one statement for all.
+    Bodies in a segment that is older than the segment before the open one are appended again, by one statement for all.
     """
     positions = await reappend.near(batch, {publication.position for publication in publications})
     for publication in publications:

@@ -77,7 +77,7 @@ def handle(message_id: uuid.UUID, timer_id: uuid.UUID | None, level_queue: int |
 
 
 class Waits(Protocol):
-    """The fields by which an answer says that its message was delayed."""
+    """The fields of an answer that show that its message was delayed."""
 
     queue_id: int
     queue_offset: int | None
@@ -95,7 +95,7 @@ async def standings(batch: Batch, message_ids: Sequence[uuid.UUID]) -> dict[uuid
 
 
 def stand(answer: Waits, row: Standing) -> None:
-    """Sets the message's present standing in the answer to a repeated request: visible, waiting or recalled."""
+    """Sets the present state of the message in the answer to a repeated request: visible, waiting or recalled."""
     if row.visible and row.queue_id is not None:
         answer.queue_id, answer.queue_offset = row.queue_id, row.queue_offset
     elif row.due_at is not None:
@@ -106,7 +106,7 @@ def stand(answer: Waits, row: Standing) -> None:
 
 
 def message_of(recall_handle: str) -> uuid.UUID:
-    """The message of a recall handle. Raises MessageIllegal when it is not one."""
+    """The message of a recall handle. Raises MessageIllegal if the text is not a recall handle."""
     return _read(recall_handle).message_id
 
 
@@ -121,7 +121,7 @@ async def recall(recall_handle: str, note: Note | None = None) -> Recalled:
 
 
 async def recall_message(message_id: uuid.UUID, note: Note | None = None) -> Recalled:
-    """Finds where a delayed message waits, and recalls it as `recall` does.
+    """Finds where a delayed message waits, and recalls it like `recall`.
 
     Also raises MessageNotFound, or AlreadyDelivered when the message does not wait.
     """

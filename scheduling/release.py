@@ -62,12 +62,12 @@ class Due:
 async def run(ahead_seconds: float = 0) -> int:
     """Releases everything that is due or becomes due within `ahead_seconds`; returns the number released.
 
-    1. Read what is due, and the time of the next message.
+    1. Read which messages are due, and the time of the next message.
     2. While messages are due, release a batch and read again. A batch releases nothing when another process holds the
        locks for a release or a recall.
     3. Sleep until the next message is due, or for PAUSE_SECONDS, and go on with 1.
-    4. After `ahead_seconds`, or when nothing becomes due before, write the counts of lateness and end. Beat's ticks are
-       two seconds apart, so a run that looks ahead to the next tick releases within milliseconds.
+    4. After `ahead_seconds`, or if nothing becomes due within them, write the counts of lateness and end. Beat's ticks
+       are two seconds apart, so a run that looks ahead to the next tick releases within milliseconds.
     """
     clock = asyncio.get_running_loop().time
     began = clock()
@@ -159,7 +159,7 @@ async def _timers(batch: Batch) -> int:
 
 
 async def _levels(batch: Batch, level_queues: list[int]) -> int:
-    """Releases messages of levels that are not locked: a process that stands still only delays the levels it has
+    """Releases messages of levels that are not locked: a process that was stopped only delays the levels that it has
     locked.
     """
     schedule = await topics.own(topics.SCHEDULE, queues=1)

@@ -123,7 +123,7 @@ class PurgedTimers(NamedTuple):
 
 
 class ScanStep(NamedTuple):
-    """A step of the scan for timers in the leaving segment: the last id read (None: the end), and the ids found."""
+    """A step of the scan for timers in the leaving segment: the last id that was read (None: the end), and the found"""
 
     last_id: UUID | None
     old: list[UUID]

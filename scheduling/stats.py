@@ -182,7 +182,7 @@ def _timer_forecast() -> tuple[list[int], bool]:
         deliveries[row.minute - 1] = row.deliveries
     estimated = bool(rows) and rows[0].counted >= MAX_FORECAST_TIMERS
     if estimated:
-        # If the limit was reached, the count of the last minute is only a lower bound.
+        # If the limit was reached, the last minute was counted only in part.
         for minute in range(rows[-1].minute, MINUTES + 1):
             deliveries[minute - 1] = max(_estimate(minute), deliveries[minute - 1])
     return deliveries, estimated

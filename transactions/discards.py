@@ -65,9 +65,10 @@ async def _discard(transaction_ids: Sequence[uuid.UUID], reason: str) -> int:
 
 
 class Discard(Operation[int]):
-    """Each half leaves the checks, and its messages enter the discards' topic. The result is their number.
+    """The half messages get no more checks, and get entries in the topic of discarded messages. The result is their
+    number.
 
-    A half that has checks left by now, since an operator resumed it or asked for a check, is not discarded.
+    A half message that has checks left by now, because an operator resumed it or asked for a check, is not discarded.
     """
 
     __slots__ = ("reason", "transaction_ids")
@@ -111,7 +112,7 @@ async def resume(transaction_id: uuid.UUID, reason: str | None, note: Note | Non
     """Makes a discarded transaction pending again, with 0 checks.
 
     Raises TransactionNotFound if no discarded transaction has this id, TransactionEnded if the discarded transaction is
-    decided, TransactionDiscarded if it is older than the retention, since checks must not keep its message longer.
+    decided, TransactionDiscarded if it is older than the retention, because checks must not keep its message longer.
     """
     try:
         return await writer.run(Resume(transaction_id, reason), note)
@@ -145,7 +146,7 @@ class Resume(OfTransaction[Awaited]):
 
 
 async def _refusal(batch: Batch, transaction_id: uuid.UUID) -> Refusal:
-    """The refusal of a resume that found no row. Raises Overtaken if the transaction was discarded since."""
+    """The refusal of a resume that found no row. Raises Overtaken if the transaction was discarded after that."""
     found = await batch.read(FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
     if not found:
         # TransactionNotFound makes the caller ask the other cells, which may have the transaction.
@@ -197,8 +198,8 @@ async def resolve_any(transaction_id: uuid.UUID, state: str, reason: str, note: 
 async def roll_back_leftovers() -> int:
     """Rolls back discarded half messages in the segment whose log is dropped next. Returns their number.
 
-    The log is kept until all of them are rolled back. Each rollback is recorded as an operation, so that the refusal of
-    a late end can name the state of the transaction.
+    The segment's log is kept until all of them are rolled back. Each rollback is recorded as an operation, so that the
+    refusal of a late end can name the state of the transaction.
     """
     leaving_id = await retention.leaving()
     ended = 0

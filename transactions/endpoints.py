@@ -1,4 +1,4 @@
-"""Endpoints: the URLs at which producer groups are asked, their registration, and which may be called now."""
+"""Endpoints: the URLs at which producer groups are asked, their registration, and which endpoints may be called now."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -38,7 +38,7 @@ health = Health(CLAIM_PROBE, UPDATE_CIRCUIT)
 
 
 async def of_url(group: ProducerGroupRow | None, group_name: str, url: str) -> int:
-    """The id of the group's endpoint at this URL. A group that does not exist yet is None.
+    """The id of the group's endpoint at this URL. `group` is None if the group does not exist yet.
 
     Raises MessageIllegal if the group has no endpoint at this URL.
     """
@@ -78,7 +78,7 @@ def find(group: ProducerGroup, endpoint_id: int) -> Endpoint:
 
 
 def register(group: ProducerGroup, given: Mapping[str, Any]) -> tuple[Endpoint, bool]:
-    """Creates an endpoint, or changes the group's endpoint at this `url`. Returns it and whether it is new.
+    """Creates an endpoint, or changes the group's endpoint at this `url`. Returns the endpoint and whether it is new.
 
     So a producer may register its endpoint at every start. Raises MessageIllegal for a URL that may not be called, a
     secret that cannot sign, or too many endpoints.
@@ -98,7 +98,7 @@ def register(group: ProducerGroup, given: Mapping[str, Any]) -> tuple[Endpoint, 
             copies.write(Endpoint, [endpoint.id])
             return endpoint, True
     except IntegrityError as problem:
-        # After the read above, another process has registered the same URL or deleted the group.
+        # Another process has registered the same URL or deleted the group after the read above.
         existing = _at(group, given["url"])
         if existing is None:
             raise GroupNotExist(f"The producer group {group.name} was deleted during this request.") from problem
@@ -131,7 +131,8 @@ def change(endpoint: Endpoint, given: Mapping[str, Any]) -> Endpoint:
 
 
 def rotate_secret(endpoint: Endpoint, secret: str | None) -> Endpoint:
-    """Gives the endpoint a new secret; None creates one. For ROTATION_HOURS calls are also signed with the old secret.
+    """Gives the endpoint a new secret; with None, a random secret. For ROTATION_HOURS calls are also signed with the
+    old secret.
 
     Raises MessageIllegal for a secret that cannot sign.
     """
@@ -139,7 +140,8 @@ def rotate_secret(endpoint: Endpoint, secret: str | None) -> Endpoint:
 
 
 def signing_secrets(endpoint: Endpoint) -> Sequence[str]:
-    """The secrets that sign now: both for ROTATION_HOURS after a rotation, by the database's clock.
+    """The secrets that sign now: the old and the new secret for ROTATION_HOURS after a rotation, by the database's
+    clock.
 
     Raises SystemBusy if this process has no key to open them.
     """
@@ -154,7 +156,7 @@ def signing_secrets(endpoint: Endpoint) -> Sequence[str]:
 
 
 def remove(endpoint: Endpoint) -> None:
-    """Deletes an endpoint. For half messages that named it, the group's other endpoints are asked."""
+    """Deletes an endpoint. For half messages that named the endpoint, the group's other endpoints are asked."""
     with copies.change():
         endpoint_id = endpoint.id
         endpoint.delete()

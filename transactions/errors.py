@@ -32,7 +32,7 @@ class CommitLogOffsetWrong(Refusal):
 
 
 class TransactionEnded(Refusal):
-    """The transaction is decided already, the other way."""
+    """The transaction is decided already, with the opposite decision."""
 
     code = "transaction_ended"
 

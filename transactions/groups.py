@@ -80,7 +80,7 @@ async def find_for_producing(name: str) -> ProducerGroupRow | None:
 
 async def for_producing(name: str, owner: str | None = None) -> ProducerGroupRow:
     """The group that begins a transaction. A missing group is created: for the API key `owner` only, or with None for
-    all keys. Raises as `find_for_producing` does.
+    all keys. Raises the errors of `find_for_producing`.
 
     Also raises NoPermission if a request with another key has created the group meanwhile.
     """

@@ -85,12 +85,12 @@ class HalfMessage(models.Model):
        ├──rollback──▶ no consumer ever sees it; the row is deleted likewise
        └──too many checks──▶ discarded (discarded_at), until an operator resumes or decides it
 
-    The columns from `topic_id` on belong to its message. With several messages these columns are null, and the arrays
-    have an element for each. A `tags_code` of null means 0; `delays` is null if no message is delayed.
+    The columns from `topic_id` on belong to its only message. With several messages these columns are null, and the
+    arrays have an element for each message. A `tags_code` of null means 0; `delays` is null if no message is delayed.
 
     Until its first check is claimed, a half message with a usual immunity waits in a **line**, named by the immunity in
-    seconds: in a line the order of storing is the order of checks, and one index serves both. Any change of the row
-    moves it to line 0. A discarded half message stays here: of two tables a race could find it in none or in both.
+    seconds: in a line the order of storing is the order of checks, so one index serves both. Any change of the row
+    moves it to line 0. A discarded half message stays in this table: a reader of two tables could find it twice or never.
     """
 
     transaction_id = models.UUIDField(primary_key=True)
@@ -157,7 +157,7 @@ class Operation(models.Model):
 
     COMMIT and ROLLBACK decide, once per transaction; UNKNOWN, DISCARD and RESUME are history. The columns from
     `topic_id` on, or the arrays for several messages, are copied from the half message, with the queue offset of a
-    commit (null for a delayed message). A repeated end is answered from them.
+    commit (null for a delayed message). A repeated end is answered from these columns.
     """
 
     pk = models.CompositePrimaryKey("operation_id", "segment_id")
@@ -239,7 +239,7 @@ class TransactionTotal(models.Model):
 
 
 class CountedOperations(models.Model):
-    """Operations below `next_id` are in the totals; operations below `until_id` follow at `settles_at`."""
+    """Operations below `next_id` are in the totals; operations below `until_id` are added at `settles_at`."""
 
     first_operation = models.BigIntegerField(primary_key=True)
     next_id = models.BigIntegerField()

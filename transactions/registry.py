@@ -70,7 +70,7 @@ def named(name: str) -> ProducerGroup | None:
 
 
 def put(name: str, changes: Mapping[str, Any]) -> tuple[ProducerGroup, bool]:
-    """Creates the group, or changes only the given fields (of FIELDS). Returns it and whether it is new.
+    """Creates the group, or changes only the given fields (of FIELDS). Returns the group and whether it is new.
 
     At the return every process uses the change. Raises MessageIllegal.
     """
@@ -102,8 +102,8 @@ def remove(name: str) -> None:
 
 def remove_topic(topic: Topic) -> None:
     """Deletes a topic. Raises MessageIllegal while undecided transactions have messages of the topic. Otherwise raises
-    the errors of `store.registry.remove`. Reads the whole table of half messages, because an index from topics to half
-    messages would cost more than this is worth.
+    the errors of `store.registry.remove`. Reads the whole table of half messages, because an index of half messages by
+    topic would slow every begin down for this rare call.
     """
     undecided = sum(cells.each(lambda: stats.undecided_of_topic(topic.id)))
     if undecided:

@@ -141,5 +141,5 @@ def parts(transaction: TransactionRow, topics: Mapping[int, str]) -> list[Transa
 
 
 def next_check_at(transaction: TransactionRow) -> datetime | None:
-    """The time of a transaction's next check; None unless pending: a discarded row's time means nothing."""
+    """The time of a transaction's next check; None unless pending: for a discarded one the row's time means nothing."""
     return transaction.next_check_at if transaction.state == "PREPARED" else None

@@ -161,7 +161,7 @@ class HalfOffsets(NamedTuple):
 
 
 class HalvesOf(NamedTuple):
-    """The number of half messages of some topics; `torn` of them, as `example`, have messages of other topics too."""
+    """The number of half messages of some topics; `torn`: how many of them also have messages of other topics;"""
 
     halves: int
     torn: int

@@ -36,9 +36,10 @@ SAMPLE_OPERATIONS = Statement(__file__, "sample_operations", OperationCounts)
 
 # The highest count: counting a million rows takes 0.1 s and more. A number at this limit means "at least".
 MAX_COUNTED = 1_000_000
-# Ranges of more operations are estimated: counting 100,000 takes some 40 ms, and an hour of a busy broker has millions.
+# Numbers for ranges of more operations are estimated: counting 100,000 takes some 40 ms, and an hour of a busy broker
+# has millions.
 MAX_COUNTED_OPERATIONS = 100_000
-# The size of the sample: the estimate of a share of one half is then off by more than 2 % in one case of twenty.
+# The size of the sample: with it, the estimate of a share of one half is wrong by more than 2 % in one case of twenty.
 SAMPLES = 2000
 # The most checks of the last hour that are counted by outcome.
 MAX_COUNTED_CHECKS = 100_000
@@ -57,7 +58,8 @@ SUM_UNDECIDED = Statement(__file__, "sum_undecided", AllUndecided)
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The numbers of transactions in a stretch of time. `halves`: transactions that were begun in it, decided or not.
+    """The numbers of transactions in a stretch of time. `halves`: transactions that were begun in this time, decided or
+    not.
 
     `estimated`: there were too many operations to count, and a sample was read. Undecided half messages and checks are
     counted up to MAX_COUNTED.

@@ -2,7 +2,7 @@
 
 For a limit up to SMALL_COUNT, transactions are counted at each begin, so that begins one after another meet the limit
 exactly. A larger limit only protects the store, and its count is cached for FEW_CACHED_SECONDS or MANY_CACHED_SECONDS.
-For a limit of at least FAR_LIMIT the time is always the longer one: the begins of this time are too few to raise a
+For a limit of at least FAR_LIMIT the longer time always applies: the begins within this time are too few to raise a
 small count to the limit. Begins at the same time may exceed each limit by their number.
 """
 
@@ -22,14 +22,14 @@ COUNT_UNDECIDED_OF_KEY = Statement(__file__, "count_undecided_of_key", one=int)
 COUNT_UNDECIDED_WITHIN = Statement(__file__, "count_undecided_within", one=int)
 
 SMALL_COUNT = 1000
-# A limit above SMALL_COUNT: its count is cached for the first time if the count is at most SMALL_COUNT, else for the
-# second, because a large count costs more to read and changes relatively less.
+# For a limit above SMALL_COUNT, the count is cached for FEW_CACHED_SECONDS if it is at most SMALL_COUNT, else for
+# MANY_CACHED_SECONDS, because a large count costs more to read and changes relatively less.
 FEW_CACHED_SECONDS = 0.2
 MANY_CACHED_SECONDS = 2.0
 # From this limit on the longer time applies: with 0.2 s each begin needed a task whenever the machine was busy.
 FAR_LIMIT = 100_000
 
-# The statement that counts, the id or name that it counts for, and the limit.
+# The statement that counts, the id or name for which it counts, and the limit.
 Counted = tuple[Statement[int], int | str, int]
 
 
@@ -122,7 +122,7 @@ async def _is_reached(counted: Counted) -> bool:
     counts = runtime.part(Counts)
 
     async def count() -> int:
-        # The count is not changed here: the next request that finds it too old counts again.
+        # The count is not changed here: it is read again by the next request that finds it too old.
         with counts.home.entered():
             name = "name" if isinstance(id_, str) else "id"
             [undecided] = await connections.read(statement, {name: id_, "max_count": limit})

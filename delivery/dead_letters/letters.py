@@ -59,8 +59,8 @@ class DeadLetters(msgspec.Struct):
 async def listed(group_name: str, cursor: int, limit: int, hold: Hold) -> DeadLetters:
     """A group's dead letters that were not redriven, the oldest first, cell by cell; `next` continues the list.
 
-    The page ends after `limit` letters, or earlier where the bodies would exceed MAX_RECEIVE_BYTES or the bytes that
-    the process has left for answers. The bodies count in `hold`. Raises GroupNotExist, MessageIllegal or SystemBusy.
+    The page ends after `limit` letters, or earlier when the bodies would exceed MAX_RECEIVE_BYTES or the free bytes for
+    answers of the process. The bodies count in `hold`. Raises GroupNotExist, MessageIllegal or SystemBusy.
     """
     group = await groups.existing(group_name)
     require_between("limit", limit, 1, MAX_LISTED)

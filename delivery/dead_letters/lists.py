@@ -46,7 +46,7 @@ class NarrowedDeadLetter(NamedTuple):
 class ListedDeadLetter(NamedTuple):
     """A dead letter of a list, without its body.
 
-    Without a match there is one row, in which only `go_on_before` is set.
+    Without a match there is one row, with only `go_on_before`.
     """
 
     go_on_before: int | None
@@ -130,7 +130,8 @@ def page(
 ) -> Page[ListedDeadLetter, int]:
     """The latest `count` dead letters of a group; with `after`, only letters before its offset in each cell.
 
-    A page reads at most MAX_LOOKED_AT letters, so a page before the last may hold fewer than `count`, or none.
+    A page reads at most MAX_LOOKED_AT letters, so a page that is not the last may have fewer than `count` letters, or
+    none.
     """
     topic, narrowing = registry.dead_letter_topic(group.name), asdict(wanted)
 
@@ -155,7 +156,7 @@ def ends(group: ConsumerGroup) -> dict[int, int]:
 def heads(
     group: ConsumerGroup, cursors: Mapping[int, int], until: Mapping[int, int], count: int
 ) -> Page[DeadLetterHead, int]:
-    """A group's dead letters between two offsets of each cell, the oldest `count`, cell by cell, without bodies."""
+    """The oldest `count` dead letters of a group between two offsets of each cell, cell by cell, without bodies."""
     topic = registry.dead_letter_topic(group.name)
 
     def read(from_offset: int, most: int) -> Part[DeadLetterHead, int]:

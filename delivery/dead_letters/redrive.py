@@ -1,4 +1,4 @@
-"""The redrive of dead letters: each is sent again once, to the group's own readers or to another topic."""
+"""The redrive of dead letters: each letter is sent again once, to the group itself or to another topic."""
 
 import uuid
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ from store.process import runtime
 
 
 class RedriveDeadLetters(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The request of a redrive: which dead letters, and where to: the group's own readers, or another topic."""
+    """The request of a redrive: which dead letters, and their target: the group itself, or another topic."""
 
     message_ids: list[uuid.UUID] | None = None
     all: bool = False

@@ -28,7 +28,8 @@ Filter = Callable[[Filtered], bool]
 TAGS = "TAGS"
 TAG = re.compile(r"[^|\x00-\x1f\x7f-\x9f]+")
 MAX_CHARACTERS = 4096
-# The number of parsed filters that a process keeps: each receive sends its filter, and parsing takes 0.1 ms and more.
+# A process keeps this number of parsed filters, because each receive sends its filter, and parsing takes at least 0.1
+# ms.
 MAX_REMEMBERED = 1024
 # A filter of up to this many characters takes at most 2 ms to parse. Longer filters are parsed one at a time.
 SHORT_CHARACTERS = 256
@@ -54,7 +55,7 @@ def parse(given: object) -> Filter | None:
 
     There are three forms: nothing or `*`; a tag expression `A || B`, which compares the tags and not their hashes; and
     `{"sql": …}`, a condition on the message's properties, described in `grammar` and `predicates`. Raises FilterIllegal
-    with the `position` of the first invalid word, counted from 1; without a position when no word is to blame.
+    with the `position` of the first invalid word, counted from 1; without a position if no single word is wrong.
     """
     if given is None:
         return None

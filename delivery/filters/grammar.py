@@ -176,7 +176,7 @@ def _misplaced(sql: str, word: Token, before: Token | None) -> str:
 
 
 def _refuse_number(sql: str, word: Token) -> NoReturn:
-    """Raises FilterIllegal for signs that no number follows."""
+    """Raises FilterIllegal for a sign without a number after it."""
     words = reversed([*_parser().lex(sql[: word.start_pos])])
     *_, first = takewhile(lambda before: before.type == "SIGN", words)
     refuse(sql[first.start_pos : word.end_pos], _position(first), "it is no number")

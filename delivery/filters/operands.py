@@ -14,8 +14,8 @@ from delivery.filters.grammar import refuse
 Node: TypeAlias = Tree[Token]
 Kind = Literal["name", "number", "text", "boolean", "null"]
 
-# The quantifiers are possessive: with ordinary ones the regular expression would try each way of splitting a long run
-# of digits.
+# The quantifiers are possessive: with ordinary quantifiers the regular expression would try each way of splitting many
+# digits.
 NUMBER = re.compile(r"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?", re.ASCII)
 # RocketMQ compares whole numbers as `long` and other numbers as `double`; Java writes a number of either type in at
 # most 26 characters.
@@ -30,7 +30,7 @@ MAX_BOOLEAN_CHARACTERS = max(map(len, BOOLEANS))
 def number_of(text: str | None) -> Decimal | None:
     """A property as an exact number, or None: 0.1 stays 0.1, and two ids of 19 digits stay different.
 
-    None also for a number outside RocketMQ's bounds: a property may be long, and each condition reads it again.
+    Also None for a number outside RocketMQ's bounds, because a property may be long, and each condition reads it again.
     """
     if text is None or len(text) > MAX_NUMBER_CHARACTERS or not NUMBER.fullmatch(text):
         return None

@@ -1,8 +1,8 @@
 """Predicates: an SQL filter as a function of a message's properties, built once and called for every message.
 
 SQL has TRUE, FALSE and unknown; a filter takes the messages for which it is TRUE. The builder first moves NOT down to
-the comparisons, by De Morgan's laws, which also hold for three values. After that a filter need not tell unknown from
-FALSE, and a predicate returns a plain bool.
+the comparisons, by De Morgan's laws, which also hold for three values. After that a filter need not distinguish unknown
+from FALSE, and a predicate returns a plain bool.
 """
 
 import operator
@@ -42,8 +42,8 @@ def names(tree: Node) -> frozenset[str]:
 
 
 def _condition(node: Node, wanted: bool) -> Condition:
-    """A predicate for a part of the filter. With `wanted` True it says whether the part is TRUE, with `wanted` False
-    whether the part is FALSE.
+    """A predicate for a part of the filter. With `wanted` True the predicate says whether the part is TRUE, with
+    `wanted` False whether the part is FALSE.
     """
     if node.data == "group" and len(node.children) == 1:
         return _condition(child(node, 0), wanted)

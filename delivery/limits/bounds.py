@@ -35,7 +35,7 @@ Value = Annotated[str, Meta(max_length=keys.MAX_KEY)]
 class Room(NamedTuple):
     """How many messages of a value may be handed out now.
 
-    If `messages` is 0, `wait_seconds` says when to look again.
+    If `messages` is 0, look again after `wait_seconds`.
     """
 
     messages: int
@@ -58,7 +58,7 @@ class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
     @property
     def seconds(self) -> float:
-        """The seconds in which the bucket gets back what one message takes from it; 0 without a rate."""
+        """The seconds in which the bucket regains the room of one message; 0 without a rate."""
         return 1 / self.per_second if self.per_second else 0.0
 
     def room(self, in_flight: int, due_seconds: float) -> Room:
@@ -74,7 +74,7 @@ class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 class Limits(Limit, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """The limits of a group. They apply to each value of `by`, but a value in `values` has limits of its own instead.
+    """The limits of a group. They apply to each value of `by`; a value in `values` has its own limits instead.
 
     `by` is `sharding_key`, `property:NAME` or `group`. A message without the sharding key or the property has the value
     "". With `group` all messages have one value.
@@ -89,7 +89,7 @@ class Limits(Limit, frozen=True, forbid_unknown_fields=True, omit_defaults=True,
         return msgspec.convert(kept, cls)
 
     def limit(self, key: str) -> Limit:
-        """The limits that apply to the value of a key."""
+        """The limits that apply to this value."""
         return self.values.get(keys.readable(key), self) if self.values else self
 
     @property

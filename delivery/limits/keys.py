@@ -26,8 +26,8 @@ def validate(fair_by: object) -> None:
 
 
 def source(fair_by: str | None, limits: Mapping[str, Any] | None) -> str | None:
-    """Where a group's messages have the key by which they wait: a field or a property. None: the group's messages do
-    not wait by key.
+    """The field or property with the key by which a group's messages wait. None: the group's messages do not wait by
+    key.
     """
     return fair_by or (None if limits is None else limits["by"])
 

@@ -36,7 +36,7 @@ class Rooms:
     group_id: int = 0
     topic_id: int = 0
     limits: Limits | None = None
-    # After how many seconds to look again, because a value had no room; None: every value that was asked for had room.
+    # The seconds after which to look again, because a value had no room; None: each value that was looked at had room.
     again_seconds: float | None = None
     _left: dict[str, int] = field(default_factory=dict)
     _waits: dict[str, float] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Rooms:
         return keys.NO_KEY if self.limits.by == keys.GROUP else key[: keys.MAX_KEY]
 
     async def read(self, batch: Batch, sharding_keys: Iterable[str]) -> None:
-        """Reads the rooms of the values of these keys, each value once. Call it before `has` and `take`."""
+        """Reads how much room the values of these keys have, each value once. Call it before `has` and `take`."""
         if self.limits is None:
             return
         wanted = {self._value(key) for key in sharding_keys} - self._left.keys()
@@ -69,8 +69,8 @@ class Rooms:
             self._left[row.value], self._waits[row.value] = room.messages, room.wait_seconds
 
     def has(self, key: str) -> bool:
-        """Whether a message of this sharding key may be handed out. If not, `again_seconds` is set: when its value may
-        have room.
+        """Whether a message of this sharding key may be handed out. If not, sets `again_seconds`, after which its value
+        may have room.
         """
         if self.limits is None or self._left[value := self._value(key)] > 0:
             return True

@@ -1,4 +1,4 @@
-"""Waits: the values of a group with limits whose messages wait, and why; for the console."""
+"""Waits: the values of a group's limits whose messages wait, and the reasons; for the console."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -32,8 +32,8 @@ MAX_SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A value at its limit. `waiting` counts messages that the group has read and not handed out; an ordered group
-    leaves most messages unread in their queues.
+    """A value at its limit. `waiting` counts messages that the group has read but not handed out; an ordered group
+    reads most messages only later.
     """
 
     topic: str

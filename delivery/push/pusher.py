@@ -37,13 +37,13 @@ logger = structlog.stdlib.get_logger(__name__)
 
 FIND_WAITING_SUBSCRIPTIONS = Statement(__file__, "find_waiting_subscriptions", one=int)
 
-# The row of a subscription is read again when the last read is older than this: before a receive, and before a call.
+# Before a receive and before a call, the row of a subscription is read again if the last read is older than this time.
 # A pause does not depend on these times, because each call locks the subscription when it begins.
 BELIEVED_SECONDS = 1.0
 BELIEVED_FOR_CALL_SECONDS = 0.05
 WAIT_SECONDS = 1.0
-# A push goes on receiving for this time after the last message, and pushes a new message within milliseconds. Then the
-# push ends, and a later message waits for beat's next run.
+# A push goes on receiving for this time after its last message, so that a new message is pushed within milliseconds.
+# Then the push ends, and a later message waits for beat's next run.
 IDLE_SECONDS = 10.0
 # A message whose call did not reach the server may be received again after this; the circuit delays the next call.
 RETURN_SECONDS = 1.0
@@ -142,7 +142,7 @@ class Push:
                     begun += len(call)
                 self._calls.update(tasks)
         finally:
-            # Deliveries are left when the push ends, when the subscription may not be pushed any more or cannot be
+            # Deliveries are left over when the push ends, when the subscription may not be pushed any more or cannot be
             # read, or when large messages need more calls than are free.
             rest = [delivery.receipt_handle for delivery in deliveries[begun:]]
             if rest:
@@ -195,8 +195,8 @@ class Push:
             await returns.give_back(subscriber.group, settlement.returned, RETURN_SECONDS)
 
     async def _note(self, answer: Answer) -> None:
-        """Records a call in the subscription's health. If that fails, the messages are settled all the same: the server
-        has handled them.
+        """Records a call in the subscription's health. If the record fails, the messages are settled nevertheless,
+        because the server has handled them.
         """
         try:
             # `_subscriber` is read here again: another call may have opened or closed the circuit meanwhile.
@@ -220,8 +220,8 @@ class Pusher:
     async def run(self, late_seconds: float = 0) -> None:
         """Starts to push each subscription that has messages to push and is not already pushed by this process.
 
-        With `late_seconds` only subscriptions that no process has pushed for this time: the fallback leaves others to
-        beat.
+        With `late_seconds` only subscriptions that no process has pushed for this time: the fallback leaves other
+        subscriptions to beat.
         """
         parameters = {"late_seconds": late_seconds, "max_subscriptions": MAX_SUBSCRIPTIONS}
         found = await connections.read(FIND_WAITING_SUBSCRIPTIONS, parameters)

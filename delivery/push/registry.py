@@ -104,7 +104,7 @@ def put(name: str, given: Mapping[str, object]) -> tuple[Subscription, bool]:
             copies.write(Subscription, [subscription.id])
             return subscription, True
     except IntegrityError:
-        # Another process has created the subscription after `named` had not found it.
+        # Another process has created the subscription since `named` looked for it.
         return _change(find(name), given), False
 
 
@@ -153,7 +153,7 @@ def _lag(rows: Sequence[QueueLag], topic: Topic, queue_ids: Container[int], *, f
     read = [row.lag for row in rows if row.topic == topic.name and row.queue_id in queue_ids]
     if read or from_latest:
         return sum(read)
-    # The group has read nothing of the topic yet.
+    # The group has not begun to read the topic.
     bounds = [queue for queue in topic_registry.bounds(topic) if queue.queue_id in queue_ids]
     return sum(queue.max_offset - queue.min_offset for queue in bounds)
 

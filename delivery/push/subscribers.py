@@ -113,7 +113,7 @@ class PauseGuard:
 
 
 async def note(subscriber: Subscriber, answer: Answer) -> None:
-    """Records a call in the subscription's health, and its last success to within SUCCESS_NOTED_SECONDS.
+    """Records a call in the subscription's health, and the last success, at most every SUCCESS_NOTED_SECONDS.
 
     A failure disables the subscription when the answer is 410, or when all calls have failed for five days.
     """

@@ -35,7 +35,7 @@ class BundleKey(NamedTuple):
 
 
 class AckedPlaces(NamedTuple):
-    """The places of a bundle that were acked, as bits. `number`: the bundle's position in the arrays, from 1 on."""
+    """The acked places of a bundle, as bits. `number`: the bundle's position in the arrays, from 1 on."""
 
     number: int
     places: int
@@ -47,7 +47,7 @@ TAKE_APART = Statement(__file__, "take_apart")
 
 
 def bundled(handles: Iterable[Handle]) -> list[Handle]:
-    """The handles of deliveries that were handed out in bundles. Some may have receipts by now."""
+    """The handles of deliveries that were handed out in bundles. Some of these deliveries may have receipts by now."""
     return [one for one in handles if one.nonce & BUNDLED]
 
 
@@ -186,7 +186,7 @@ async def take_apart(batch: Batch, handles: Iterable[Handle]) -> None:
 
 
 async def take_all_apart(batch: Batch, keys: Sequence[BundleKey]) -> None:
-    """Replaces places by receipts in bundles that the batch has already locked."""
+    """Replaces places by receipts, in bundles that the batch has already locked."""
     if keys:
         await batch.read(TAKE_APART, columns(dict.fromkeys(keys, ALL_BITS)))
 
@@ -194,8 +194,8 @@ async def take_all_apart(batch: Batch, keys: Sequence[BundleKey]) -> None:
 async def ack(batch: Batch, handles: Collection[Handle]) -> set[Handle]:
     """Acks deliveries that were handed out in bundles; returns the handles that proved a delivery.
 
-    The bundles are locked first, so a delivery is not missed because another consumer has acked another delivery of the
-    bundle. A delivery that has left its bundle may still be missed.
+    The bundles are locked first: so no delivery is missed if another consumer acks another delivery of the bundle. A
+    delivery that has left its bundle may still be missed.
     """
     if not (places := places_of(handles)):
         return set()

@@ -35,7 +35,7 @@ def split_from(cell: int) -> list[Runtime]:
 async def settle(cell: int | None, handles: Set[Handle], made: Settling) -> set[Handle]:
     """Settles handles in the cells that were split from their cell; returns the handles that proved a delivery there.
 
-    Raises SystemBusy while one of these cells is away, because it may have the other deliveries.
+    Raises SystemBusy while one of these cells is away, because the cell that is away may have the other deliveries.
     """
     source = runtime.here().cell if cell is None else cell
     if not split_from(source):
@@ -68,7 +68,7 @@ async def acked(batch: Batch, handles: Set[Handle]) -> set[Handle]:
 async def _by_receipt(
     batch: Batch, statement: Statement[SettledHandle], handles: Set[Handle], parameters: dict[str, object]
 ) -> set[Handle]:
-    """Does what `settled` does, for deliveries with receipts. Locks the receipts first: the statement's snapshot would
+    """Like `settled`, for deliveries with receipts. Locks the receipts first: the statement's snapshot would
     miss a delivery that another process extends at this moment.
     """
     if not handles:

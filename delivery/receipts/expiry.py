@@ -60,7 +60,8 @@ class Horizon:
 
 async def run(late_seconds: float = 0) -> bool:
     """Retries or gives up the messages whose invisible time is over; returns whether there were any. With
-    `late_seconds` only if an invisible time has been over for this time: the fallback leaves other messages to beat.
+    `late_seconds`, runs only if some invisible time has been over for this long: the fallback leaves other messages to
+    beat.
     """
     horizon = runtime.part(Horizon)
     [probe] = await connections.read(FIND_EXPIRED, {"late_seconds": late_seconds, "since": horizon.since})

@@ -44,9 +44,9 @@ class Forward(Pipelined[list[Sent]]):
     """Acks deliveries and sends messages: both are committed, or neither is.
 
     POST /v1/consumer-groups/{group}/ack with `messages`, and `ack` of a bulk with `messages`. The result has the answer
-    of each message, in the order given. Refused are: a handle that proves no delivery; deliveries and topics of several
-    cells; a message that a send refuses. A repeat finds all its deliveries acked and all its message ids stored. It is
-    answered like the first request, with `duplicate`.
+    of each message, in the order given. Reasons for a refusal: a handle that proves no delivery; deliveries and topics
+    of several cells; a message that a send would refuse. A repeat finds all its deliveries acked and all its message
+    ids stored. It is answered like the first request, with `duplicate`.
 
     In a pipelined batch `ack_forwards` decides which forwards are written, and acks their deliveries. Then the messages
     are stored together with the messages of the batch's sends. A forward with a sharding key is not plain, because a
@@ -201,7 +201,7 @@ class Forward(Pipelined[list[Sent]]):
         steps = Send.write(batch, sends)
         await anext(steps)
         for send in sends:
-            # The next attempt then writes the other operations of the batch without this one.
+            # The next attempt then writes the other operations of the batch without this operation.
             if send.refusal is not None:
                 raise send.refusal
         await acked(batch, {*handles})
@@ -231,7 +231,7 @@ class Forward(Pipelined[list[Sent]]):
         return list(zip(self.given, unpacked(self.group, self.given), strict=True))
 
     async def _first_answers(self, batch: Batch) -> list[Sent] | None:
-        """The answers of the first request, if it was committed; None when one of its messages is not stored."""
+        """The answers of the first request, if it was committed; None if a message of this request is not stored."""
         accepted = [each for send in self.parts for each in send.parcel.each(send.messages)]
         stored = await batch.stored_before(accepted)
         if any(each.message_id not in stored for each in accepted):

@@ -13,7 +13,7 @@ from store.process import runtime
 from store.process.runtime import CONTROL
 
 # A handle of another cell than the control begins with the version of its form and the number of the cell. A handle of
-# the control has no such beginning, and neither has a handle that an earlier version of the broker made.
+# the control, or of an earlier version of the broker, has no such beginning.
 CELL = struct.Struct(">BH")
 VERSION = 1
 # The widths match PostgreSQL's integer and bigint, so a forged handle cannot overflow a parameter.
@@ -23,8 +23,8 @@ WITH_CELL = CELL.size + PACKED.size
 CHARACTERS = -(-PACKED.size * 4 // 3)
 LENGTHS = (CHARACTERS, CHARACTERS + CELL.size * 4 // 3)
 # A handle's own four characters, before its last ten, are the last two bytes of the queue offset and the first byte of
-# the nonce. Neighbours are deliveries of one receive in one queue: the other characters are the same for each, and are
-# made and read once.
+# the nonce. Neighbours are deliveries of one receive in one queue: they have the same other characters, which are made
+# and read once for all.
 OWN = struct.Struct(">Hx")
 OWN_BITS = 16
 LAST = 10
@@ -75,7 +75,7 @@ def unpack(given: str) -> Handle | None:
 
 
 def unpack_all(given: Iterable[str]) -> Iterator[tuple[Handle, Sequence[int]] | None]:
-    """The content of handles: for neighbours the content of one handle, and the number that each handle adds to its
+    """The content of handles: for neighbours the content of one handle, and for each handle the number to add to its
     queue offset. None for a text that no broker made.
     """
     alike: defaultdict[str, list[str]] = defaultdict(list)

@@ -78,9 +78,9 @@ class Ack(Pipelined[Set[Handle]]):
         self.handles = bundles.Handles({}, set())
         # Whether each given text is a handle of the group.
         self.is_whole = False
-        # The handles that earlier attempts of the pipelined batch have deleted, while other handles are missing.
+        # The handles whose rows earlier attempts of the pipelined batch have deleted; other handles were not found yet.
         self.found: Set[Handle] = frozenset()
-        # Whether the topics' new cells were already asked to ack the deliveries whose topics have left this cell.
+        # Whether deliveries of topics that have left this cell were already acked in the new cells of the topics.
         self.is_late = False
         # The refusals of cells that are away, by given handle.
         self.away: dict[str, Refusal] = {}
@@ -173,7 +173,7 @@ class Ack(Pipelined[Set[Handle]]):
                 one.refusal = TopicMoved("The topic of a delivery has moved to another cell: try again in a second.")
 
     async def renew(self, refusal: Refusal) -> bool:
-        """Acks deliveries of topics that have left the cell in the topics' new cells, once."""
+        """Acks deliveries of topics that have left the cell: in the topics' new cells, once."""
         if not isinstance(refusal, TopicMoved) or self.is_late:
             return False
         self.is_late = True

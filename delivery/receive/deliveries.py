@@ -23,7 +23,7 @@ from store.segments import log
 
 
 class Entry(msgspec.Struct, gc=False):
-    """A message at its place in a queue."""
+    """A message at its offset in a queue."""
 
     message: StoredMessage
     queue_id: int
@@ -34,7 +34,7 @@ class Delivery(Entry, gc=False):
     """An entry that was handed to a consumer, hidden from its group until it is acked or its invisible time is over.
 
     A message that was delivered before is the only message of its answer. `alone` is true when the earlier delivery
-    ended without a reason, perhaps because the consumer died: handle no other message beside this message.
+    ended without a reason, perhaps because the consumer died: handle no other message at the same time.
     """
 
     delivery_attempt: int
@@ -96,7 +96,7 @@ class Receiver:
 
     @property
     def key_source(self) -> str:
-        """Where the key of a waiting message is: `sharding_key`, a property, or `group` for one key for all."""
+        """Where a waiting message has its key: `sharding_key`, a property, or `group` if all messages have one key."""
         return keys.source(self.group.fair_by, self.group.limits) or keys.SHARDING_KEY
 
     @property
@@ -156,7 +156,8 @@ class Handout:
     messages: Mapping[tuple[int, int], MessageRow] = field(default_factory=dict)
     # Whether no further entry exists: the next read would find nothing.
     is_all: bool = False
-    # No entry was handed out, but more follow the filtered or oversized entries: read again at once, do not wait.
+    # No entry was handed out, but there are more behind the filtered or too large entries: read again at once, do not
+    # wait.
     more: bool = False
     # After how many seconds a value at its limit may be handed messages again; None: no message waits for a limit.
     again_seconds: float | None = None
@@ -195,7 +196,7 @@ def answered(
     `origins`: by id, the names of the topics that dead letters and discarded messages were sent to. `producers`: by id,
     the names of the producer groups of discarded messages.
     """
-    # The answer names the topic that the message was sent to, not the topic of dead letters or discarded messages.
+    # The answer has the topic to which the message was sent, not the topic of dead letters or discarded messages.
     message = messages.stored(row, origins[row.topic_id] if receiver.of_others else receiver.topic.name)
     message.reconsume_times = handed.reconsume_times
     retries = handed.reconsume_times if handed.died_after is None else handed.died_after

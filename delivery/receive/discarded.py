@@ -1,6 +1,6 @@
 """Discarded messages: an entry of their topic adds the number of checks and the producer group to the message.
 
-Such an entry counts checks in the column in which entries of other topics count retries.
+The column in which entries of other topics count retries counts the checks here.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -16,7 +16,7 @@ Naming = Callable[[set[int]], Awaitable[Mapping[int, str]]]
 class Producers:
     """The function that finds names of producer groups, which another app provides.
 
-    Before `start` there are no names.
+    Before `start`, `names` finds none.
     """
 
     def __init__(self) -> None:

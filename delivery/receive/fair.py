@@ -1,4 +1,5 @@
-"""Receives of a group whose keys take turns (`turns`), in a pipelined batch: they read ahead, then hand out what waits.
+"""Receives of a group whose keys take turns (`turns`), in a pipelined batch: they read entries ahead, then hand out
+waiting entries.
 
 A group takes turns if it is fair or has limits.
 """
@@ -44,7 +45,7 @@ ENTRIES = struct.Struct("!ii")
 
 
 class FairReceiving(Receiving):
-    """Hands out entries to a receive of a group whose keys take turns: as `Receiving` does, but in four steps.
+    """Hands out entries to a receive of a group whose keys take turns: like `Receiving`, but in four steps.
 
     1. `choose_ahead` chooses the entries that are read ahead.
     2. `read_ahead` stores them by key.

@@ -18,7 +18,7 @@ BATCH_SECONDS = 0.1
 class Filtering:
     """Runs the filter of one receive while a batch is written.
 
-    It reads at least one message, so that each batch makes progress.
+    The filter reads at least one message, so that each batch makes progress.
     """
 
     def __init__(self, receiver: Receiver, seconds: float) -> None:

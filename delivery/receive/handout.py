@@ -40,7 +40,8 @@ async def hand_out(receiver: Receiver, kind: type["Receiving"]) -> Handout:
     Raises SystemBusy when too many operations or answers wait or the database is away. Raises OutcomeUnknown when the
     connection broke during the commit: messages may then be hidden until their invisible time is over.
     """
-    # The size of a held or parked message is not known before its read, so an ordered group needs room for large ones.
+    # The size of a held or parked message is not known before the read, so an ordered group needs room for large
+    # messages.
     await receiver.hold.room(may_be_small=not receiver.group.ordered)
     if receiver.group.paused:
         return Handout(receiver)
@@ -123,7 +124,7 @@ class Receiving(Pipelined[Handout]):
             **arrays.int4_columns(("key", "key_reading", "key_group_id"), rows, wide=("key",)),
             "key_fair_by": arrays.texts([group.fair_by for _, _, group in locks]),
             "key_limits_by": arrays.texts([group.limits and group.limits["by"] for _, _, group in locks]),
-            # A joined receive waits for no lock, because the other operations of the batch would wait with it.
+            # A joined receive waits for no lock, because the other operations of the batch would also have to wait.
             "only_free": ONLY_FREE if operations[0].joined else only_free,
         }
         return [Call(LOCK_READINGS, columns)]

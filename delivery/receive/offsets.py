@@ -173,7 +173,8 @@ async def _reset(batch: Batch, wanted: Reset) -> list[QueueMove]:
 async def _start_elsewhere(batch: Batch, wanted: Reset, rows: Sequence[PositionRow]) -> None:
     """Records where the group starts in the topic's other queues, if this reset is its first move in the topic.
 
-    Without the record the other queues would count as added later, and be read from their first entry.
+    Without this record the other queues would count as queues that were added later, and be read from their first
+    entry.
     """
     if wanted.group.start_at == "latest" and not any(row.begun for row in rows):
         others = [(wanted.topic.id, queue) for queue in range(wanted.topic.queues) if queue not in wanted.queue_ids]

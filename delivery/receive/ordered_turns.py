@@ -1,4 +1,5 @@
-"""Turns in an ordered group: keys take turns within each queue, and entries that are read ahead are parked.
+"""Turns in an ordered group: keys take turns within each queue, and entries that are read ahead are parked until their
+turn.
 
 A fair group that is not ordered keeps waiting entries in runs (`turns`). An ordered fair group parks a receipt for each
 entry, as an ordered group does behind a failed message.

@@ -20,7 +20,7 @@ NUMBER = struct.Struct("!i")
 class HandedEntries(NamedTuple):
     """A batch's handed out entries, packed.
 
-    `readings`: the written ones; `cut`: readings that may have more entries.
+    `readings`: the readings that were written; `cut`: readings that may have more entries.
     """
 
     readings: bytes | None

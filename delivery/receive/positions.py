@@ -46,7 +46,8 @@ class Offsets(msgspec.Struct):
 
 
 async def of(group_name: str, topic_name: str | None, shows: Callable[[str], bool], cell: str | None = None) -> Offsets:
-    """A group's position in each queue of a topic, or of all topics that it has begun to read and `shows` accepts.
+    """A group's position in each queue of a topic, or of all topics that the group has begun to read and `shows`
+    accepts.
 
     The lag is a difference of offsets, which are dense; only entries that are read ahead or parked are counted one by
     one. Raises GroupNotExist or TopicNotExist.

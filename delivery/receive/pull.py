@@ -1,4 +1,4 @@
-"""Pull: reads a queue by offset and keeps no state of the reader; for replay, broadcast and streams."""
+"""Pull: reads a queue by offset and keeps no state for the reader; for replay, broadcast and streams."""
 
 import asyncio
 import time

@@ -56,7 +56,7 @@ class Received:
     origins: Mapping[int, str] = field(default_factory=dict)
     # The names of the producer groups of discarded messages, by the groups' ids.
     producers: Mapping[int, str] = field(default_factory=dict)
-    # Whether the consumer shall handle the only delivery with no other message beside it.
+    # Whether the consumer should handle no other message at the same time as the only delivery.
     alone: bool = False
 
     def __iter__(self) -> Iterator[Delivery]:
@@ -70,7 +70,7 @@ class Received:
     async def given_back(self, gone: asyncio.Future[object] | None) -> bool:
         """Returns the deliveries to the group if the consumer's connection is `gone`: they are received again at once.
 
-        Called again just before the answer is written. Messages of an answer that is lost later are redelivered when
+        Called again just before the answer is written. If the answer is lost later, its messages are redelivered when
         their invisible time is over. Raises GroupNotExist or SystemBusy.
         """
         if gone is None or not gone.done() or self.handout is None or not self.handout.entries:

@@ -23,7 +23,8 @@ async def give_back(group_name: str, given: list[str], delay_seconds: float = 0)
     """Returns deliveries that no consumer has begun: after `delay_seconds` they are offered again; no retry counts.
 
     Messages of an ordered group stay in their queue. Returns, in the order given, None, or ReceiptExpired for a handle
-    that proves no delivery any more: its message is offered again, or done. Raises GroupNotExist or MessageIllegal.
+    that proves no delivery any more: its message is offered again, or was acked. Raises GroupNotExist or
+    MessageIllegal.
     """
     group = await groups.existing(group_name)
     return await settle(group, given, lambda handles: Return(handles, delay_seconds))

@@ -176,7 +176,7 @@ def chosen_again(batch: Batch, receiver: Receiver, queue: Queue, receipt: Ordere
     return HandedOut(
         segment_id=receipt.segment_id,
         log_offset=receipt.log_offset,
-        # The size is unknown until the message is read.
+        # The size is not known before the message is read.
         body_bytes=0,
         queue=queue,
         queue_offset=receipt.queue_offset,

@@ -1,4 +1,4 @@
-"""Shares: the receives of one group and one topic that a statement hands waiting entries together."""
+"""Shares: the receives of one group and one topic to which one statement hands out waiting entries."""
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, takewhile
@@ -51,7 +51,7 @@ class Share:
     def note_more(self, taken: int, reached: Mapping[Queue, QueueProgress], *, is_cut: bool) -> None:
         """Notes for each receive without an entry whether it has to read again at once.
 
-        `taken`: the number of entries that were handed out. `is_cut`: whether more had no room.
+        `taken`: the number of entries that were handed out. `is_cut`: whether further entries had no room.
         """
         for handout in self.handouts:
             hold = handout.receiver.hold

@@ -15,8 +15,8 @@ async def hand_out(batch: Batch, receivers: Sequence[Receiver]) -> list[Handout]
     """Hands out entries to each receive; the receives of one group choose one after another.
 
     1. The batch has locked the group's progress in the queues that are read, for the whole transaction.
-    2. Lock each group. A paused group is handed nothing, and neither is a receive while answers are short of room. A
-       receive whose cached group differs in `ordered`, `fair_by` or `limits` reads again.
+    2. Lock each group. A paused group is handed nothing, and no receive is handed entries while there is no room for
+       answers. A receive whose cached group differs in `ordered`, `fair_by` or `limits` reads again.
     3. Choose the entries by their heads, and insert their receipts.
     4. Move the group's progress beyond each entry that was handed out, parked or passed over.
 
@@ -35,7 +35,7 @@ async def hand_out(batch: Batch, receivers: Sequence[Receiver]) -> list[Handout]
             now = held[group_id]
             is_current = (group.ordered, group.fair_by, group.limits) == (now.ordered, now.fair_by, now.limits)
             is_short = handout.receiver.hold.is_short
-            # A receive without room reads again when it has got room.
+            # A receive without room reads again when there is room.
             handout.more = is_short or not is_current
             if not is_current:
                 groups.forget(group.name)

@@ -2,11 +2,12 @@
 
 A receive reads entries ahead, and keeps them waiting by key. A row holds a run of up to MAX_OFFSETS entries of one key
 and queue. The group hands out the first waiting message of each key, then the second of each key, and so on, beginning
-with the key after the last served key. So a key with a million messages delays another key by one message per turn.
+with the key after the last served key. So a key with a million messages delays another key only by one message per
+turn.
 
 A group with limits hands out its messages in the same way, but passes over each key whose value is at its limit.
-Deliveries in flight are counted from the receipts of the value, so no crash loses a place. The lock of the group's
-progress in a topic makes the count exact.
+Deliveries in flight are counted from the receipts of the value, so the count is right after any crash. The lock of the
+group's progress in a topic makes the count exact.
 """
 
 import time
@@ -33,13 +34,14 @@ MAX_READ_AHEAD = 2048
 # The most entries of a run; they take 1 kB.
 MAX_OFFSETS = 128
 # The most waiting messages of a group: 10 MB with few keys, 250 MB with a key for each message. Beyond this no entry is
-# read ahead until others are handed out. A process may exceed it by the entries of COUNTED_SECONDS.
+# read ahead until others are handed out. A process may exceed the limit by the entries that it reads in
+# COUNTED_SECONDS.
 MAX_WAITING = 1_000_000
 COUNTED_SECONDS = 30.0
 # The most pairs of group and topic whose turns a process keeps. Beyond this all turns are dropped.
 MAX_KNOWN = 10_000
 # The most keys at which one receive looks for room: 1,024 keys that are at their limit take about 10 ms. The next
-# receive goes on behind them, after this time.
+# receive goes on behind them, after LOOK_ON_SECONDS.
 MAX_LOOKED = 1024
 LOOK_ON_SECONDS = 0.1
 
@@ -55,8 +57,8 @@ class Waiting(NamedTuple):
 
 
 class HandedByTurns(NamedTuple):
-    """A reading's handout by turns: the number of entries, whether more had no room, the last served key, and in how
-    many seconds to look again at a value without room.
+    """A reading's handout by turns: the number of entries, whether further entries had no room, the last served key,
+    and after how many seconds to look again at a value without room.
 
     `kept`: the session's register contains the last key. The other fields are the fields of `HandedEntries`.
     """
@@ -79,13 +81,14 @@ COUNT_WAITING = Statement(__file__, "count_waiting", Waiting)
 class Turn:
     """A process's state for a group and a topic: the last served key, and about how many messages wait.
 
-    Each process takes its own turns; if each is fair, all together are fair. Losing this state costs a key one turn.
+    Each process has its own order of turns; if each is fair, all together are fair. If this state is lost, a key may
+    lose one turn.
     """
 
     def __init__(self) -> None:
         self.key = keys.NO_KEY
-        # The nonce of the last hand-out in a pipelined batch, 0 when it is answered: until then, only its session has
-        # the last served key.
+        # The nonce of the last hand-out in a pipelined batch until it is answered, then 0. Before the answer only the
+        # session has the last served key.
         self.under_way = 0
         self.waiting = 0
         # The time of the last count, by time.monotonic().

@@ -10,8 +10,8 @@ from store.queues import Queue
 
 # The most floors that a process keeps, one per queue of a group.
 MAX_FLOORS = 20_000
-# The number of moves after which a floor is not used any more: the scan probes each move since the floor, in case a
-# move went back, and the ledger drops moves after days.
+# The number of moves after which a floor is not used any more: the scan reads each move since the floor, because a move
+# may have gone back, and the ledger drops moves after days.
 MAX_MOVES = 1000
 FLOOR_BELIEVED_SECONDS = 3600.0
 
@@ -38,13 +38,13 @@ class Floors:
         self._floors: dict[tuple[int, Queue], Floor] = {}
 
     def of(self, group_id: int, queue: Queue, reached: QueueProgress) -> Floor:
-        """The floor of a queue. NO_FLOOR if the kept floor is too old, or too many moves were made since."""
+        """The floor of a queue. NO_FLOOR if the kept floor is too old, or too many moves came after it."""
         floor = self._floors.get((group_id, queue), NO_FLOOR)
         is_fresh = time.monotonic() - floor.seen_at < FLOOR_BELIEVED_SECONDS
         return floor if is_fresh and reached.move - floor.move <= MAX_MOVES else NO_FLOOR
 
     def keep(self, batch: Batch, group_id: int, offsets: Mapping[Queue, int], moves: Mapping[Queue, int]) -> None:
-        """Keeps floors after the commit: if the batch failed, receipts that it was to delete would still exist."""
+        """Keeps floors after the commit: if the batch failed, the receipts that it should delete would still exist."""
         now = time.monotonic()
 
         def keep() -> None:

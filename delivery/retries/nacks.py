@@ -13,7 +13,7 @@ from store.messages.texts import is_blank, legible
 
 
 class FoundNack(NamedTuple):
-    """Whether the nack has a reason in the table."""
+    """Whether the table has a reason of the nack."""
 
     found: bool
 
@@ -40,7 +40,7 @@ def validate(reason: str | None) -> str | None:
 
 
 def keep(batch: Batch, receipt: FailedReceipt, reason: str | None) -> None:
-    """Adds a row with the reason of a failed delivery to the batch of its retry. Without a reason there is no row."""
+    """Adds a row with the reason of a failed delivery to the batch that writes the retry; no row without a reason."""
     if reason is not None:
         row = {"group_id": receipt.group_id, "log_offset": receipt.log_offset, "nonce": receipt.nonce}
         batch.insert(INSERT_NACKS, {**row, "reconsume_times": receipt.reconsume_times, "reason": reason})

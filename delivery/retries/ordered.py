@@ -34,8 +34,8 @@ NO_KEY = ""
 # The most keys that may wait in a queue; beyond this the whole queue waits. A receive probes each waiting key, in about
 # 10 µs. Any number of messages may be parked behind a key: a parked receipt is not read before its turn.
 MAX_WAITING_KEYS = 1000
-# The most receipts of a queue that are read, more than it can have waiting keys and deliveries in flight: a message
-# whose receipt is not read would be overtaken.
+# The most receipts of a queue that are read, more than a queue can have waiting keys and deliveries in flight: a
+# message whose receipt is not read would be overtaken.
 MAX_RECEIPTS = 10 * MAX_WAITING_KEYS
 
 
@@ -78,7 +78,7 @@ class OrderedQueue:
     def room_behind_again(self, wanted: int) -> int:
         """The number of messages that may be handed out in addition to `again`; 0 when `again` is a retry.
 
-        A retry is handed out alone, so that a message that kills its consumer does not take others with it.
+        A retry is handed out alone, so that a message that kills its consumer does not fail other messages.
         """
         is_retry = any(receipt.reconsume_times > 0 for receipt in self.again[:1])
         return 0 if is_retry else wanted - len(self.again)
@@ -133,8 +133,8 @@ async def choose_again(
 ) -> None:
     """Chooses the receipts that are handed out again: due first receipts of keys, and receipts that follow in the key.
 
-    At most `wanted` keys are read, with one receipt more of each key than may be handed out; this receipt then blocks
-    the key. In a fair group (`after` is not None) keys take turns, from the key after `after` on.
+    At most `wanted` keys are read, and of each key one receipt more than may be handed out, which then blocks the key.
+    In a fair group (`after` is not None) keys take turns, from the key after `after` on.
     """
     firsts = ordered.receipts if after is None else by_turns(ordered.receipts, _key, after)
     due = [receipt for receipt in firsts if _is_due(receipt)]
@@ -166,7 +166,7 @@ async def new_entries(
 ) -> Sequence[Head]:
     """The heads of entries that the group was not handed yet; none when the whole queue has to wait.
 
-    More than `count` heads when some keys have to wait.
+    Reads more than `count` heads if some keys have to wait.
     """
     if ordered.all_blocked or ordered.is_full or count <= 0:
         return ()

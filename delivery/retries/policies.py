@@ -11,7 +11,7 @@ from store.errors import MessageIllegal, wrong_fields
 FIRST_RETRY_LEVEL = 3
 MAX_DELAYS = 64
 MAX_DELAY_SECONDS = 40 * 86400
-# The greatest exponent: 100 ** 64 is far below the largest float.
+# The largest exponent: 100 ** 64 is far below the largest float.
 MAX_EXPONENT = 64
 # Delay of an ordered group with the default policy: it is short because the queue or key waits behind the message.
 # RocketMQ's suspendCurrentQueueTimeMillis.

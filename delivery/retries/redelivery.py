@@ -12,7 +12,7 @@ from store.naming.topics import TopicFacts
 
 
 class Failed:
-    """A failed delivery. `delay` is the wait before the retry; None when the message had all its retries."""
+    """A failed delivery. `delay` is the wait before the retry; None if the message has had all its retries."""
 
     def __init__(self, receipt: FailedReceipt) -> None:
         limit = settings.MAX_RECONSUME_TIMES if receipt.max_reconsume_times is None else receipt.max_reconsume_times

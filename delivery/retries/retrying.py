@@ -1,7 +1,7 @@
 """Retrying messages: by consumer group and topic, how many wait for the next attempt, since when and until when.
 
-A retrying message is not in the lag, because it was handed out, and not in flight, because that delivery is over. In an
-ordered group it is held in its queue; in another group it waits in a delay level or a timer for the retry topic.
+A retrying message is not in the lag, because it was handed out, and not in flight, because its last delivery is over.
+In an ordered group it is held in its queue; in another group it waits in a delay level or a timer for the retry topic.
 """
 
 from collections import Counter
@@ -34,7 +34,7 @@ class RetryingOf(NamedTuple):
 
 
 class StandingQueue(NamedTuple):
-    """A queue of an ordered group, or a key in it, that waits until a held message is offered again."""
+    """A queue of an ordered group, or one key in such a queue, that waits until a held message is offered again."""
 
     group_id: int
     topic: str
@@ -99,7 +99,7 @@ def everywhere(count: int, namespace: str | None = None) -> Iterator[OfTopic]:
     With `namespace`, only groups of this namespace.
     """
     rows = ConsumerGroup.objects.using(databases.here()).filter(namespaces.within(namespace))
-    # The times are compared by the database's clock, as it has set the times of the waiting messages.
+    # The database's clock is used, because it has set the times of the waiting messages.
     groups = list(rows.annotate(read_at=Now()).order_by("name")[:count])
     waits = of_groups(groups)
     for group in groups:

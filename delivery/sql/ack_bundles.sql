@@ -2,8 +2,8 @@
 -- for each acked delivery. A bundle whose last deliveries are acked is deleted. A delivery that has left its bundle has
 -- a receipt, which is then deleted as in ack_receipts. Nothing is found for a delivery that was acked before, or whose
 -- time is over. A bundle that another transaction has changed since the snapshot is passed over. Bundles come sorted,
--- so two acks lock rows in the same order; each is looked up by a separate index probe, so the planner's estimate of
--- the number of rows does not matter.
+-- so two acks lock rows in the same order; each bundle is looked up by a separate index probe, so the planner's
+-- estimate of the number of rows does not matter.
 WITH found AS MATERIALIZED (
     SELECT a.*, f.tid, f.unsettled
     FROM unnest(

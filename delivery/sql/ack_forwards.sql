@@ -1,12 +1,12 @@
 -- Ack the deliveries of forwards, numbered from 1: all of a forward, or none. A forward is left out in these cases: a
 -- handle proves no delivery; another session has locked its row; a queue is not locked here (register `mq.queues`), or
 -- has no entry in the segment yet; a message id is stored already. All forwards are left out if the segment is no
--- longer the open one. The register `mq.left_out` passes on their numbers. Then `send_messages` stores the messages of
--- the other forwards. It can store each of them, because the locks of log and queues keep these facts true. A handle
--- leads to a bundle. If it is alone, or its delivery has left the bundle, it leads to a receipt. Rows are locked before
--- they count. A row that another transaction has changed since the snapshot is invisible at its new place: its forward
--- is left out, too. No row is waited for, because a stepwise batch locks its queues after its rows. Two forwards may
--- have deliveries of one bundle, but no delivery belongs to two forwards.
+-- longer the open one. The register `mq.left_out` passes on the numbers of forwards that are left out. Then
+-- `send_messages` stores the messages of the other forwards; it can store all of them, because the locks of log and
+-- queues keep these facts true. A handle leads to a bundle, or to a receipt if the delivery was never in a bundle or
+-- has left it. Rows are locked before they count. A row that another transaction has changed since the snapshot is not
+-- found: its forward is left out, too. No row is waited for, because a stepwise batch locks its queues after its rows.
+-- Two forwards may have deliveries of one bundle, but no delivery belongs to two forwards.
 WITH asked AS MATERIALIZED (
     SELECT a.*, f.tid, f.unsettled, coalesce(f.unsettled & a.places, 0) AS bundled
     FROM unnest(

@@ -1,7 +1,8 @@
 -- Choose the entries that fair groups read ahead: from each queue that has new entries an equal part of `room_ahead`. A
 -- reading is left out when it is not locked, when its group begins to read at the latest entry, or when the segment is
--- no longer the open one. The register `mq.readings` then names the other readings. The register `mq.ahead` passes the
--- ranges to `read_ahead`, as `reading topic queue from to,…`, and `mq.moves` the moves to `record_moves`.
+-- no longer the open one. The register `mq.readings` then names the readings that were not left out. The register
+-- `mq.ahead` passes the ranges to `read_ahead`, as `reading topic queue from to,…`, and `mq.moves` the moves to
+-- `record_moves`.
 WITH reading AS MATERIALIZED (
     SELECT r.*
     FROM unnest(

@@ -1,4 +1,4 @@
--- Claim the one probe of a subscription whose open time is over: of several workers, only one gets a row from the
+-- Claim the one probe of a subscription whose open time is over: only one of several workers gets a row from the
 -- update.
 UPDATE subscription
 SET state = 'half_open', open_until = now() + make_interval(secs => %(claim_seconds)s)

@@ -1,6 +1,6 @@
 -- Count each consumer group's dead letters that were not redriven, the group with the most first. Offsets have no gaps,
 -- so the number of kept letters is a difference of two probes; redriven letters are counted by their key and
--- subtracted. Only groups whose names begin with one of `starts`; the empty text selects all.
+-- subtracted. Counts only groups whose names begin with one of `starts`; all names begin with the empty text.
 SELECT
     g.name AS group_name, newest.queue_offset + 1 - coalesce(f.min_offset, 0) - sent.letters AS letters,
     newest.entered_at AS last_dead_at

@@ -1,5 +1,5 @@
--- Delete receipts of deleted groups, at most max_receipts: none can be acked, and none is redelivered. A row that another
--- transaction has locked is left to the next run.
+-- Delete receipts of deleted groups, at most max_receipts: these receipts can not be acked and are not redelivered. A
+-- row that another transaction has locked is left to the next run.
 DELETE FROM receipt AS r
 WHERE r.ctid = any(array(
     SELECT g.ctid

@@ -1,5 +1,6 @@
 -- Describe a group's dead letters by their message ids, without bodies, for a preview. A message that became a dead
--- letter twice has two rows, the newest first. No message reaches the LIMIT; it makes the planner read the log first.
+-- letter twice has two rows, the newest first. No message has as many letters as the LIMIT, which only makes the
+-- planner read the log first.
 SELECT c.queue_offset, m.message_id, t.name AS topic, m.keys, c.reconsume_times, c.reason
 FROM commit_log AS m
 CROSS JOIN LATERAL (

@@ -1,4 +1,4 @@
--- Find a group's dead letters by their message ids, the oldest first; the LIMIT, which no message reaches, makes the
+-- Find a group's dead letters by their message ids, the oldest first; the LIMIT, which is never reached, makes the
 -- planner read the log first, as in `describe_dead_letters`.
 SELECT
     c.queue_offset, c.tags_code, m.segment_id, m.log_offset, m.topic_id, m.queue_id, m.message_id

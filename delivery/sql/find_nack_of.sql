@@ -1,5 +1,5 @@
 -- Find whether a group nacked one delivery of a message with a reason, by the index of nacks. A message that was
--- reappended since then has another log offset, so no nack is found.
+-- reappended after the nack has another log offset, so its nack is not found.
 SELECT
     EXISTS (
         SELECT

@@ -1,5 +1,5 @@
--- Find when the first entry became visible for which a group has a receipt (in flight, held or parked), or that is in one
--- of its bundles, for each queue. Three probes by index per queue; at most 64 bundles share the lowest places.
+-- For each queue, find when the first entry became visible that is in a bundle of the group, or for which the group has
+-- a receipt (in flight, held or parked). Three probes by index per queue; at most 64 bundles share the lowest places.
 SELECT q.group_id, q.topic_id, q.queue_id, first.entered_at
 FROM unnest(
     %(group_id)s::integer [], %(topic_id)s::integer [], %(queue_id)s::integer []

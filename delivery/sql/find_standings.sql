@@ -2,7 +2,7 @@
 -- the group's receipt or bundle of the entry, if any. An entry of a group's own topic concerns this group; another
 -- entry concerns each group that has begun to read its topic. Each pair of group and entry costs some probes by index:
 -- a binary search over the group's moves, which are dense, finds the move that passed the entry. A group that was reset
--- passed it more than once; one of the moves is found.
+-- may have passed the entry more than once; one of these moves is found.
 WITH RECURSIVE standing AS (
     SELECT
         g.id AS group_id, g.name AS group_name, g.takes_turns, g.fair, e.topic_id, e.queue_id, e.queue_offset,

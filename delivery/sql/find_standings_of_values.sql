@@ -1,6 +1,7 @@
 -- Find the deliveries in flight of values of an ordered group with limits, at most max_in_flight of each value, and the
 -- time in which the bucket of the value is full. The caller holds the lock of the group's progress, so no other
--- transaction hands out messages of these values: a delivery that is settled meanwhile still counts, and none is missed.
+-- transaction hands out messages of these values: a delivery that is settled meanwhile still counts, and no delivery is
+-- missed.
 SELECT
     v.value,
     (

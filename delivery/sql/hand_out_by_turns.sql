@@ -2,21 +2,21 @@
 -- the key after the last served key round to it, then the second of each key; and hide them until they are acked or
 -- their invisible time is over by the database's clock. A reading is one group's reading of one topic; `readings` are the
 -- readings whose locks the caller holds, or else the register `mq.readings`. The index leads from key to key, however
--- many entries wait behind each; of a key at most four times its share of the wanted entries are read, from as few rows
--- as have that many: the first rows of a key usually do. Entries of a reading form one line, and its receives a second
--- line beside it: each occupies as many places as it asks for messages, and is handed the entries at its places. A
--- retried message is the only message of its receive. At most max_bytes of bodies of a reading are handed out, but
--- always its first entry, unless `only_whole`. An entry whose message was dropped with its segment is removed, and not
--- handed out. The last served key is `after`; but if the hand-out `follows`, whose answer the caller does not have yet,
--- was the last one on this connection, a register `mq.turn_…` has its key. The register `mq.handed` is as in hand_out.
--- A group with limits passes over the keys whose value is at its limit, and of each other key at most `room` entries are
--- handed out. `looks` says that the next key has a value of its own; by group, all keys share the room of the first. The
--- walk ends when the keys have room for all wanted entries, but looks at as many keys as entries are wanted; if that is
--- not enough, at max_looked keys. The locks keep the count exact: no other transaction hands out messages of these
--- values, a delivery that is settled meanwhile still counts, and no delivery is missed. The receipt of a delivery that
--- counts has the value by which the limits count it; such a delivery lies in no bundle. Deliveries use the rate of their
--- value from the time of this statement on, which is later than the lock. After `again_seconds` a value without room may
--- have room; null if each value has room.
+-- many entries each key has; of a key at most four times its share of the wanted entries are read, usually from the
+-- first rows of the key. Entries of a reading form one line, and its receives a second line beside it: each occupies as
+-- many places as it asks for messages, and is handed the entries at its places. A retried message is the only message
+-- of its receive. At most max_bytes of bodies of a reading are handed out, but always its first entry, unless
+-- `only_whole`. An entry whose message was dropped with its segment is removed, and not handed out. The last served key
+-- is `after`; but if the hand-out `follows`, whose answer the caller does not have yet, was the last one on this
+-- connection, a register `mq.turn_…` has its key. The register `mq.handed` is as in hand_out. A group with limits
+-- passes over the keys whose value is at its limit, and of each other key at most `room` entries are handed out.
+-- `looks` says that the next key has a value of its own; by group, all keys share the room of the first. The walk ends
+-- when the keys have room for all wanted entries, but looks at as many keys as entries are wanted; if that is not
+-- enough, at max_looked keys. The locks keep the count exact: no other transaction hands out messages of these values,
+-- a delivery that is settled meanwhile still counts, and no delivery is missed. The receipt of a delivery that counts
+-- has the value by which the limits count it; such a delivery lies in no bundle. Deliveries use the rate of their value
+-- from the time of this statement on, which is later than the lock. After `again_seconds` a value without room may have
+-- room; null if each value has room.
 WITH RECURSIVE reading AS MATERIALIZED (
     SELECT
         k.*, width_bucket(k.wanted_before, %(wanted_end)s::bigint []) AS receives_before,
@@ -260,7 +260,7 @@ beside AS MATERIALIZED (
     WINDOW line AS (PARTITION BY f.reading ORDER BY f.place)
 ),
 
--- `is_marked`: the delivery may lie in a bundle, as in hand_out; only deliveries that no limit counts may.
+-- `is_marked`: the delivery may lie in a bundle, as in hand_out; this needs a delivery that no limit counts.
 chosen AS MATERIALIZED (
     SELECT
         b.*,

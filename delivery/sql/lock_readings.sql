@@ -1,10 +1,10 @@
 -- Lock the progress of groups in the topics that a batch reads, each with one lock for the topic and one for its
--- retries, and the groups that are not paused or ordered, and whose messages wait by the expected keys: an update of a
--- group waits for the end of the transaction, so no message is handed out after a pause was answered. Advisory locks are
--- taken in sorted order, then rows in id order, so no two transactions deadlock. With `only_free` the statement skips an
--- advisory lock that another session holds instead of waiting; a locked row is always skipped. The register
--- `mq.readings` passes on the numbers of the readings that have all of their locks. A later statement, whose snapshot is
--- newer, reads the rows that the locks guard.
+-- retries, and the rows of the groups that are neither paused nor ordered, and whose messages wait by the expected
+-- keys: an update of a group waits for the end of the transaction, so no message is handed out after a pause was
+-- answered. Advisory locks are taken in sorted order, then rows in id order, so no two transactions deadlock. With
+-- `only_free` the statement skips an advisory lock that another session holds instead of waiting; a locked row is
+-- always skipped. The register `mq.readings` passes on the numbers of the readings that have all of their locks. A
+-- later statement, whose snapshot is newer, reads the rows that the locks guard.
 WITH tried AS MATERIALIZED (
     SELECT
         sorted.reading, sorted.group_id, sorted.fair_by, sorted.limits_by,

@@ -1,5 +1,5 @@
 -- Record the health of a subscription after a call. A failure disables the subscription when failing_since is five days
--- ago by the database's clock; a success in between would have cleared failing_since.
+-- ago by the database's clock; each success clears failing_since.
 UPDATE subscription
 SET
     state = CASE WHEN counted.given_up THEN 'disabled' ELSE %(state)s END,

@@ -31,8 +31,7 @@ class Connection(asyncio.Protocol):
        that are not read stay in the socket.
     3. `answered`: the next exchange is served, or the connection is closed: if the caller asks for it, if a body was
        left unread, and when the process stops.
-    4. Bytes that are not a request become the last exchange, which is answered in its turn with the status of the
-       error.
+    4. Bytes that are not a request become the last exchange, which gets the status of the error in its turn.
     """
 
     def __init__(self, connections: "Surroundings[Connection]") -> None:

@@ -44,8 +44,7 @@ MAX_SCHEDULES = 500
 MAX_DECIDED = 1000
 MAX_TAKEN = 100
 # The most firings of one schedule that may wait, for instance while its topic accepts no messages. Later times are
-# decided when some firings are sent; if they are then too late, they count as missed, and the schedule's `missed`
-# applies.
+# decided when some firings are sent; times that are then too late count as missed, and the schedule's `missed` applies.
 MAX_WAITING = 1000
 # If a process took a firing and has not deleted it after this time, another process may take it.
 TAKEN_SECONDS = 10.0
@@ -89,7 +88,7 @@ def _decisions(found: Iterable[Due]) -> list["Decision"]:
         try:
             decisions.append(decide(due))
         except Exception:
-            # The schedule's time zone was removed from tzdata, for instance. The console shows how long its time has
+            # For instance, the schedule's time zone was removed from tzdata. The console shows how long its time has
             # been due.
             logger.exception("the times of a schedule cannot be computed", schedule=due.name)
             continue
@@ -106,7 +105,7 @@ class Decision(NamedTuple):
 
 
 def decide(due: Due) -> Decision:
-    """The decision for a schedule: its times up to AHEAD_SECONDS from now, and missed times as `missed` says."""
+    """The decision for a schedule: its times up to AHEAD_SECONDS from now, and missed times according to `missed`."""
     cron, zone = due.cron, due.time_zone
     end = due.now + timedelta(seconds=AHEAD_SECONDS)
     last = end if due.ends_at is None else min(end, due.ends_at)
@@ -172,7 +171,7 @@ class Outcome(NamedTuple):
 
     waits: bool = False
     failure: str | None = None
-    # Whether the refusal was by a limit on messages per second, which passes.
+    # Whether the reason was a limit of messages per second, so that a later attempt may succeed.
     is_limited: bool = False
 
     @property

@@ -1,4 +1,4 @@
-"""The tables of schedules: the schedules, and the firings whose messages are not stored yet."""
+"""The tables of schedules: the schedules, and the firings, whose messages are not stored yet."""
 
 import uuid
 

@@ -106,7 +106,7 @@ FIELDS = fields.of(
 )
 
 
-# The fields that the console changes. It does not change the message, because its actions would keep the body.
+# The fields that an action of the console changes: not the message, because the row of the action would keep the body.
 TIMES = tuple(one for one in FIELDS if one.name != MESSAGE)
 
 
@@ -144,7 +144,7 @@ def validate_name(name: str) -> None:
 
 
 def put(name: str, changes: Mapping[str, Any]) -> tuple[Schedule, bool]:
-    """Creates the schedule, or changes the given columns; the flag tells whether it was created.
+    """Creates the schedule, or changes the given columns; returns it, and whether it was created.
 
     A change of the times affects times for which no firing is decided yet; decided firings are still sent. Raises
     MessageIllegal, for instance for a new schedule without message or cron, and the refusal of a send of its message.

@@ -79,7 +79,7 @@ def after(cron: str, time_zone: str, moment: datetime) -> Iterator[datetime]:
 
 
 def before(cron: str, time_zone: str, moment: datetime) -> Iterator[datetime]:
-    """The times before a moment, in UTC, the latest first. `after` gives the same times."""
+    """The times before a moment, in UTC, the latest first; they are the same times as in `after`."""
     earliest = moment
     # Begins 3 h later, more than any clock is set back: then cronsim finds both times of an hour that occurs twice.
     for at in _times(cron, time_zone, moment + timedelta(hours=3), reverse=True):
@@ -106,6 +106,6 @@ def between(cron: str, time_zone: str, first: datetime, end: datetime) -> list[d
 
 
 def latest(cron: str, time_zone: str, first: datetime, end: datetime, count: int) -> list[datetime]:
-    """The last `count` times from `first` to before `end`, the earliest first."""
+    """The last `count` times from `first` on and before `end`, the earliest first."""
     found = takewhile(lambda at: at >= first, before(cron, time_zone, end))
     return list(islice(found, count))[::-1]

@@ -1,4 +1,4 @@
-"""The work for schedules that each web process does where no beat or worker does the work in time."""
+"""The work for schedules that each web process does if no beat or worker does the work in time."""
 
 from scheduling.cron import firing
 

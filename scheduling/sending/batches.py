@@ -13,7 +13,7 @@ MAX_MESSAGES = 1000
 
 
 class BatchedMessage(Message, kw_only=True, forbid_unknown_fields=True):
-    """A message of a batch. It has the fields of a transaction only so that a refusal can name them."""
+    """A message of a batch. The fields of a transaction are only here so that a refusal can name them."""
 
     producer_group: str | None = None
     transaction_id: uuid.UUID | None = None

@@ -64,7 +64,7 @@ class Timer:
 class Part(Protocol):
     """A send in a batch: its messages, the queue that gets their entries now, and where the messages wait.
 
-    `forward` is the number of its forward in the batch, from 1 on; 0 for a send that belongs to none.
+    `forward` is the number of its forward in the batch, from 1 on; 0 for a send without a forward.
     """
 
     @property
@@ -82,7 +82,7 @@ class Part(Protocol):
 
 def have_keys(records: Sequence[Record]) -> bool:
     """Whether one of the messages has a sharding key."""
-    for record in records:  # noqa: SIM110  # almost always one: a generator takes three times as long
+    for record in records:  # noqa: SIM110  # almost always one record: a generator takes three times as long
         if record.sharding_key is not None:
             return True
     return False

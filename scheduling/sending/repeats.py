@@ -83,7 +83,8 @@ def answer_repeat(accepted: Accepted, stored: StoredBefore, standing: Standing |
         duplicate=True,
     )
     delay = delays.of_message(accepted.message)
-    # A message without a delay and without an entry was not recalled: it was visible, and retention dropped the entry.
+    # A message without a delay and without an entry was not recalled: it was visible before retention dropped its
+    # entry.
     if standing is not None and (delay is not None or standing.visible):
         recalls.stand(answer, standing)
     if answer.deliver_at is not UNSET and delay is not None and delay.level is not None:

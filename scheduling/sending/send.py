@@ -30,7 +30,7 @@ from store.queues import SEND_MESSAGES
 
 
 class Send(Pipelined[list[Sent]]):
-    """Stores one message, or all messages of a batch at consecutive offsets of one queue, or none of them.
+    """Stores one message, or a batch at consecutive offsets of one queue: all its messages or none.
 
     POST /v1/messages, POST /v1/messages/batch, and `send` of a bulk. The result has the answer of each message, in the
     order given. A message whose id is stored already is not stored again; it gets its first answer with `duplicate`.
@@ -117,7 +117,7 @@ class Send(Pipelined[list[Sent]]):
         self._prepare(Parcel.of(accepted), await _level_of(delay) or _timer_of(delay))
 
     async def renew(self, refusal: Refusal) -> bool:
-        """Looks the topic up again; returns whether the topic has changed: it was created again, or moved."""
+        """Looks the topic up again; returns whether the topic was created again or moved."""
         if not isinstance(refusal, MessageIdReused | TopicMoved):
             return False
         before = self.parcel.topic

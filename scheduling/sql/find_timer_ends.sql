@@ -1,4 +1,4 @@
--- Find the due time of the next timer and the store time of the oldest, which has the lowest id, by one index probe
+-- Find the due time of the next timer and the store time of the oldest, which has the lowest id, by one index probe for
 -- each; no rows are counted.
 -- Row: The due time of the next timer, the store time of the oldest, each None without timers; the database's time.
 -- Null: next_due_at, oldest_at.

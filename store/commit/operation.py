@@ -2,8 +2,7 @@
 
 The *stepwise* writer writes every `Operation`: `write` reads the rows, and sets a result or a refusal that gives the
 reason. Before that the *pipelined* writer sends the `statements` of all `Pipelined` operations of a batch in one round
-trip; a statement leaves out operations that it cannot write and gives no reason; the stepwise writer writes the left
-out operations.
+trip; a statement leaves out, without a reason, operations that it cannot write; the stepwise writer writes these.
 """
 
 import asyncio
@@ -23,8 +22,7 @@ Result = TypeVar("Result")
 Written = TypeVar("Written", bound="Operation[Any]")
 # A function that is called with the operation's problem, or None, and raises nothing.
 Settled = Callable[[Exception | None], None]
-# Writes a class of operations. After the first `yield` of a generator log offsets are known, after the second `yield`
-# queue offsets.
+# Writes a class of operations. A generator knows log offsets after its first `yield`, queue offsets after its second.
 Steps = Coroutine[Any, Any, None] | AsyncGenerator[None, None]
 
 
@@ -124,8 +122,7 @@ class Pipelined(Operation[Result]):
         self.ids: tuple[bytes, ...] = (key,)
         # Whether a pipelined batch can write the operation after `complete`.
         self.is_plain = False
-        # A function that is called with the outcome at once; the waiter of a future continues one turn of the loop
-        # later.
+        # A function that is called with the outcome at once; the waiter of a future would continue one turn later.
         self.settled: Settled | None = None
         self._is_resolved = False
         self._future: asyncio.Future[Result | None] | None = None

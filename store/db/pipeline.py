@@ -6,9 +6,8 @@
 3. Bytes that the socket does not take at once stay in libpq's buffer and are sent when the socket is ready.
 4. The first statement that fails rolls back its own transaction, and `Failed` gives the reason. The next transaction is
    not affected.
-5. When the connection breaks, a transaction whose sync was not sent is `NotSent`. If the server ended the session in
-   one transaction, the transactions behind it are `NotBegun`. Any other transaction is `Lost`: whether it was committed
-   is unknown.
+5. When the connection breaks, a transaction whose sync was not sent is `NotSent`. A transaction behind the one in which
+   the server ended the session is `NotBegun`. Any other transaction is `Lost`: whether it was committed is unknown.
 
 Parameters are sent before any answer has arrived. So values that one statement passes to a later one stay in the
 server, in registers (`set_config(…, true)`, which end with the transaction) that hold numbers, or a fair group's key.

@@ -79,8 +79,7 @@ class Wakeups:
 
     @contextlib.contextmanager
     def answers_of(self, writer: object) -> Iterator[None]:
-        """A block in which this writer publishes messages; reads in later batches of this writer see these messages.
-        """
+        """A block in which this writer publishes messages; reads in later batches of this writer see these messages."""
         self._writer = writer
         try:
             yield

@@ -45,8 +45,7 @@ class Runtime:
         self.is_closing = False
         # All cells by id, this one included. The runtime of another cell than the control has only itself.
         self.cells: dict[int, Runtime] = {cell: self}
-        # In the control's runtime only: functions that start a cell, end it, explain why it is away, and open its
-        # sessions.
+        # In the control's runtime only: functions that start or end a cell, explain its state, open its sessions.
         self.begins: Callable[[Runtime], None] | None = None
         self.ends: Callable[[Runtime], None] | None = None
         self.explain: Callable[[Any, Runtime], Awaitable[str]] | None = None
@@ -171,8 +170,7 @@ def current() -> Runtime:
 def here() -> Runtime:
     """The runtime of the cell that this task works for.
 
-    Raises RuntimeError in a process with several cells if the task has not chosen one: there is no right cell to
-    return.
+    Raises RuntimeError in a process with several cells if the task has not chosen one: any choice would be a guess.
     """
     chosen = _here.get() or _only
     if chosen is None:

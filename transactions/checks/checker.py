@@ -33,7 +33,7 @@ from webhooks.slots import Allowance, Slots
 logger = structlog.stdlib.get_logger(__name__)
 
 # Beat ticks every two seconds. A task waits for half messages that become due before the next tick, so that a check
-# comes in time: with the ticks alone an interval of 2 s became 4 s.
+# comes in time: without this wait an interval of 2 s became 4 s.
 AHEAD_SECONDS = 2.0
 # How long the broker waits between two claims of a group whose half messages become due one by one, so that each claim
 # takes several.
@@ -48,7 +48,8 @@ ROUNDS = 3
 # The most bytes of bodies and properties in all claims of this process at once. Encoded they usually have a third more
 # bytes, as text of control characters six times as many.
 MAX_BYTES_AT_ONCE = 32 * 1024 * 1024
-# How long a claim waits until other claims free their bytes; then its half messages wait for the end of the claim.
+# How long a claim waits until other claims free their bytes; after this time its half messages wait for the end of the
+# claim.
 BYTES_WAIT_SECONDS = 10.0
 # The bytes that an answer may have for each transaction, besides the limit of any answer.
 ANSWER_BYTES = 512
@@ -154,7 +155,7 @@ class Checker:
     async def _ask(self, group_name: str, chunk: Chunk) -> None:
         """Asks the first endpoint that can be reached, and writes the outcome for each half message of the call.
 
-        A call that is too large for its endpoint is repeated as smaller calls, without counting a check for it.
+        A call that is too large for its endpoint is repeated as smaller calls; the large call counts as no check.
         """
         endpoint, answer, smaller = chunk.order[0], UNREACHABLE, list[Chunk]()
         payload = await namespaces.shown_to(group_name, chunk.payload(group_name))
@@ -191,7 +192,7 @@ class Checker:
 
 
 def _alive(answer: Answer) -> Answer:
-    """Counts as a success for the endpoint's health: a server that refuses a call because of its size is alive."""
+    """A success for the endpoint's health: a server that refuses a call because of its size is alive."""
     return replace(answer, outcome="answered", status=200)
 
 

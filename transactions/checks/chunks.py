@@ -47,7 +47,7 @@ class _OpenChunk:
     size: int = 0
 
     def takes(self, question: Question) -> bool:
-        """Whether one more question fits. The first question always fits, whatever its size."""
+        """Whether one more question fits into the chunk. The first question always fits, whatever its size."""
         fits = len(self.halves) < self.order[0].max_batch and self.size + len(question.whole) <= MAX_PAYLOAD_BYTES
         return fits or not self.halves
 

@@ -19,8 +19,8 @@ CLAIM_HALVES = Statement(__file__, "claim_halves", ClaimedHalf)
 GROUPS_WITH_DUE_HALVES = Statement(__file__, "groups_with_due_halves", GroupWithDueHalves)
 SECONDS_TO_NEXT_CHECK = Statement(__file__, "seconds_to_next_check", maybe=float)
 
-# If a worker dies, the checks that it claimed are late by this time, and until a tick or a poll finds them: 15 s at
-# most. Two renewals may fail before other processes ask too.
+# If a worker dies, the checks that it claimed are late by this time, plus the time until a tick or a poll finds them:
+# 15 s at most. Two renewals may fail before other processes ask too.
 CLAIM_SECONDS = 9.0
 RENEWAL_SECONDS = 3.0
 # The most half messages of a claim.

@@ -1,4 +1,4 @@
-"""Notes for operators how endpoints answer: the last answer of each, and the number of void answers in a row.
+"""Notes for operators how endpoints answer: the last answer of each, and the number of consecutive void answers.
 
 An endpoint that answers 200 without results is alive, so its circuit stays closed, although no check of its group
 decides anything.
@@ -46,7 +46,7 @@ class NotedAnswers:
             await self._write(endpoint_id, _text(answer, results), bool(results))
 
     def _is_due(self, endpoint_id: int, understood: bool) -> bool:
-        """Whether to write the answer: it differs from the last written one, or that was written NOTED_SECONDS ago."""
+        """Whether to write the answer: it differs from the last written answer, or NOTED_SECONDS are over."""
         now = asyncio.get_running_loop().time()
         before = self._noted.get(endpoint_id)
         is_due = before is None or before.understood != understood or now - before.at >= NOTED_SECONDS

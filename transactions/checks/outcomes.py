@@ -26,8 +26,8 @@ RETURN_CHECKS = Statement(__file__, "return_checks")
 class Attempt:
     """The outcome of a check of one transaction: the endpoint, and its answer.
 
-    `counted`: whether a producer was asked; an attempt that reached no endpoint does not count. `answer` is None for
-    such an attempt, and for a check that was handed to a poll, whose answer comes as an end.
+    `counted`: whether a producer was asked; an attempt that reached no endpoint does not count. `answer` is None for an
+    attempt that reached no endpoint, and for a check that was handed to a poll, which answers by an end.
     """
 
     transaction_id: uuid.UUID
@@ -101,7 +101,7 @@ async def apply(attempt: Attempt) -> None:
 
 
 class Postponement(Operation[bool]):
-    """A check that decided nothing. All such checks of a batch are one update and one insert."""
+    """A check that decided nothing. All postponements of a batch are one update and one insert."""
 
     __slots__ = ("attempt",)
     URGENT = True

@@ -84,13 +84,14 @@ async def receive(
     gone: asyncio.Future[Any] | None = None,
     allowed: Callable[[], Awaitable[IsAllowed | None]] | None = None,
 ) -> Received:
-    """The documents of the group's transactions whose check is due. Each one that is returned counts as checked.
+    """The documents of the group's transactions whose check is due. Each transaction that is returned counts as
+    checked.
 
-    Waits up to `wait_seconds` for the first transaction, and ends when the producer is `gone`, which would not see the
-    checks. Transactions with topics that are not `allowed` are left out; None allows all topics. `allowed` is called
-    before each claim, and raises the refusal of a key that was revoked or narrowed during the wait. The bodies count in
-    `hold`. Raises GroupNotExist, MessageIllegal, or SystemBusy while too many bytes of answers are in flight; then no
-    check is counted.
+    Waits up to `wait_seconds` for the first transaction, but not for a producer that is `gone`, because it would not
+    see the checks. Transactions with topics that are not `allowed` are left out; None allows all topics. `allowed` is
+    called before each claim, and raises the refusal of a key that was revoked or narrowed during the wait. The bodies
+    count in `hold`. Raises GroupNotExist, MessageIllegal, or SystemBusy while too many bytes of answers are in flight;
+    then no check is counted.
     """
     _validate(request)
     loop = asyncio.get_running_loop()

@@ -31,7 +31,7 @@ Document = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The encoded document of one transaction, with its bodies and without."""
+    """The encoded document of one transaction in two forms: with the bodies and without."""
 
     whole: bytes
     brief: bytes

@@ -56,14 +56,14 @@ def _payload(group_name: str) -> bytes:
 
 
 async def _call(endpoint: Endpoint, payload: bytes, secrets: Sequence[str], now: datetime | None) -> Answer:
-    # A new caller, because this one runs in the event loop of this thread, not in the data plane's.
+    # A new Caller, because this code runs in the event loop of this thread, not in the loop of the data plane.
     async with Caller(settings.WEBHOOK_ALLOWED_NETWORKS) as caller:
         webhook_id, seconds = f"try_{new_id()}", endpoint.timeout_seconds
         return await caller.post(endpoint.url, payload, secrets, webhook_id, seconds, now=now)
 
 
 def _complaint(answer: Answer) -> str | None:
-    """The reason why an answer like this would decide nothing in a check; None if it would decide."""
+    """The reason why such an answer to a check would decide nothing; None if it would decide."""
     if answer.outcome != "answered":
         return answer.reason
     if (advice := way_out(answer)) is not None:

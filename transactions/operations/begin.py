@@ -36,9 +36,9 @@ class Begin(Pipelined[Begun]):
     """Begins a transaction: stores its messages as half messages, within the limits of its group and key.
 
     POST /v1/transactions, and `half` of a bulk. For a transaction that was begun before, the answer is its state, with
-    `duplicate`. The field `check_immunity_seconds` goes before RocketMQ's property. A new group belongs to the caller's
-    key, unless the key may manage. A request that breaks a rule is refused; then nothing is stored, and no group or
-    topic is created. Without a caller the broker itself begins the transaction.
+    `duplicate`. The field `check_immunity_seconds` has precedence over RocketMQ's property. A new group belongs to the
+    caller's key, unless the key may manage. A request that breaks a rule is refused; then nothing is stored, and no
+    group or topic is created. Without a caller the broker itself begins the transaction.
     """
 
     __slots__ = (
@@ -169,7 +169,7 @@ class Begin(Pipelined[Begun]):
         contents = [one.content for one in accepted] if len(accepted) > 1 else (message.content,)
         self.ids = (key, *[content.message_id.bytes for content in contents])
         self.size = size = accept.size_of(contents)
-        # One message without a delay, as almost all are, that fits into a batch and needs no count for a limit.
+        # The usual case: one message without a delay that fits into a batch, and no limit for which to count.
         is_one = self.limit is None and len(accepted) == 1 and size < MAX_BATCH_BYTES
         self.is_plain = is_one and delays.of_message(message.message) is None
 

@@ -1,4 +1,4 @@
-"""End: the only decision about a transaction, by its producer, a check, an operator or a limit."""
+"""End: the decision about a transaction, by its producer, a check, an operator or a limit."""
 
 import uuid
 from collections import Counter
@@ -37,7 +37,7 @@ UNKNOWN_GROUP = -1  # no group has this id, so an end with this id finds no half
 
 
 class EndTransaction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The call that ends a transaction. UNKNOWN: the producer cannot tell yet. RocketMQ's states are accepted."""
+    """The call that ends a transaction. UNKNOWN: the producer cannot decide yet. RocketMQ's states are accepted."""
 
     producer_group: str
     state: GivenState
@@ -93,7 +93,7 @@ class End(OfTransaction[Ended]):
         self.attempt = attempt
         # Whether the end is a decision about a pending transaction, as almost all ends are.
         self.is_plain = decision in STATE_AFTER and discarded is False and attempt is None
-        # The queue of its half message, set by `ready` if this process has begun the transaction.
+        # The queue of the transaction's half message, set by `ready` if this process has begun the transaction.
         self.queue: tuple[int, int] | None = None
         self.group_id: int | None = None
         self.group_name: str | None = None
@@ -101,7 +101,7 @@ class End(OfTransaction[Ended]):
 
     @classmethod
     def of_producer(cls, transaction_id: uuid.UUID, given: EndTransaction, caller: Caller | None = None) -> Self:
-        """The end of a producer's request. Without a caller the broker itself decides."""
+        """The end that a producer's request asks for. Without a caller the broker itself decides."""
         decided_by = "check" if given.from_transaction_check else "producer"
         decision, log_offset = STATE_OF[given.state], given.commit_log_offset
         end = cls(transaction_id, decision, decided_by, log_offset=log_offset, remark=given.remark)
@@ -128,7 +128,8 @@ class End(OfTransaction[Ended]):
         """Chooses a cell by the named topic or by `OfTransaction.choose_cell`. False if the topic must be looked up."""
         if self.queue is not None:
             self.cell = runtime.control(HalfQueues).take_cell(self.key)
-            # The queue is known only once. If the transaction has left this cell, the repeated end must ask all cells.
+            # `take` returns the queue only once. If the transaction has left this cell, the repeated end must ask all
+            # cells.
             self.left_cells, self.away, self.known_version = [], None, UNKNOWN_VERSION
         elif self.group_name is not None or self.decided_by == "operator":
             super().choose_cell()
@@ -153,7 +154,7 @@ class End(OfTransaction[Ended]):
         self.group_id = await _group_id(self.group_name)
 
     async def _authorise(self, caller: Caller, group_name: str) -> None:
-        """Checks the right for the group first, so that the refusal does not show whether the transaction exists."""
+        """Checks the right for the group first, so that a refusal does not show whether the transaction exists."""
         caller.require_any("produce")
         if not caller.may_manage_names(group_name):
             await groups.require_key(group_name, caller.name)

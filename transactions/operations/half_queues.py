@@ -16,7 +16,7 @@ class HalfQueues:
         self._cells: dict[bytes, int] = {}
 
     def keep(self, transaction_id: bytes, queue: tuple[int, int], cell: int) -> None:
-        """Keeps the queue (topic id, queue number) of a half message that is stored in a cell."""
+        """Keeps the queue (topic id, queue number) and the cell of a half message."""
         if len(self._queues) >= MAX_REMEMBERED:
             oldest = next(iter(self._queues))
             del self._queues[oldest]

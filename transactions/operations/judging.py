@@ -1,4 +1,4 @@
-"""The results of ends: the answer to an end that decided nothing, and the rows of an end that decided."""
+"""The results of ends: the answer to an end that decided nothing, and the rows that an end with a decision writes."""
 
 import uuid
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ ON_THE_WAY = "If its half message is still on the way, repeat the end after its 
 
 
 class Decision(Protocol):
-    """An end, as far as the rules for its answer need it."""
+    """The fields of an end that the rules for its answer need."""
 
     transaction_id: uuid.UUID
     decision: str
@@ -125,7 +125,7 @@ def operation(
     counts: bool = False,
     queue_offsets: list[int | None] | None = None,
 ) -> dict[str, object]:
-    """The row of an operation, as parameters of INSERT_OPERATIONS. `counts`: a check has decided it, which counts."""
+    """The row of an operation, as parameters of INSERT_OPERATIONS. `counts`: it was decided by a check that counts."""
     return {
         "transaction_id": transaction.transaction_id,
         "producer_group_id": transaction.producer_group_id,

@@ -29,7 +29,7 @@ class OfTransaction(Pipelined[Result]):
 
     An id that the broker made names the cell; an id that a caller chose does not. If no cell has the transaction and a
     cell is away, the answer is the refusal of that cell, because it may have the transaction. Of these operations only
-    an end is ever plain, so that a pipelined batch may write it.
+    an end can be plain, so that a pipelined batch may write it.
     """
 
     __slots__ = ("away", "known_version", "left_cells", "topic", "transaction_id")
@@ -37,8 +37,8 @@ class OfTransaction(Pipelined[Result]):
     def __init__(self, transaction_id: uuid.UUID) -> None:
         super().__init__(transaction_id.bytes)
         self.transaction_id = transaction_id
-        # Set when the cell is chosen: the other cells to ask if this one does not have the transaction, the refusal of
-        # a cell that is away, and the version of the map at that time.
+        # Set when the cell is chosen: the other cells to ask if the chosen cell does not have the transaction, the
+        # refusal of a cell that is away, and the version of the map at that time.
         self.left_cells: list[int]
         self.away: SystemBusy | None
         self.known_version: int
@@ -46,7 +46,7 @@ class OfTransaction(Pipelined[Result]):
         self.topic: str | None = None
 
     def ready(self) -> bool:
-        """Does what `Operation.ready` does, and chooses the cell."""
+        """Checks the operation like `Operation.ready`, and chooses the cell."""
         runtime.placement.choose(self)
         return super().ready()
 
@@ -91,7 +91,7 @@ class OfTransaction(Pipelined[Result]):
         if self.topic is not None:
             return await self._has_moved(self.topic)
         if await routing.has_changed(self.known_version):
-            # The transaction may have moved from a cell that was not asked yet to a cell that was.
+            # The transaction may have moved from a cell that was not asked yet to a cell that was already asked.
             await cells.learn()
             raise TopicMoved(MAP_CHANGED)
         return False

@@ -1,4 +1,4 @@
-"""Repeats: the answer for a transaction that was begun before, or the refusal of ids that were used otherwise."""
+"""Repeats: the answer for a transaction that was begun before, or the refusal of ids that are in use."""
 
 import uuid
 from collections.abc import Mapping, Sequence, Set
@@ -30,8 +30,8 @@ async def answers(batch: Batch, begins: Sequence[Repeat]) -> dict[uuid.UUID, Beg
     """The outcomes for transactions that are stored already, found by the transaction's id or the id of a message.
 
     Each statement sees everything that was committed before it. Transactions are read first, so that the messages of a
-    transaction that is found are visible to the second statement. A transaction that another process begins in between
-    is found by its messages.
+    transaction that is found are visible to the second statement. A transaction that another process begins between the
+    two statements is found by its messages.
     """
     known = await _transactions(batch, {one.transaction_id for one in begins if one.may_repeat or batch.again})
     stored = await batch.stored_before([message for one in begins for message in one.accepted])

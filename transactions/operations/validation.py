@@ -142,7 +142,7 @@ def messages_of(request: BeginTransaction) -> Sequence[Message]:
 
 
 def derived_id_of(transaction_id: uuid.UUID | None, number: int) -> uuid.UUID | None:
-    """The id for a message that has no id, if its transaction has an id: the same when the request is repeated."""
+    """The id for a message without an id, derived from its transaction's id: a repeated request gets the same id."""
     return None if transaction_id is None else derived_id(transaction_id, f"message {number}")
 
 

@@ -23,7 +23,7 @@ class Closed:
 
     @property
     def are_some(self) -> bool:
-        """Whether topics were closed and not yet tried again: the next turn may be refused a part of its rows."""
+        """Whether topics were closed and not yet tried again: a part of the next turn's rows may be refused."""
         return bool(self._until)
 
     @property
@@ -35,7 +35,7 @@ class Closed:
 
     @property
     def reason(self) -> str | None:
-        """The reason why rows wait, unless it is a limit: a limit passes by itself."""
+        """The reason why rows wait, unless the reason is a limit, which passes by itself."""
         found = (refusal for _, refusal in self._until.values() if not isinstance(refusal, RateLimited))
         refusal = next(found, None)
         return None if refusal is None else f"Rows wait: {refusal.code}: {refusal.detail}"[:500]

@@ -149,7 +149,7 @@ class Drain:
         """A turn in one step, which is enough for small rows that all become messages. Raises NotSmall.
 
         The turn after a refusal is never small: a small turn takes all of its rows or none, so a limit below the number
-        of its rows would be spent on the same first rows again and again.
+        of its rows would be used up by the same first rows again and again.
         """
         if self._closed.are_some:
             raise NotSmall
@@ -180,7 +180,7 @@ class Drain:
             await source.write(FALL_ASLEEP, {"asleep": asleep})
 
     async def _queue(self, source: Source, turn: Turn) -> None:
-        """Notes that another session has the turn. Raises TurnTaken if that session does nothing with the turn."""
+        """Notes that another session has the turn. Raises TurnTaken if the other session does nothing with the turn."""
         seconds = self._queueing.wants(turn)
         if seconds >= IN_VAIN_SECONDS:
             async with source.transaction():
@@ -192,7 +192,7 @@ class Drain:
 class Slots:
     """Decides when to give back the disk space of a partition, so that the table stays small.
 
-    A reader with an old snapshot keeps deleted rows on disk, but not a truncated file.
+    A session with an old snapshot keeps deleted rows on disk, but does not keep a truncated file.
     """
 
     def __init__(self) -> None:

@@ -113,7 +113,7 @@ async def try_out(listed: Listed) -> str | None:
             raise MessageIllegal(f"{place.named} cannot be drained: {said}") from None
         return said
     except Exception as problem:
-        # A server may send an answer that no client expects.
+        # The server may be any program and send any answer.
         logger.exception("an outbox could not be tried out", outbox=listed.name)
         raise MessageIllegal(
             f"{place.named} does not answer like a PostgreSQL server ({type(problem).__name__})."

@@ -48,7 +48,7 @@ class Listener:
                 await self._called.wait()
 
     def forget(self) -> None:
-        """Drops the notices so far: a turn that begins now can see the rows that they announce."""
+        """Drops the notices so far: a turn that begins now can see the rows that these notices announce."""
         self._called.clear()
 
     async def forever(self) -> None:

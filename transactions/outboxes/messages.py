@@ -78,7 +78,7 @@ def chains(rows: Sequence[Row]) -> Iterator[list[Row]]:
 async def _store_chain(chain: Sequence[Row], caller: Caller) -> Left:
     """Stores rows in order, neighbouring plain rows (`is_plain`) as batches. Rows behind a waiting row wait too."""
     topic = chain[0].topic or ""
-    # Rows of outboxes also count for the limits of their topic's namespace.
+    # The rows also count for the limits of their topic's namespace.
     caller = dataclasses.replace(caller, allowance=await key_limits.of_topic(topic))
     refused: list[Refused] = []
     done = 0
@@ -154,7 +154,7 @@ def _send_of(run: Sequence[Row], caller: Caller) -> Send:
 
 
 def _is_of_rows(problem: Exception) -> bool:
-    """Whether the rows cause the error, so that rows behind them need not wait. Otherwise a database is away."""
+    """Whether the rows cause the error, so that later rows need not wait. Otherwise a database is away."""
     if isinstance(problem, psycopg.Error):
         return isinstance(problem, OF_CONTENT)
     return not isinstance(problem, OSError | MemoryError)

@@ -34,9 +34,9 @@ class Pace:
         return rows < (BUSY_ROWS if turn.asleep else LEAST_ROWS)
 
     def wait_seconds(self, turn: Turn, rows: int, *, hears: bool, poll_seconds: float) -> float:
-        """The seconds to wait for a notice after a turn that left no row. If producers had to notify before the turn,
-        and the listener hears them, a notice announces each later commit. If not, the drain looks again soon, and then
-        less and less often.
+        """The seconds to wait for a notice after a turn that left no row. If producers already had to notify before the
+        turn, and the listener hears them, a notice announces each later commit. Otherwise the drain looks again soon,
+        and then less and less often.
         """
         falls_asleep = not turn.asleep and self.sleeps_after(turn, rows)
         if falls_asleep or (rows and not hears):

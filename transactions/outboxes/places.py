@@ -40,7 +40,7 @@ class SourceForbidden(MessageIllegal):
 
 
 class Place(NamedTuple):
-    """The place of a source: its hosts with ports, and in `given` the other parameters for libpq."""
+    """The place of a source: its hosts with ports, and the other parameters for libpq in `given`."""
 
     servers: tuple[tuple[str, int], ...]
     database: str
@@ -53,14 +53,15 @@ class Place(NamedTuple):
         return f"{','.join(map(_with_port, self.servers))}/{self.database}"
 
     def said(self, problem: BaseException) -> str:
-        """A driver's message about a problem, in one line and without the password, which a server may send back.
+        """A driver's message about a problem, in one line and without the password, which the server's answer may
+        contain.
 
         Only the first sentence of a server's answer is kept, because its details may quote a whole row.
         """
         first = problem.diag.message_primary if isinstance(problem, psycopg.Error) else None
         said = " ".join((first or str(problem)).split()) or type(problem).__name__
         password = self.given["password"]
-        # A shorter password would match parts of words, and is no secret.
+        # A shorter password is not replaced: it would match parts of words, and is no secret.
         return (said.replace(password, "…") if len(password) > SHORT_PASSWORD else said)[:MAX_SAID]
 
     @property
@@ -144,7 +145,8 @@ def said_of(problem: BaseException, stored_url: str) -> str:
     try:
         return read(sealing.opened(stored_url)).said(problem)
     except (Refusal, SecretUnreadable) as unreadable:
-        # A URL that an earlier version has stored; a driver's message may contain the URL.
+        # An earlier version has stored this URL. A driver's message may contain it, so this message is returned
+        # instead.
         return str(unreadable)
 
 

@@ -1,4 +1,4 @@
-"""The progress of an outbox in one process: the numbers to be noted, the size of turns, and the wait for a turn."""
+"""The progress of an outbox in one process: the numbers to be written, the size of turns, and the wait for a turn."""
 
 import time
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ logger = structlog.stdlib.get_logger(__name__)
 NOTE_OUTBOX = Statement(__file__, "note_outbox")
 
 MAX_ROWS = 500
-# The size of turns after a failure; it falls with each failure. So even on a slow machine some rows are sent, and a row
-# that causes failures is soon alone in its turn.
+# The size of turns after a failure; it falls with each failure. So a slow machine also sends some rows, and a row that
+# causes failures is soon alone in its turn.
 FEW_ROWS = 32
 FEWER = 8
 NOTE_SECONDS = 1.0
@@ -62,7 +62,7 @@ class Queueing:
         self._first = None
 
     def wants(self, first: Turn) -> float:
-        """Notes that another process has the turn. Returns for how many seconds the same row has been the first."""
+        """Notes that another process has the turn. Returns how long the same row has been the first, in seconds."""
         place = first.slot, first.seq
         if place != self._first:
             self._first, self._since = place, time.monotonic()

@@ -109,7 +109,8 @@ def validate(name: str, changes: Mapping[str, Any]) -> None:
 
 
 def put(name: str, changes: Mapping[str, Any], failure: str | None = None) -> tuple[Outbox, bool]:
-    """Creates the outbox, or changes the given fields, with the failure of `try_out`. Returns it and whether it is new.
+    """Creates the outbox, or changes the given fields, with the failure of `try_out`. Returns the outbox and whether it
+    is new.
 
     Raises MessageIllegal, for example for a new outbox without URL or topics. Every process uses the change within
     seconds.

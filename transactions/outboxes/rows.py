@@ -14,7 +14,7 @@ class Listed(NamedTuple):
 
 
 class Described(NamedTuple):
-    """Whether the producers of a source send notices, and whether the broker's session is the server's own."""
+    """Whether the producers of a source send notices, and whether no pooler is between."""
 
     notifies: bool
     is_direct: bool
@@ -122,7 +122,7 @@ class Refused(NamedTuple):
 
 
 class Waits(NamedTuple):
-    """The number of waiting rows, the oldest one's wait, and whether the table is of an earlier docs/sql.md."""
+    """The number of waiting rows, how long the oldest waits, and whether the table is of an earlier docs/sql.md."""
 
     waiting: int
     waited_seconds: float | None

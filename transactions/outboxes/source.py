@@ -29,15 +29,15 @@ FALL_ASLEEP = Statement(__file__, "fall_asleep")
 TURN_SLOT = Statement(__file__, "turn_slot", one=int)
 CLEAR_SLOT = Statement(__file__, "clear_slot", one=bool)
 
-# With libpq 17 and later the driver returns this many rows together. Only after each such group can the broker see that
-# there are too many rows.
+# With libpq 17 and later the driver returns this many rows together. The broker can count the rows only after each such
+# group.
 CHUNK_ROWS = 50 if capabilities.has_stream_chunked() else 1
 # Defaults of the role or the database that the broker's transactions override.
 BEGIN: LiteralString = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE NOT DEFERRABLE"
 # The version since which a role may have a time-out for transactions. The broker's transactions need none: they wait
 # for the broker's own database.
 TRANSACTION_TIMEOUT_SINCE, NO_TRANSACTION_TIMEOUT = 170000, "SET {scope} transaction_timeout = 0"
-# In a session that no pooler shares, the server plans the statement once, and later calls name it.
+# In a session without a pooler, the server plans the statement once, and later calls use its name.
 PREPARE, EXECUTE = "PREPARE mqbroker_take_small (integer, bigint) AS ", "EXECUTE mqbroker_take_small ({}, {})"
 SAVEPOINT, UNDO = b"SAVEPOINT taken", b"ROLLBACK TO taken"
 
@@ -50,7 +50,7 @@ class Source:
         self.schema = schema
         self.notifies = False
         self._is_direct = self._is_prepared = False
-        # A turn sends its texts as bytes: psycopg would compose and encode them again for each turn.
+        # The statements of a turn as bytes, made once: psycopg would compose and encode them again for each turn.
         self._enter = _message(sql.SQL(BEGIN), *self._settings("LOCAL"))
 
     @classmethod
@@ -117,11 +117,11 @@ class Source:
 
     @contextlib.asynccontextmanager
     async def undoing(self) -> AsyncIterator[None]:
-        """A block within a turn whose writes are undone if it raises; the turn continues."""
+        """A block within a turn. If the block raises, its writes are undone, and the turn continues."""
         try:
             yield
         except Exception:
-            # If the session was lost, UNDO fails too; the first error is raised.
+            # If the session was lost, UNDO also fails; only the first error is raised.
             with contextlib.suppress(psycopg.Error):
                 await self._send(UNDO)
             raise
@@ -148,7 +148,7 @@ class Source:
                 await cursor.execute(b"; ".join([self._enter, *statements]))
             is_more: bool | None = True
             while is_more:
-                # `description` would make an object for each of the columns.
+                # `description` would be slower: it makes an object for each column.
                 found = await cursor.fetchall() if cursor.rownumber is not None else found
                 is_more = cursor.nextset()
         return found

@@ -31,8 +31,8 @@ MORE_BYTES = 1024
 
 
 class Taken(NamedTuple):
-    """The number of rows that a turn has taken, and of these the rows set apart; whether more rows wait, and whether
-    rows of the turn have to wait.
+    """The number of rows that a turn has taken, and how many of them were set apart; whether more rows wait, and
+    whether rows of the turn have to wait.
     """
 
     rows: int = 0
@@ -42,7 +42,7 @@ class Taken(NamedTuple):
 
 
 class NotSmall(Exception):
-    """A turn cannot be done in one step: a row is large, refused, has to wait, or is not deleted."""
+    """A turn cannot be done in one step: a row is too large, was refused, has to wait, or was not deleted."""
 
 
 class Held:
@@ -53,7 +53,7 @@ class Held:
 
 
 class _SomeLeft(Exception):
-    """Some rows were refused or wait, the others are stored.
+    """Some rows were refused or have to wait; the others are stored.
 
     The turn's writes in the source are undone, then the stored rows are deleted.
     """
@@ -84,8 +84,8 @@ class Batch:
     async def take(self, first: Turn) -> Taken:
         """Takes the next rows, stores their messages, and sets refused rows apart.
 
-        If the content of a row makes the source raise, the turn is repeated with fewer rows to find that row; when it
-        is the only one, it is set apart with the reason. Raises problems that concern all rows.
+        If the content of a row makes the source fail, the turn is repeated with fewer rows until this row is alone;
+        then it is set apart with the reason. Raises the errors that concern all rows.
         """
         while True:
             try:
@@ -188,7 +188,7 @@ def held(size: int) -> contextlib.AbstractAsyncContextManager[None]:
 
 
 async def take_small(rows: Sequence[Small], listed: Listed) -> Taken:
-    """Stores the messages of the rows that a small turn has taken. Raises NotSmall unless all are stored."""
+    """Stores the messages of the rows that a small turn has taken. Raises NotSmall unless all messages are stored."""
     taken = [row.row for row in rows if row.seq is not None]
     if not taken and rows[0].first_seq is not None:
         raise NotSmall

@@ -109,7 +109,7 @@ class Checking:
     # Whether no endpoint is registered, or all are disabled: then the broker cannot ask, and only an operator can
     # change this.
     unasked: bool = False
-    # The time at which the group's producers last polled for checks; None if they have not polled within a day.
+    # When the group's producers last polled for checks; None if they have not polled within a day.
     asking: Asking | None = None
 
 

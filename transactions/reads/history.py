@@ -38,7 +38,7 @@ EVENTS: dict[Decision, Literal["end", "discard", "resume"]] = {
 async def of(transaction_id: uuid.UUID) -> TransactionHistory:
     """The current state of a transaction, with its history in the order of time.
 
-    Raises TransactionNotFound if it was never stored, or its segment was dropped.
+    Raises TransactionNotFound if the transaction was never stored, or its segment was dropped.
     """
     transaction: TransactionRow | None = await states.find(transaction_id)
     if transaction is None:
@@ -103,7 +103,7 @@ def _kept_in_cell(transaction_id: uuid.UUID) -> TransactionRows | None:
 
 
 def _of_half(transaction: TransactionRow) -> tuple[float | None, str | None]:
-    """The immunity in seconds and the URL of the endpoint that the sender chose; None for a missing one."""
+    """The immunity in seconds and the URL of the endpoint that the sender chose; each None if it is missing."""
     if transaction.state not in UNDECIDED:
         return None, None
     url = Endpoint.objects.filter(id=OuterRef("endpoint_id")).values("url")

@@ -1,8 +1,8 @@
 """RocketMQ's two topics of transactions as views of tables: half messages, and the ends that decided them.
 
 Each view has one queue, 0. The offset of a half message is its log offset, the offset of an end is the id of its
-operation; both grow and have holes. Nothing is copied: a half message is read from the log, and an end is built from
-its operation.
+operation; both grow and have gaps. Nothing is copied: a half message is read from the log, and an end is made from its
+operation.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -73,8 +73,8 @@ async def bounds(name: str) -> Bounds:
 async def ahead(name: str, queue_id: int, offset: int, count: int, hold: Hold) -> tuple[View, Bounds]:
     """The messages of a view from an offset on, at most `count`, and the bounds of its queue.
 
-    There are fewer messages if MAX_LOOKED_AT rows have no more. The bodies count in `hold`. Raises QueueIllegal,
-    MessageIllegal, OffsetOutOfRange or SystemBusy.
+    There may be fewer messages, because at most MAX_LOOKED_AT rows are read. The bodies count in `hold`. Raises
+    QueueIllegal, MessageIllegal, OffsetOutOfRange or SystemBusy.
     """
     if queue_id:
         raise QueueIllegal(f"The topic {name} has no queue {queue_id}: its only queue is 0.")
@@ -131,7 +131,7 @@ async def _halves(rows: Sequence[HalfFound], count: int, hold: Hold, step: int) 
 def _of_half(
     half: messages.MessageRow, names: Mapping[int, str], producers: Mapping[int, str], check_times: int | None
 ) -> dict[str, str]:
-    """RocketMQ's properties of a half message; without PGROUP if its group was deleted."""
+    """RocketMQ's properties of a half message; without the property PGROUP if its group was deleted."""
     group = producers.get(half.producer_group_id or 0)
     return {
         "REAL_TOPIC": names[half.topic_id],

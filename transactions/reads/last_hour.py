@@ -31,7 +31,7 @@ class LastHour:
 
 
 def read(namespace: str | None = None) -> LastHour:
-    """The ends of the last hour: the operations that `stats.decisions` counts for that period.
+    """The ends of the last hour: the operations that `stats.decisions` counts for the same hour.
 
     With `namespace`, only ends of its producer groups.
     """

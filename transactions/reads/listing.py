@@ -36,7 +36,7 @@ STATES = (*UNDECIDED, *DECISION_OF_STATE)
 # The most operations that one page reads for its filter; 10,000, backwards by their key, take some 15 ms.
 MAX_LOOKED_AT = 10_000
 NO_SUCH_ID = -1
-# The largest age in a filter, ten years: a far larger age would give a time before the year 1, which is not valid.
+# The largest age in a filter, ten years: a much larger age would lead to an invalid time, before the year 1.
 MAX_AGE_SECONDS = 10 * 366 * 86400
 
 
@@ -114,7 +114,7 @@ def _undecided(
 
 
 def up_to(count: int, rows: Sequence[Row], cursor: Callable[[Row], P]) -> Part[Row, P]:
-    """The first `count` rows; one row more was read to see whether there are more."""
+    """The first `count` rows; the last row was only read to see whether there are more."""
     shown = [(row, cursor(row)) for row in rows[:count]]
     return Part(shown, shown[-1][1] if len(rows) > count else None)
 
@@ -150,7 +150,7 @@ def of_ids(ids: Sequence[uuid.UUID]) -> Page[None]:
 
     def read() -> Sequence[TransactionRow]:
         rows = sync.read(FIND_TRANSACTIONS, asked)
-        # The list of cells is known only after the read, which opens a connection.
+        # Called after the read, because opening a connection reads which topics have left.
         return runtime.here().departed.left_out(rows, topics_of)
 
     found = [(row, cell) for cell, rows in cells.ask(read).items() for row in rows]

@@ -26,10 +26,11 @@ class Decisions(NamedTuple):
 
 
 def decisions(namespace: str, windows: Sequence[int]) -> list[Decisions | None]:
-    """The namespace's decisions in this cell: first all that are kept, then those of each period in seconds.
+    """The namespace's decisions in this cell: first all kept decisions, then the decisions of each period, given in
+    seconds.
 
-    None stands for a period with more than MAX_COUNTED_OPERATIONS operations of all producer groups together. A sample
-    of them, as `stats.decisions` takes it, would be too small for a namespace with few decisions.
+    None stands for a period with more than MAX_COUNTED_OPERATIONS operations of all producer groups together. A sample,
+    as `stats.decisions` takes it, would be too small for a namespace with few decisions.
     """
     starts = namespaces.starts(namespace)
     ranges = sync.read(OPERATIONS_SINCE, {"seconds": list(windows)})

@@ -43,7 +43,7 @@ def not_pending(transaction_id: uuid.UUID, transaction: TransactionRow | None) -
     """The refusal to check a transaction. An earlier statement of the batch has found that the transaction is not
     pending.
 
-    Raises Overtaken if the transaction has become pending since.
+    Raises Overtaken if the transaction has become pending meanwhile.
     """
     if transaction is None:
         return not_found(transaction_id)

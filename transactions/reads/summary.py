@@ -17,7 +17,7 @@ SUM_DISCARDED = Statement(__file__, "sum_discarded", ReasonOfHalves)
 SUM_PENDING = Statement(__file__, "sum_pending", ReasonOfHalves)
 
 MAX_GROUPS = 500
-# The number of half messages per group whose reasons are summed, the first due ones; fewer per group if there are many
+# How many half messages of a group, the first due ones, are summed by reason; fewer of each group if there are many
 # groups. With 100,000 half messages in 200 groups the sum takes 54 ms with 100 per group and 148 ms with 500, on 2
 # cores with a load of 7.
 MAX_HALVES, LEAST_HALVES = 500, 20

@@ -4,9 +4,9 @@
 -- deleted, or locked by a session that deletes it; and all messages if the segment is no longer the open one. The
 -- groups are held as in `hold_groups`, so none is deleted before this transaction ends. The database's clock decides
 -- when the first check is due. If another process stores an id after this snapshot, the statement that appends fails,
--- and the batch is sent again. The columns are arrays that are read by number: as a function in FROM each would take 3
--- us more to set up, and would keep its rows. `new` is built and read in the order of the numbers, without a join that
--- would sort it.
+-- and the batch is sent again. The columns are arrays that are read by number: as functions in FROM each column would
+-- take 3 us more to set up, and its rows would be kept. `new` is built and read in the order of the numbers, without a
+-- join that would sort it.
 -- Row: When half messages were stored, and the text of an array of their log offsets, NULL for a left-out message.
 WITH new AS MATERIALIZED (
     SELECT

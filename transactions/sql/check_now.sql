@@ -1,5 +1,5 @@
--- Make a pending half message due for a check now, even after all allowed checks. IS TRUE makes the planner use the
--- index of the ids and not the index of the due times.
+-- Make a pending half message due for a check now, even if it has had all allowed checks. IS TRUE makes the planner use
+-- the index of the ids and not the index of the due times.
 -- Row: When a pending half message is checked next, and how many checks it has had.
 UPDATE half_message
 SET next_check_at = now(), line = 0, exhausted = false

@@ -2,8 +2,8 @@
 -- and properties; the first one is claimed whatever its size. Until the claim ends no other process asks about them.
 -- Rows that another worker claims at the same time are skipped. No check is counted here, because a worker that dies
 -- now has asked about none. The ids are probed as an array, so that no plan can scan all half messages. With
--- `topic_ids` only half messages whose messages all have one of these topics are claimed. The length of a body is read
--- from its head, so no body is read.
+-- `topic_ids` only half messages whose messages all have one of these topics are claimed. The length of a body is
+-- stored at its beginning, so no body is read.
 -- Row: A half message that only this process asks about until the claim ends. `claimed_bytes`: of the whole claim.
 -- Null: endpoint_id, last_failure.
 WITH first AS MATERIALIZED (

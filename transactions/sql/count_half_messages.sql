@@ -1,6 +1,6 @@
 -- Count the half messages of undecided transactions by their topic and the state of their transaction; each message of
--- a transaction counts. Reads the half messages from end to end, as count_waiting does. Only topics are counted whose
--- names begin with one of `starts`; all names begin with the empty text.
+-- a transaction counts. Reads the half messages from end to end, as count_waiting does. Only topics whose names begin
+-- with one of `starts` are counted; all names begin with the empty text.
 -- Row: The number of half messages of a topic whose transactions are in one state.
 SELECT
     coalesce(t.name, '(deleted topic ' || w.topic_id || ')') AS topic,

@@ -1,5 +1,6 @@
 -- Count the half messages of some topics, and how many also have messages of other topics. Changes nothing.
--- Row: The number of half messages of some topics; `torn` of them, as `example`, have messages of other topics too.
+-- Row: The number of half messages of some topics; `torn`: how many of them also have messages of other topics;
+-- `example`: one of these.
 -- Null: example.
 SELECT
     count(*) AS halves,

@@ -1,7 +1,7 @@
 -- Count the decisions in a short range of operations: the commits, the rollbacks, the messages of discarded
--- transactions, and the decided transactions that were begun in the same time. All producer groups count, also deleted
--- ones, or the groups whose names begin with one of `starts`. No WHERE names the decision: PostgreSQL would then walk
--- the index of all decisions.
+-- transactions, and the decided transactions that were begun in the same time. Operations of all producer groups count,
+-- also of deleted ones, or only of groups whose names begin with one of `starts`. No WHERE names the decision:
+-- PostgreSQL would then walk the index of all decisions.
 -- Row: The numbers of decisions in a range of operations. `discarded` counts messages; `begun`: decided transactions
 --    that were begun in the same time.
 SELECT

@@ -1,9 +1,9 @@
 -- Add the next operations to the totals, up to a limit, and delete the totals of deleted topics. Each operation is
 -- counted once: if two runs are made at the same time, the second finds that `next_id` has moved, and adds nothing. A
--- database transaction already has its own id when it takes the id of an operation, because it has deleted or changed
--- the half message before. So when all transactions that were open while operation `until_id - 1` was visible have
--- ended, no operation below `until_id` can appear later. The decision is not a condition of the query, because the
--- planner would then read the whole index of decisions.
+-- database transaction has its own id before it takes the id of an operation, because it first deletes or changes the
+-- half message. So when all transactions that were open while operation `until_id - 1` was visible have ended, no
+-- operation below `until_id` can appear later. The decision is not a condition of the query, because the planner would
+-- then read the whole index of decisions.
 WITH seen AS (
     SELECT
         own.first_operation, coalesce(c.next_id, own.first_operation) AS next_id,

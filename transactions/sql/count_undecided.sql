@@ -1,4 +1,4 @@
--- Count a group's pending transactions, up to a limit, beyond which the exact number does not matter. Discarded
+-- Count a group's pending transactions, up to a limit: a higher number need not be exact. Discarded
 -- transactions wait for an operator and do not count, so that the group can begin others.
 SELECT count(*) AS undecided
 FROM (

@@ -1,5 +1,5 @@
--- Count the pending transactions of an API key with a limit, up to the limit, by the index of these transactions.
--- Discarded transactions wait for an operator and do not count, so that the key can begin others.
+-- Count the pending transactions of an API key with a limit, up to the limit, by the index of pending transactions by
+-- key. Discarded transactions wait for an operator and do not count, so that the key can begin others.
 SELECT count(*) AS undecided
 FROM (
     SELECT 1

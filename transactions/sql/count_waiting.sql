@@ -1,6 +1,6 @@
 -- Count the undecided transactions of each producer group by their state, with the age of the oldest in seconds. Reads
 -- the half messages from end to end: they are small, and a read by the groups' index took five times as long. Only
--- groups are counted whose names begin with one of `starts`; all names begin with the empty text.
+-- groups whose names begin with one of `starts` are counted; all names begin with the empty text.
 -- Row: The number of undecided transactions of a producer group in one state, and the age of the oldest.
 SELECT
     coalesce(g.name, '(deleted producer group ' || w.producer_group_id || ')') AS producer_group,

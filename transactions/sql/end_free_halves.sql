@@ -1,17 +1,18 @@
 -- End pending transactions of one message: this delete is the decision, and its operation is recorded with it. Left
--- out, and answered by the stepwise writer, are: rows that another session has locked, without waiting for them; rows
--- of another group or log offset; discarded transactions; transactions of several messages; for a commit, messages with
--- a delay, messages whose segment is too old for an entry, and messages whose queue is not locked here (register
--- `mq.queues`) or has no entry in the open segment yet; and all rows if the segment is no longer the open one. The rows
--- are probed by their ids as an array, and the condition on `discarded_at` is written as a CASE: otherwise a plan that
--- was made while the table was empty would read the whole table or the partial index of due checks. The ids are sorted,
--- so the number of a row is found by bisection (`width_bucket`), and rows are deleted in the order of their ids, in
--- which `end_halves` locks them: no two batches deadlock. `turn` is the number of the end in its batch, in whose order
--- the queue offsets are given. A row without `xmax` was not locked by any session when it was read, as almost all are.
--- Such a row is deleted without being locked first, which would cost a record of the WAL. If a session locks the row
--- meanwhile, the delete waits, up to the lock time-out of a batch, then reads the row again, and ends the transaction
--- only if it is still pending. The queue offsets are computed under the locks of the queues, which are older than this
--- snapshot. The register `mq.entries` passes them on to the statement that enters the messages, six numbers for each.
+-- out, and answered by the stepwise writer, are: rows that another session has locked, for which this statement does
+-- not wait; rows of another group or log offset; discarded transactions; transactions of several messages; for a
+-- commit, messages with a delay, messages whose segment is too old for an entry, and messages whose queue is not locked
+-- here (register `mq.queues`) or has no entry in the open segment yet; and all rows if the segment is no longer the
+-- open one. The rows are probed by their ids as an array, and the condition on `discarded_at` is written as a CASE:
+-- otherwise a plan that was made while the table was empty would read the whole table or the partial index of due
+-- checks. The ids are sorted, so the number of a row is found by binary search (`width_bucket`), and rows are deleted
+-- in the order of their ids, in which `end_halves` locks them: no two batches deadlock. `turn` is the number of the end
+-- in its batch, in whose order the queue offsets are given. A row without `xmax` was not locked by any session when it
+-- was read, as almost all are. Such a row is deleted without being locked first, which would cost a record of the WAL.
+-- If a session locks the row meanwhile, the delete waits, up to the lock time-out of a batch, then reads the row again,
+-- and ends the transaction only if it is still pending. The queue offsets are computed under the locks of the queues,
+-- which are older than this snapshot. The register `mq.entries` passes them on to the statement that enters the
+-- messages, six numbers for each.
 -- Row: For each message of a decided transaction, packed: the turn of its end, id, topic, queue and queue offset.
 -- Null: ended.
 WITH tail AS MATERIALIZED (

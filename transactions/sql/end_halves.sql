@@ -1,8 +1,8 @@
--- End pending half messages: this delete is the decision. A row that is not returned was not pending with this group
--- and log offset: another process decided first, or the end is wrong. Rows are locked in the order of their ids, so two
--- batches with the same transactions cannot deadlock. If another batch is just ending a row, this statement waits for
--- that batch, and then the row is gone. The ids are also probed as an array, so that no plan can scan all half
--- messages, even if it was made while there were few.
+-- End pending half messages: this delete is the decision. A half message that is not returned was not pending with this
+-- group and log offset: another process decided first, or the end names a wrong one. Rows are locked in the order of
+-- their ids, so two batches with the same transactions cannot deadlock. If another batch is just ending a row, this
+-- statement waits for that batch, and then the row is gone. The ids are also probed as an array, so that no plan can
+-- scan all half messages, even if it was made while there were few.
 -- Row: A half message that an end has deleted, which is the decision. `delays` is null if no message is delayed.
 WITH asked AS (
     SELECT *

@@ -1,6 +1,7 @@
 -- Count the commits and rollbacks of a range of operations by the minute, in UTC, of their decision, with the time of
 -- the first operation of each minute. No WHERE names the decision: PostgreSQL would then walk the index of all
--- decisions. All producer groups count, also deleted ones, or the groups whose names begin with one of `starts`.
+-- decisions. Operations of all producer groups count, also of deleted ones, or only of groups whose names begin with
+-- one of `starts`.
 -- Row: The numbers of commits and rollbacks of one minute, and the time of its first operation.
 SELECT
     date_trunc('minute', o.decided_at, 'UTC') AS minute,

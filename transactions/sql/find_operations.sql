@@ -1,6 +1,6 @@
--- Find the operations of a transaction, the oldest first: the decision by the index of decisions, the others by their
--- own index, sorted afterwards. Each condition is the condition of its partial index, so that no plan can scan all
--- operations.
+-- Find the operations of a transaction, the oldest first: the decision by the index of decisions, the other operations
+-- by another index; they are sorted afterwards. Each condition is the condition of its partial index, so that no plan
+-- can scan all operations.
 -- Row: An operation of a transaction (COMMIT, ROLLBACK, UNKNOWN, DISCARD or RESUME), and by whom.
 -- Null: remark.
 -- Types: decision Decision, decided_by Decider.

@@ -1,7 +1,7 @@
 -- Find the producer groups that have half messages due for a check and an endpoint that may be called now, by one index
 -- probe for each line of a group. For half messages of other groups no check is counted and no row is written. Groups
--- are returned in the order of their ids, from after a given group on and then from the lowest id, so that each has its
--- turn if there are more than `max_groups`.
+-- are returned in the order of their ids, beginning after a given group and continuing with the lowest id, so that each
+-- has its turn if there are more than `max_groups`.
 -- Row: A producer group with due checks and an endpoint that may be called.
 SELECT g.id AS group_id, g.name
 FROM producer_group AS g

@@ -1,5 +1,5 @@
 -- Insert half messages for stored messages: the values of a single message in columns, of several messages in arrays.
--- An array for a single message would take 24 bytes more than each column. The database's clock decides when the first
+-- For a single message each array would take 24 bytes more than a column. The database's clock decides when the first
 -- check is due.
 INSERT INTO half_message (
     transaction_id, producer_group_id, endpoint_id, stored_at, immunity_seconds, next_check_at, check_times, exhausted,

@@ -1,5 +1,5 @@
--- Find the lowest offset of half messages, or of operations, that is kept, 0 while no segment was dropped, and the next
--- offset. The offset of a half message is its log offset, and the offset of an operation its id.
+-- Find the lowest kept offset of half messages, or of operations (0 while no segment was dropped), and the next offset.
+-- The offset of a half message is its log offset, and the offset of an operation its id.
 -- Row: The lowest offset that is kept, and the next offset.
 SELECT
     CASE WHEN kept.has_dropped THEN coalesce(kept.lowest, next.number) ELSE 0 END AS min_offset,

@@ -1,6 +1,7 @@
 -- List pending transactions, the longest due for a check first, after a cursor (the time and the id of the last one
--- shown). The first of each line of a group are read by their index, and the first of all these are listed. No index
--- leads from a topic to its transactions, so with a topic each line is read until enough match. Groups may be left out.
+-- shown). The first half messages of each line of a group are read by the index, and the first of all these are listed.
+-- No index leads from a topic to its transactions, so with a topic each line is read until enough match. Groups may be
+-- left out.
 WITH due AS (
     SELECT d.transaction_id
     FROM producer_group AS g

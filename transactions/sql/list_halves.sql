@@ -1,6 +1,6 @@
 -- List undecided transactions, the newest first, after a cursor (the time and the id of the last one shown). The newest
--- of each line of a group are read by the group's index, and the newest of all these are listed. With a filter a line
--- is read until enough match, and to its end only if too few match.
+-- half messages of each line of a group are read by the group's index, and the newest of all these are listed. With a
+-- filter a line is read until enough match, and to its end only if too few match.
 -- Row: A transaction: its half message while it is undecided, else the operation that decided it. Only a half message
 --    has `endpoint_id`, `next_check_at` and `last_failure`. Only a commit has `queue_offsets`, each null while its
 --    message is delayed. `decided_at` of a discarded transaction is the time of the discard. Lists have one element for

@@ -1,6 +1,5 @@
 -- Note how an endpoint answers: its last answer, the number of void answers in a row, and the last success. This is
--- written every few seconds, and when the answer changes, because an update for each call would leave a dead row each
--- time.
+-- written every few seconds, and when the answer changes, because each update leaves a dead row.
 UPDATE endpoint
 SET
     last_answer = %(answer)s, last_answer_at = now(),

@@ -1,5 +1,5 @@
--- Renew the claim of half messages during their calls. A half message whose next check is no longer due at the claim's
--- end has got an outcome or another claim. Such a row is not changed, so a late renewal does no harm.
+-- Renew the claim of half messages during their calls. A half message whose next check is not due at the end of this
+-- claim has got an outcome or another claim. Its row is not changed, so a late renewal does no harm.
 UPDATE half_message
 SET next_check_at = now() + make_interval(secs => %(claim_seconds)s)
 WHERE transaction_id = any(%(transaction_ids)s::uuid []) AND next_check_at = %(claimed_until)s

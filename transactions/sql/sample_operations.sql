@@ -1,5 +1,5 @@
--- Estimate the decisions in a long range from a sample: one random operation out of every `every`. A sample at even
--- distances would meet a pattern in a producer's transactions always at the same point.
+-- Estimate the decisions in a long range from a sample: one random operation out of each `every` operations. A sample
+-- at even distances would be wrong if the decisions of a producer have a pattern.
 SELECT
     count(*) FILTER (WHERE probe.decision = 'COMMIT') * %(every)s AS commits,
     count(*) FILTER (WHERE probe.decision = 'ROLLBACK') * %(every)s AS rollbacks,

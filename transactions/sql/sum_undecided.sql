@@ -1,6 +1,6 @@
 -- Count the undecided transactions by their state, each state up to a limit, with the time of the oldest pending one:
 -- one index probe per line of a producer group, because no index orders the half messages of all groups by time. Only
--- groups are counted whose names begin with one of `starts`; all names begin with the empty text.
+-- groups whose names begin with one of `starts` are counted; all names begin with the empty text.
 -- Row: The numbers of undecided transactions by state, up to a limit, and when the oldest pending one was stored.
 -- Null: oldest_pending_at.
 SELECT

@@ -36,8 +36,7 @@ SETTINGS = {
     "fsync": "on",
     "synchronous_commit": "on",
     "wal_compression": "on",
-    # Checkpoints are rare, so that a page is written once per burst; recovery after a crash replays the WAL of at most
-    # this time.
+    # Checkpoints are rare, so that a page is written once per burst; a recovery replays the WAL of at most this time.
     "checkpoint_timeout": "15min",
     "max_wal_size": "2GB",
     # Files of WAL are written again rather than removed: for a new file, every 16 MB, commits wait 10 to 40 ms.

@@ -13,8 +13,8 @@ from scheduling.cron.models import Schedule
 from store.db.fields import MAX_TEXT, Field, Json, Text, Words
 
 SHOWN_TIMES = 3
-# The parts of a schedule's message, each as an input. An action that is shown once runs in the request that has the
-# form, so no row of an action keeps the body.
+# The parts of a schedule's message, each as an input. The action runs in the request that has the form, so that no row
+# of an action keeps the body.
 PARTS: tuple[Field, ...] = (
     Text("topic", "Topic", help="Where the message is sent", needed=True),
     Text("body", "Body", help="The text of each message", most=registry.MAX_BYTES, has_lines=True),

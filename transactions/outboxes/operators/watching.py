@@ -20,9 +20,9 @@ def _of_each(number: Callable[[Outbox], float]) -> Callable[[ReadOnce], list[Sam
     return read
 
 
-# A finding when no process has looked into an outbox for this time; processes look every few seconds.
+# There is a finding if no process has looked at an outbox for this time; processes look every few seconds.
 UNSEEN = timedelta(minutes=1)
-# The oldest row has waited for this time.
+# There is a finding if the oldest row has waited for this time.
 STUCK = timedelta(minutes=2)
 # An outbox is reported for this time after a row was set apart.
 REFUSED = timedelta(hours=1)

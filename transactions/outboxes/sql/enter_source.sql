@@ -2,8 +2,8 @@
 -- the settings of the role and the database have no effect. If a pooler shares the session, they are set for this
 -- transaction only, because the session may next belong to another program. A plan that was made while the table was
 -- empty still reads the first rows by their index. Each statement has its own snapshot: before a partition is
--- truncated, a look for rows must see everything committed before. A session whose process is frozen within a
--- transaction is ended after 20 s.
+-- truncated, the statement that looks for rows must see everything committed until then. A session whose process is
+-- frozen within a transaction is ended after 20 s.
 SELECT count(set_config(s.name, s.setting, %(is_local)s)) AS settings
 FROM (
     VALUES
