@@ -1,6 +1,6 @@
 """The registry of the console's users: listed, made, given a role and a password, and deleted.
 
-One active admin always stays, so that an operator never has to repair the access by commands.
+One active admin always stays, so that operators never lose the access to the console.
 """
 
 import re

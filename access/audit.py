@@ -1,7 +1,7 @@
 """The audit: an entry for each change, written in the change's own database transaction.
 
 Changes by the ORM are wrapped in `change`. An operation of the group commit carries a note (`Signature.note`), which
-the batch runs before the commit. Triggers on the tables would see each change, but neither the caller nor the reason.
+the batch runs before the commit. Triggers on the tables would know each change, but neither its author nor its reason.
 """
 
 import contextlib
@@ -31,8 +31,8 @@ DONE, UNCHANGED = "done", "unchanged"
 # Columns that an audit entry never shows.
 SECRETS = frozenset(("secret", "previous_secret", "digest", "password", "source_url", "body"))
 MAX_REASON = 1000
-# The most characters of a target, more than a valid name has: a refused name may have any length, and an index of
-# PostgreSQL takes 2,700 bytes.
+# The most characters of a target, more than a valid name has: a refused name may have any length, and PostgreSQL's
+# index rows have at most 2,700 bytes.
 MAX_TARGET = 200
 
 
@@ -103,7 +103,7 @@ class Change:
 def change(signature: Signature, action: str, target: object) -> Iterator[Change]:
     """A block whose changes and audit entry are one database transaction.
 
-    A refusal undoes both, and is recorded in its own entry.
+    A refusal undoes both, and is recorded in a separate entry.
     """
     made = Change(target)
     try:
@@ -149,13 +149,13 @@ def page(wanted: Wanted, below_id: int | None, count: int) -> Sequence[AuditEntr
 
 
 def recorded(action_id: uuid.UUID, targets: Sequence[str]) -> set[str]:
-    """The targets, out of `targets`, for which this console action already has an audit entry."""
+    """Those of the `targets` for which this console action already has an audit entry."""
     found = AuditEntry.objects.filter(action_id=action_id, target__in=targets)
     return set(found.values_list("target", flat=True))
 
 
 def results(action_id: uuid.UUID) -> dict[str, int]:
-    """The number of entries of a console action for each result."""
+    """The number of audit entries of a console action, by result."""
     found = AuditEntry.objects.filter(action_id=action_id).order_by()
     return dict(found.values_list("result").annotate(entries=Count("*")))
 

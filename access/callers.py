@@ -25,7 +25,7 @@ class Caller:
     scopes: tuple[str, ...]
     is_authenticated: bool = True
     namespace: str | None = None
-    # The messages and bytes that the key may still send in this process; None without limits.
+    # The messages and bytes that the key may still send in this process; None: no limits.
     allowance: Allowance | None = field(default=None, repr=False, compare=False)
     # Results of `may`, kept because matching the patterns costs 1 µs per scope in each request.
     _allowed: dict[tuple[str, str], bool] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -85,7 +85,8 @@ class Caller:
     def require_metrics(self, *, is_narrowed: bool) -> None:
         """Raises NoPermission unless the key may read metrics, or manage.
 
-        With `is_narrowed` a key of a namespace may read them, because they are limited to the namespace's names.
+        With `is_narrowed` a key of a namespace may also read the metrics, because they are limited to the names of the
+        namespace.
         """
         if not is_narrowed:
             self._require_whole(METRICS)
@@ -104,7 +105,7 @@ class Caller:
     def may_see(self, topic: str, *, is_visible: bool) -> bool:
         """Whether the key may look up a message of the topic.
 
-        Only producers and operators may see a message that consumers cannot: undecided, rolled back or delayed.
+        Only producers and operators may see messages that consumers cannot see: undecided, rolled back or delayed ones.
         """
         return self.may("read", topic) if is_visible else self.may_manage_names(topic) or self.may("produce", topic)
 

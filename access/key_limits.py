@@ -1,8 +1,8 @@
 """Limits of an API key and of a namespace: messages and bytes a second, which each web process counts for itself.
 
 A token bucket holds the messages or bytes of one second. A request passes while the bucket is above zero, and takes its
-whole cost: a request above the limit of a second passes too, and later requests wait until the bucket has filled up
-again. A common counter in PostgreSQL or Redis would cost each send a round trip.
+whole cost. So a single request may exceed the limit of a second, and then later requests wait until the bucket has
+filled up again. A common counter in PostgreSQL or Redis would cost each send a round trip.
 """
 
 import asyncio
@@ -24,7 +24,8 @@ KEY, NAMESPACE = "key", "namespace"
 
 # Each process counts refusals, and adds its count to the key's row at most once in this time.
 KEEP_SECONDS = 5.0
-# The most keys and namespaces whose allowances a process keeps. Beyond this the least recently used one is dropped.
+# The most keys and namespaces whose allowances a process keeps. Beyond this the least recently used allowance is
+# dropped.
 MAX_KEPT = 10_000
 
 
@@ -58,7 +59,7 @@ class Allowance:
     name: str = ""
     messages: Bucket | None = None
     bytes: Bucket | None = None
-    # The limit of undecided transactions counts in the whole broker, so the app `transactions` checks it, not this
+    # The limit of undecided transactions applies to the whole broker, so the app `transactions` checks it, not this
     # class.
     max_undecided: int | None = None
     refused: int = 0
@@ -153,7 +154,7 @@ class Allowances:
         return found
 
     async def keep(self) -> None:
-        """Adds the counted refusals to their rows, unless it last did so less than KEEP_SECONDS ago.
+        """Adds the counted refusals to the rows of the keys and namespaces, at most every KEEP_SECONDS.
 
         A crash may lose the refusals of the last seconds.
         """

@@ -171,7 +171,7 @@ def require_unexpired(row: ApiKey) -> None:
 
 
 def _require_namespace(row: ApiKey) -> None:
-    """Raises NamespaceNotExist where the key is bound to a namespace that does not exist."""
+    """Raises NamespaceNotExist if the key is bound to a namespace that does not exist."""
     if row.namespace is not None:
         namespaces.lock(row.namespace)
 

@@ -34,8 +34,8 @@ CREATED = exact("created_at", "Created at")
 class ReadOnlyAdmin(ModelAdmin):  # type: ignore[misc]  # Unfold ships no types
     """The admin of a table that each console user may read and the admin site cannot change.
 
-    Only filters that a table declares may filter its list: Django allows the address to filter by any column, so that
-    `?secret__startswith=a` would reveal a secret letter by letter.
+    A list may only be filtered by the filters that its table declares: Django would accept any column in the address,
+    so that `?secret__startswith=a` would reveal a secret letter by letter.
     """
 
     actions = None

@@ -19,8 +19,8 @@ class ConsoleConfig(AppConfig):
 class ConsoleAdminConfig(admin_apps.SimpleAdminConfig):
     """Django's admin, whose site is the operator's console.
 
-    `mqbroker.urls` imports the site and its tables. Workers and commands do not import them, which halves the time of
-    their start.
+    `mqbroker.urls` imports the site and its tables. Workers and commands do not import them, and so start in half of
+    the time.
     """
 
     default_site = "console.site.ConsoleSite"

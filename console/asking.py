@@ -19,7 +19,7 @@ MOST = (Whole("most", "Most", least=0, most=999_999_999),)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request for an action. `most`: change only the first `most` matching targets, as a canary."""
+    """A request for an action. `most`: change only the first `most` matching targets, as a trial."""
 
     kind: Stepwise
     targets: list[str]
@@ -36,7 +36,7 @@ class Asked:
 
     @property
     def has_parameters(self) -> bool:
-        """Whether all but the reason is given, and the action would change a value."""
+        """Whether the form has everything but the reason, and the action would change a value."""
         would_change = self.kind.makes or not self.kind.standing or bool(self.form.values)
         return self.form.is_valid() and would_change and bool(self.targets or self.all)
 
@@ -99,7 +99,7 @@ def read(kind: Stepwise, given: QueryDict, *, posted: bool) -> Asked:
 
 
 def target_of(kind: Stepwise, text: str) -> str:
-    """A target as audit entries name it: an id as a UUID in lower case, any other name without outer blanks."""
+    """The name of a target in audit entries: an id as a UUID in lower case, any other name without outer blanks."""
     if not kind.by_id:
         return text.strip()[:MAX_TEXT]
     try:

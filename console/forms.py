@@ -62,7 +62,7 @@ class YesOrNo(Written):
 
 
 class Words(Written):
-    """Words that match a pattern, separated by blanks or commas; only by commas where a word may contain blanks."""
+    """Words that match a pattern, separated by blanks or commas; only by commas if a word may contain blanks."""
 
     widget = inputs.Wide
 
@@ -103,7 +103,7 @@ class Moment(Written):
             raise ValidationError("It is no time, such as 2027-01-31T12:00:00Z.") from problem
 
     def prepare_value(self, value: Any) -> Any:
-        """The text for the browser's calendar; a text that is no time is shown as it was typed."""
+        """The text for the browser's calendar; a text that is no time is shown unchanged."""
         if value in (None, ""):
             return value
         try:
@@ -172,7 +172,7 @@ def made(one: fields.Field) -> forms.Field:
 
 
 def shown_first(one: fields.Field) -> str | None:
-    """The value that the form of a new object shows: a list of choices would otherwise begin with its first choice."""
+    """The value that the form of a new object shows: otherwise a list of choices would show its first choice."""
     return (one.default or None) if isinstance(one, fields.Choice) else None
 
 

@@ -21,7 +21,7 @@ class Lines(forms.Textarea):
 
 
 class Secret(forms.PasswordInput):
-    """An input whose text is not shown, and not sent back to the browser with a mistake."""
+    """An input whose text is not shown, and is not sent back to the browser with an error of the form."""
 
     is_wide = True
 

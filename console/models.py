@@ -10,7 +10,8 @@ class SignInLimit(models.Model):
     """The remaining attempts of the user names, addresses and browsers whose hash is this slot.
 
     An attempt adds to `free_at` the time after which the attempt is available again; a row whose `free_at` is past has
-    all its attempts. The table has at most one row per slot, so guesses cannot make it grow, and no work clears it.
+    all its attempts. The table has at most one row per slot, so guesses cannot make it grow, and no work has to clear
+    the table.
     """
 
     slot = models.IntegerField(primary_key=True)

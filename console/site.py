@@ -45,7 +45,7 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]  # Unfold ships no typ
         return roles.of(request.user) is not None
 
     def extra_urls(self) -> list[URLPattern]:
-        """The console's own pages; `admin_view` makes all but the entrances require a signed-in operator."""
+        """The console's own pages; `admin_view` makes all pages except the entrances require a signed-in operator."""
         entrances = [path(route, view, name=name) for route, view, name in doors.added(doors.To.ENTRANCES)]
         return [*entrances, *(path(route, self.admin_view(view), name=name) for route, view, name in ROUTES)]
 

@@ -19,7 +19,7 @@ Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 Networks = tuple[Network, ...]
 
-# A URL is ASCII, so this is also the most bytes: an index row of a group's URLs takes up to 2,700 bytes.
+# A URL is ASCII, so this is also its largest size in bytes: a row of the index on URLs may have 2,700 bytes.
 MAX_URL_CHARACTERS = 2_048
 MAX_LABEL_CHARACTERS = 63
 LOOKUP_PATIENCE_SECONDS = 2.0
@@ -97,7 +97,7 @@ class AddressForbidden(UrlIllegal):
 def parse_networks(text: str) -> Networks:
     """The networks of `WEBHOOK_ALLOWED_NETWORKS`, separated by commas or blanks.
 
-    Raises ValueError about the first entry that is not a network; the setting's reader stops the start with it.
+    Raises ValueError about the first entry that is not a network, which stops the start of the process.
     """
     return tuple(_network(entry) for entry in re.split(r"[,\s]+", text) if entry)
 
@@ -185,7 +185,7 @@ def look_up(host: str, port: int) -> list[str]:
 def check_url(url: str, allowed: Networks) -> None:
     """Raises UrlIllegal or AddressForbidden for a URL that can't be registered. Waits at most 2 s for DNS.
 
-    A name is refused only when all its addresses are known and forbidden. Its addresses may change later, so the
+    A name is refused only if all its addresses are known and forbidden. The addresses may change later, so the
     connector checks the address again at each connection.
     """
     parsed = parse_url(url)
@@ -202,5 +202,5 @@ def _known_addresses(host: str, port: int) -> list[Address]:
     try:
         found = runtime.control(Lookups).submit(look_up, host, port).result(LOOKUP_PATIENCE_SECONDS)
     except OSError:
-        return []  # The time-out of `result` is an OSError, too. The name may resolve at the first call.
+        return []  # The time-out of `result` is an OSError, too. The host may have an address by the first call.
     return [ip_address(address) for address in found]

@@ -87,7 +87,7 @@ class Callee:
 
     @classmethod
     def of_readable(cls, row: CalleeRow, **more: object) -> Self | None:
-        """Does what `of` does; returns None, with a log entry, for a callee whose secrets this process cannot open."""
+        """Like `of`, but returns None, with a log entry, for a callee whose secrets this process cannot open."""
         try:
             return cls.of(row, **more)
         except SecretUnreadable as problem:
@@ -100,7 +100,7 @@ class Callee:
         return asyncio.get_running_loop().time() - self.read_on
 
     def now(self) -> datetime:
-        """The database's time: the time of the read plus the seconds that have passed in this process since."""
+        """The database's time: the time of the read, plus the seconds that have passed in this process after it."""
         return self.read_at + timedelta(seconds=self.age_seconds)
 
 
@@ -108,7 +108,7 @@ class Callee:
 class Health:
     """The health of callees of one kind, kept by the statements of the app that has their table.
 
-    `claim_probe` takes `id` and `claim_seconds`, and returns the id to one process only. `update_circuit` takes `id`,
+    `claim_probe` takes `id` and `claim_seconds`, and returns the id to only one process. `update_circuit` takes `id`,
     `state`, `failures`, `open_until` and `failure` (None: the call succeeded), and returns the stored state.
     """
 

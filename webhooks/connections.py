@@ -29,14 +29,14 @@ DNS_CACHE_SECONDS = 10
 # More interim answers (100 Continue, 103 Early Hints) than a correct server sends. With more the connection is closed.
 MAX_INTERIM_ANSWERS = 16
 # The most bytes that a server may send in addition to the body: heads, and the framing of small chunks. A correct
-# server sends far less. The limit is needed because chunk extensions and trailers are otherwise unlimited.
+# server sends much less. The limit is needed because chunk extensions and trailers are otherwise unlimited.
 HEADS_BYTES = 128 * 1024
 FRAMED_TIMES = 8
 
 
 @dataclass(slots=True)
 class Exchange:
-    """The state of one request: how it has gone so far."""
+    """The state of one request while it is sent and answered."""
 
     #: Whether the request uses a connection of an earlier call, which the server may have just closed.
     kept: bool = True
@@ -50,7 +50,7 @@ class Exchange:
     retry_after_seconds: float | None = None
     #: The URL to which the answer redirects.
     location: str | None = None
-    #: The time of the signature, and the seconds by which the server's clock is ahead of this time.
+    # : The time of the signature. Below: the seconds by which the server's clock is ahead of this time.
     signed_at: datetime | None = None
     ahead_seconds: float | None = None
     #: How many bytes the answer may have.
@@ -91,7 +91,7 @@ def _open_socket(allowed: Networks, addr_info: aiohttp.AddrInfoType) -> socket.s
 
 
 class Line(ResponseHandler):
-    """A connection that closes when a server sends bytes without a request, or sends without end.
+    """A connection that closes when a server sends bytes without a request, or endlessly.
 
     aiohttp parses and queues bytes of an idle connection without a limit: 170 MB of memory a second, and an event loop
     blocked for 0.2 s at a time, when a server sends empty answers in a loop. aiohttp then takes the first queued

@@ -28,7 +28,7 @@ class Circuit:
     """
 
     state: State = "healthy"
-    #: How many calls in a row have failed. Calls that had begun before the circuit opened do not count.
+    # : The number of consecutive failed calls. Calls that had begun before the circuit opened do not count.
     failures: int = 0
     #: The endpoint is not called before this time. In `half_open`: the time when the probe must have ended, so that the
     #: endpoint is called again even if a worker dies during the probe. None when healthy or disabled.
@@ -37,7 +37,8 @@ class Circuit:
     def may_call(self, now: datetime) -> bool:
         """Whether a call may begin.
 
-        Unless healthy, the caller must first store `probing` by compare-and-set, which only one process wins.
+        Unless healthy, the caller must first store the result of `probing` by a compare-and-set, in which only one
+        process succeeds.
         """
         return self.state != "disabled" and (self.open_until is None or now >= self.open_until)
 
@@ -73,8 +74,8 @@ class Circuit:
         return Circuit("open", failures, now + timedelta(seconds=wait)) if wait else Circuit("healthy", failures)
 
     def _not_before(self, now: datetime, seconds: float) -> "Circuit":
-        """The state after a failure of a call that had begun before the circuit opened: only `open_until` may become
-        later.
+        """The state after a failure of a call that had begun before the circuit opened: only `open_until` may change,
+        to a later time.
         """
         later = now + timedelta(seconds=seconds)
         return self if self.open_until and later <= self.open_until else replace(self, open_until=later)

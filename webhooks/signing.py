@@ -48,7 +48,8 @@ def check_secret(secret: str) -> None:
 def headers(webhook_id: str, payload: bytes, secrets: Sequence[str], at: datetime) -> dict[str, str]:
     """The three `webhook-*` headers of a UTF-8 payload. `at` must be UTC.
 
-    There is one signature for each secret, so that during a rotation a server can verify with either secret.
+    There is one signature for each secret, so that a server can verify with the old or the new secret during a
+    rotation.
     """
     text = payload.decode()
     return {

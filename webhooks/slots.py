@@ -31,7 +31,7 @@ class _EndpointSlots:
 class Slots:
     """The slots of each endpoint, first come first served. One object per process, used from one event loop. This is
     not an `asyncio.Semaphore`, because an operator may change the limit while calls are under way: with a lower limit
-    these calls finish, and fewer calls begin. The callers' claims bound the number of waiting calls.
+    these calls finish, and fewer calls begin. The claims of the callers limit the number of waiting calls.
     """
 
     def __init__(self) -> None:

@@ -1,5 +1,5 @@
 -- Record who changed what, in the transaction of the change: there is no change without its entry, and no entry without
--- its change. There is no statement that changes the table otherwise: a trigger refuses to change or delete a row.
+-- its change. No other statement writes to the table: a trigger refuses to change or delete a row.
 INSERT INTO audit_entry (
     at, author_kind, author, action, target, reason, before, after, result, detail, request_id, action_id
 )

@@ -32,8 +32,8 @@ NOT_EXIST = (GroupNotExist, TopicNotExist, NamespaceNotExist)
 
 @dataclass(frozen=True)
 class Thing:
-    """A kind of configured object: its noun, the functions that find and change a target, the audit's name for a
-    change, the columns that describe a target, and the fields that the audit shows.
+    """A kind of configured object: its noun, the functions that find and change a target, the name of a change in the
+    audit, the columns that describe a target, and the fields that the audit shows.
     """
 
     noun: str
@@ -71,8 +71,8 @@ class Thing:
     def changed(
         self, name: str, title: str, button: str, sets: Mapping[str, object] = EMPTY, *, right: str = "", **more: Any
     ) -> Stepwise:
-        """A kind of action that changes columns of its targets: to the values of `sets`, or of the action's parameters
-        if `sets` is empty. `more`: further fields of Stepwise.
+        """A kind of action that sets columns of its targets to the values in `sets`, or to the action's parameters if
+        `sets` is empty. `more`: further fields of Stepwise.
         """
         run = self._run(self.action, lambda found, parameters: self.change(found, sets or parameters))
         standing = self.standing if "fields" in more else None

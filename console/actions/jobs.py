@@ -3,8 +3,8 @@
 A step is one transaction of Django's connection, which holds the action's lock:
 
 1. Check the role of the user by whose right the step is done. If the user has lost the role, pause the action.
-2. Read the targets after `place`. Leave out targets that have an audit entry by this action: an interrupted step has
-   changed them already.
+2. Read the targets after `place`. Leave out targets that have an audit entry of this action: an interrupted step has
+   already changed them.
 3. Change the other targets. Each change has its own entry, in its own transaction.
 4. Move `place` on, and commit.
 
@@ -43,7 +43,7 @@ MAX_TARGETS = 1000
 MAX_ACTIONS = 20
 RUN_SECONDS = 15.0
 STEERING = {"pause": "paused", "continue": "running", "cancel": "cancelled"}
-# The changes of an action's state that an operator may ask for, by the present state.
+# The changes that an operator may make to an action's state, by the present state.
 STEERED = {"running": ("pause", "cancel"), "paused": ("continue", "cancel")}
 
 
@@ -102,7 +102,7 @@ def page(count: int) -> Sequence[Action]:
 
 
 def results(action: Action) -> dict[str, int]:
-    """The number of an action's targets with each result so far."""
+    """How many targets of an action have each result so far."""
     return audit.results(action.id)
 
 

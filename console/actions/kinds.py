@@ -27,7 +27,7 @@ class KindNotExist(Refusal):
 
 
 class TargetsOnly(Refusal):
-    """Raised for a kind of action that needs a list of targets, and cannot change all things that match a filter."""
+    """The kind of action needs a list of targets, and cannot change all targets that match a filter."""
 
     code = "message_illegal"
 

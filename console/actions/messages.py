@@ -28,8 +28,8 @@ from store.reading.merging import Page
 
 # The most pages of a filtered list that one step, preview or count reads.
 MAX_PAGES = 20
-# An action's filter fields for dead letters. `reason` is the operator's reason for the action, so the filter's field
-# for the letters' reason has another name.
+# An action's filter fields for dead letters. The field for the reason of the letters has another name than `reason`,
+# which is the operator's reason for the action.
 FILTER = (
     Text("group", "Consumer group", needed=True),
     Text("topic", "Topic"),
@@ -143,7 +143,7 @@ async def _refused(work: Awaitable[object]) -> Refusal | None:
 
 
 def _record(targets: Sequence[str], refusal: Refusal | None, action: str, signature: Signature) -> None:
-    """Writes the audit entries of the targets that were refused before the batch with the other targets was written."""
+    """Writes the audit entries of targets that were refused before the write of the batch with the other targets."""
     if refusal is not None and signature.action_id is not None:
         for target in set(targets) - audit.recorded(signature.action_id, targets):
             audit.write(signature, action, Outcome(target, refusal))
@@ -158,7 +158,7 @@ def recall(targets: Sequence[str], parameters: Parameters, signature: Signature,
 
 
 def request_of(parameters: Parameters, *, dry_run: bool) -> ResetOffsets:
-    """The reset as the parameters describe it: `topic`, `to` and, for one queue, `queue_id`."""
+    """The reset that the parameters describe: `topic`, `to` and, for a single queue, `queue_id`."""
     to = str(parameters["to"])
     number = int(to) if to.isascii() and to.isdigit() else to
     return ResetOffsets(topic=parameters["topic"], to=number, queue_id=parameters.get("queue_id"), dry_run=dry_run)

@@ -15,8 +15,8 @@ class Action(models.Model):
          paused
 
     Each step is done by the right of one console user: the author, or the user who last continued the action. When this
-    user has lost the right, the step pauses the action, and `stopped` says why. When a step has to be repeated,
-    `stopped` says what the step waits for.
+    user has lost the right, the step pauses the action, and `stopped` says why. If a step has to be repeated, `stopped`
+    has the reason.
 
     The results are entries of the audit, each written with its change, so the row has no results of targets. `place` is
     the cursor after the last complete step; null: at the beginning.

@@ -40,7 +40,7 @@ class Counted(NamedTuple):
 def to_limit(counted: int) -> Counted:
     """Limits a number to COUNT_LIMIT.
 
-    The caller has counted up to COUNT_LIMIT + 1, which shows whether there are more.
+    The caller has counted up to COUNT_LIMIT + 1, so the number shows whether there are more.
     """
     return Counted(min(counted, COUNT_LIMIT), counted > COUNT_LIMIT)
 
@@ -63,11 +63,11 @@ class Matching:
 class Kind:
     """A kind of action. `title` and `button` are its names on pages, `page` is the page with its form.
 
-    `standing` returns the current columns of a target when the parameters are columns; none for a new target.
+    If the parameters are columns, `standing` returns the current columns of a target; none for a new target.
 
     `right` is the kind's name in the roles, if it differs from `name`. `fields` are the parameters. A `grave` action
-    takes something away, and has a red button. With `makes` the form asks for the name of a new target. `noun` is the
-    word for one target.
+    deletes something or makes it unusable, and has a red button. With `makes` the form asks for the name of a new
+    target. `noun` is the word for one target.
     """
 
     page: ClassVar[str]

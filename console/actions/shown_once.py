@@ -18,8 +18,8 @@ from transactions.checks import trials
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The lines that the page shows after the action: pairs of a name and a value. The value `secret` is shown only
-    there.
+    """The lines that the page shows after the action: pairs of a name and a value. `secret` is a value that is shown
+    only on this page.
     """
 
     lines: tuple[tuple[str, str], ...]

@@ -83,7 +83,8 @@ def count(wanted: Filter) -> Counted:
 
 
 def following(wanted: Filter, cursor: Any, most: int) -> tuple[list[str], Any]:
-    """The next matching transactions, the latest begin first: a change of a transaction keeps its place in this order.
+    """The next matching transactions, the latest begun first: a change of a transaction does not change its position in
+    this order.
 
     Raises CellAway.
     """

@@ -1,4 +1,4 @@
-"""Actions on the users of the console: who may sign in, and the one role that each has."""
+"""Actions on the users of the console: who may sign in, and which role each user has."""
 
 from collections.abc import Callable
 

@@ -10,14 +10,15 @@ from store.cells.sides import BECOME_CELL, NOTE_FIRST_NUMBERS, PLACE_TOPICS, SKI
 from store.db import fences
 from store.errors import CellAway
 
-# The new database skips this many numbers, so that the numbers that the source assigns after the fence do not collide.
+# The new database skips this many numbers, so that they do not collide with numbers that the source assigns after the
+# fence.
 SKIPPED_NUMBERS = 1_000_000
 # The database of a moved cell gets this `cell_id`: it is no longer a cell.
 NO_CELL = -1
 
 
 def become(move: Move, target: Side) -> None:
-    """Makes the promoted database the new cell, and notes there which topics stay in the source. May be repeated."""
+    """Makes the promoted database the new cell, and notes in it which topics stay in the source. May be repeated."""
     with target.transaction():
         facts = target.look()
         if facts.is_fenced:
@@ -33,7 +34,7 @@ def become(move: Move, target: Side) -> None:
 
 
 def _staying(move: Move, departed: Sequence[int]) -> list[int]:
-    """The topics that do not move, whose rows the new cell's database has because it was a standby of the source.
+    """The topics that do not move. The new cell's database has their rows because it was a standby of the source.
 
     These are the source's topics that stay, and topics that left the source in an earlier move.
     """

@@ -1,4 +1,4 @@
-"""Homes: topics with the same home lie in one cell, and move together."""
+"""Homes: topics with the same home are in one cell, and move together."""
 
 from collections.abc import Sequence
 

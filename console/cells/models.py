@@ -17,7 +17,7 @@ class Move(models.Model):
 
     From `divided` on the map names the new database: the remaining steps are then finished, and the move is never
     undone. A move that is `undoing` is never finished. `holder` is the run that works at the move: only the run that
-    last began or resumed it writes steps.
+    has last begun or resumed the move writes steps.
     """
 
     id = models.AutoField(primary_key=True)

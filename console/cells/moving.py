@@ -68,8 +68,8 @@ class Run:
         side = Side(name, url)
         self._sides.append(side)
         side.take_over([purging.own_session(), *(one.pid for one in self._sides)])
-        # If this process was frozen, another process may have taken over the move: then this call has ended that
-        # process's sessions, and must do no more.
+        # If this process was frozen, another process may have taken over the move: then this process has just ended the
+        # sessions of the other process, and must do nothing more.
         moves.require_holder(self.move)
         return side
 

@@ -25,7 +25,8 @@ from transactions.operations.purges import COUNT_HALVES_OF
 MAX_LAG_BYTES = 16 * 1024 * 1024
 # How long the check waits for the standby, which normally has the source's last bytes within milliseconds.
 LAG_SECONDS = 2.0
-# Measured seconds of the pause: fence, rest of the replay and promotion; and rows deleted per second within the pause.
+# The measured pause in seconds (fence, rest of the replay, promotion), and the rows deleted per second within the
+# pause.
 PAUSE_SECONDS = 0.4
 DELETED_PER_SECOND = 200_000
 

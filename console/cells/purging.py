@@ -1,4 +1,4 @@
-"""Deletes rows of topics that have left a database before these copies have an effect: the new cell has the rows."""
+"""Deletes rows of topics that have left a database: the new cell has these rows, and the copies must have no effect."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

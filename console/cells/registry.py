@@ -84,7 +84,7 @@ def join(name: str, url: str, signature: Signature) -> Cell:
     with audit.change(signature, "cell.add", name) as change:
         cell = _add(name, url)
         change.after = {"id": cell.id}
-    # A process that created a topic or group before the cell's row was committed did not write a copy there.
+    # A process that created a topic or group before the cell's row was committed has not written a copy to the cell.
     repair(cell)
     return cell
 
@@ -126,8 +126,8 @@ def _add(name: str, url: str) -> Cell:
     """Makes a prepared database a cell, with identity and copies; the cell takes no topics yet.
 
     For an existing cell only the URL is set. Changes of the configuration wait until the row of the cell is committed;
-    later changes are also made in the cell. If the call is killed before, the database may be added again. Raises
-    CellIllegal or CellAway.
+    later changes are also made in the cell. If the process is killed before the commit, the database may be added
+    again. Raises CellIllegal or CellAway.
     """
     with transaction.atomic():
         copies.hold()
@@ -179,7 +179,8 @@ def open_cell(name: str) -> None:
     Raises CellNotExist, CellIllegal when the cell's database is another database, or CellAway.
     """
     with transaction.atomic():
-        # If two operators call this at the same time, the calls run one after the other, and the later call decides.
+        # If two operators call this at the same time, the calls run one after the other, and the later call takes
+        # effect.
         copies.hold()
         cell = find(name)
         if cell.id != CONTROL:

@@ -42,7 +42,7 @@ def found(system: System) -> Iterator[Around]:
 
 
 def moves() -> Iterator[Around]:
-    """The unfinished move of topics; its cell stores nothing while the move fences the cell."""
+    """The finding about an unfinished move of topics: the source stores nothing while the move fences it."""
     if (move := standing.read()) is not None:
         what = f"The move {move.named} is at the step {move.step}"
         effect = f"; {move.source_name} takes no writes meanwhile" if move.fences else ""

@@ -1,4 +1,4 @@
-"""Findings that need an operator's attention: each has a sentence, a page that shows it, and a way to mend it."""
+"""Findings that need an operator's attention: each has a sentence, a page that shows it, and its remedy."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -34,8 +34,8 @@ MEND_SERVER = "mend the server at its URL, then enable it in the console"
 
 @dataclass(frozen=True)
 class Attention:
-    """One finding. `urgent`: it does not mend itself. `since` is when the present trouble began, of failures the first
-    since the last success; None when no row has the time.
+    """One finding. `urgent`: the problem does not pass by itself. `since` is when the problem began, for failures the
+    first after the last success; None if no row has the time.
 
     `about` is the name of the console's page that shows the finding, `name` the group or subscription, if any.
     `mend` is a command, or an instruction.
@@ -76,7 +76,7 @@ def read() -> Facts:
 
 
 def waits() -> list[Outermost]:
-    """The first message that waits at each delay level, and the first timer."""
+    """The message that becomes due next at each delay level, and the next timer."""
     return [*scheduling_stats.level_ends().values(), scheduling_stats.timer_ends()]
 
 
@@ -199,7 +199,7 @@ def waiting_groups(groups: Sequence[GroupStats], now: datetime) -> Iterator[Atte
     for group in [group for group in running if _is_late(group, since) or group.lag > settings.ATTENTION_LAG][:SHOWN]:
         name = group.group.name
         what = f"{name} is behind" if group.lag else f"{name} does not ack"
-        # The time of the last handout shows whether the group has consumers.
+        # The time of the last hand-out shows whether the group has consumers.
         moved = "" if group.moved_at is None else f"; last handed out {group.moved_at:%Y-%m-%d %H:%M:%S} UTC"
         why = f"{_behind(group)}, {group.in_flight:,} in flight{moved}"
         mend = "start more consumers, or see what theirs wait for"

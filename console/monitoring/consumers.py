@@ -54,7 +54,7 @@ METRICS = (
 # Fewer failed messages are no finding, unless one of them has waited for long.
 FEW = 3
 LONG = timedelta(seconds=30)
-# A group fails when more than this share of the messages since the first failure waits for the next attempt.
+# A group fails if more than this share of its messages since the first failure waits for the next attempt.
 MOST = 0.5
 # A shorter wait of a queue is no finding, because it is over before an operator has looked.
 STANDS_SECONDS = 10.0

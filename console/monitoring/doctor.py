@@ -1,7 +1,7 @@
-"""The findings of `manage.py doctor`: each has a reason and a way to mend it.
+"""The findings of `manage.py doctor`: each has a reason and a remedy.
 
-It examines the environment, the control's database, the other cells' databases, and then their content. Without an
-answer from a database, findings about its content are missing.
+The doctor examines the environment, the control's database, the other cells' databases, and then their content. Without
+an answer from a database, findings about its content are missing.
 """
 
 import difflib
@@ -38,7 +38,7 @@ CLOSE = 0.85
 
 
 class Finding(NamedTuple):
-    """One finding. `urgent`: it does not mend itself."""
+    """One finding. `urgent`: the problem does not pass by itself."""
 
     urgent: bool
     what: str
@@ -62,7 +62,7 @@ def examine() -> list[Finding]:
 
 
 def unknown_settings() -> Iterator[Finding]:
-    """Names in the environment that no setting has: a typing error leaves the default in force."""
+    """Names in the environment that no setting has: after a typing error, the default of a setting applies."""
     known = {setting.name for setting in settings.DECLARED_SETTINGS} | OTHER_VARIABLES
     for name in sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known):
         close = difflib.get_close_matches(name, known, 1, CLOSE)
@@ -147,7 +147,7 @@ def full_disk() -> Iterator[Finding]:
 
 
 def states() -> Iterator[Finding]:
-    """Cells whose database is another one, or cannot be reached by this process, or whose copies differ."""
+    """Cells whose database is the wrong one, or cannot be reached by this process, or whose copies differ."""
     if not runtime.placement.several:
         return
     for cell in stats.read().cells:

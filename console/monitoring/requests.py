@@ -25,8 +25,8 @@ STATUSES += (409, 410, 411, 413, 415, 416, 422, 429, 431, 500, 503, 504)
 # The label for any other status, and for each call that the data plane does not serve.
 OTHER = "other"
 MAX_CALLS = 64
-# Each process counts in a part of the shared memory that its process id selects, modulo 64. A later process may
-# continue in the same part.
+# Each process counts in a part of the shared memory: its process id modulo 64. A later process may continue in the same
+# part.
 PARTS = 64
 _BUCKETS = len(BOUNDS) + 1
 _SUM = _BUCKETS
@@ -104,8 +104,8 @@ def answered(names: Sequence[str]) -> Iterator[Answered]:
 
 
 def answered_here(names: Container[str]) -> list[int]:
-    """The answers to these calls that this process has counted, together: a number for each bucket of BOUNDS, and for
-    longer times. A process that continues the part of an earlier process begins with the earlier counts.
+    """The answers to all these calls that this process has counted: a number for each bucket of BOUNDS, and one for
+    longer times. If an earlier process used the same part of the memory, its counts are included.
     """
     starts = [
         (os.getpid() % PARTS) * _PART + number * _ROW

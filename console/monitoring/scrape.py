@@ -63,7 +63,7 @@ class Metric:
     def _narrowed(self, namespace: str, samples: Iterable[Sample]) -> Iterator[Sample]:
         """The samples whose names of topics and groups all lie in the namespace, with bare names.
 
-        This filter protects /metrics: other samples that `read` returns are dropped here.
+        This filter protects /metrics: samples of other names are dropped here.
         """
         for values, number in samples:
             named = zip(self.labels, values, strict=True)

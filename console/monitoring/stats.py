@@ -18,7 +18,7 @@ from transactions import stats as transaction_stats
 from transactions.reads import of_namespace as own_decisions
 
 MINUTE, HOUR = 60, 3600
-# The age in seconds up to which a reading is used again, so that many callers share one reading.
+# A reading is used again until it has this age, so that many callers share one reading.
 BELIEVED_SECONDS = 1.0
 # A limit, because a caller without a namespace may name any namespace.
 MAX_KEPT = 100

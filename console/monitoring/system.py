@@ -50,7 +50,7 @@ class Exports:
 class Beside:
     """The contribution of a door to the page System: a sentence for each problem, and the door's part of the page.
 
-    `template` shows `found` there; without a template the page has no such part.
+    `template` is the template of this part, which shows `found`; without a template the page has no such part.
     """
 
     problems: Sequence[str] = ()
@@ -127,7 +127,7 @@ class System:
     """One reading of the broker's surroundings. `problems` is empty when all is in order.
 
     `databases` are the cells' databases by cell name, the control's first; `missing` are the cells that did not answer.
-    `disk` is None when the database is on another machine, `beside` is what doors say.
+    `disk` is None when the database is on another machine; `beside` has the contributions of doors.
     """
 
     now: datetime

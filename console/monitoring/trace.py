@@ -21,7 +21,7 @@ from transactions.errors import TransactionNotFound
 from transactions.reads import history
 from transactions.results import EventOf, TransactionEventName, TransactionHistory
 
-# The reads of a trace are repeated until no entry appears in between, at most this many times.
+# The reads of a trace are repeated until no entry appears during a read, at most this many times.
 MAX_READS = 4
 
 EventName = Literal[TransactionEventName, GroupEventName, "stored", "delayed", "visible", "retry", "dead_letter"]
@@ -60,7 +60,8 @@ State = Literal["PREPARED", "ROLLED_BACK", "DISCARDED", "DELAYED", "VISIBLE", "R
 class Trace(msgspec.Struct):
     """The kept events of a message, in the order of time.
 
-    INVISIBLE: the message has no entry and does not wait: its timer was recalled, or retention dropped its entries.
+    INVISIBLE: the message has no entry and does not wait, because its timer was recalled or retention dropped its
+    entries.
     """
 
     message_id: uuid.UUID

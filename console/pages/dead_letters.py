@@ -17,7 +17,7 @@ from store.reading import cursors
 from store.stats import now
 
 PAGE = 50
-# The fields by which letters are summed and filtered, each with its heading.
+# The fields by which letters are counted and filtered, each with its heading.
 FIELDS = {"reason": "Reason", "topic": "Topic", "tags": "Tags", "attempts": "Attempts", "hour": "Hour"}
 # The most values of one field that a page shows.
 VALUES = 8
@@ -67,7 +67,7 @@ def chosen(request: HttpRequest) -> dict[str, str]:
 
 
 def wanted(request: HttpRequest) -> Wanted:
-    """The filter in the address; an impossible value counts as not given."""
+    """The filter in the address; an invalid value counts as missing."""
     given = chosen(request)
     return Wanted(
         topic=given.get("topic"),

@@ -17,7 +17,7 @@ OUTCOMES = {
 }
 GREY = "#9ca3af"
 MAX_BAR_PIXELS = 28
-# Up to this number of bars each bar has a label; with more bars only some have.
+# Up to this number of bars, each bar has a label; if there are more, only some of the bars have a label.
 ALL_LABELS = 24
 FEW_LABELS = 12
 # When the highest value is this many times the median, the axis is logarithmic, so that the other values stay visible.

@@ -1,4 +1,4 @@
-"""The search box: leads to the page of the typed id or name, lists matches, or explains which words are possible."""
+"""The search box: leads to the page of the typed id or name, lists matches, or lists the words that can be typed."""
 
 from dataclasses import dataclass
 from typing import Any

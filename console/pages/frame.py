@@ -66,7 +66,7 @@ def after(request: HttpRequest, type_: type[Cursor]) -> dict[int, Cursor] | None
 def by_name(
     request: HttpRequest, page_of: Callable[..., Sequence[Row]], size: int, *, in_namespaces: bool = True
 ) -> tuple[list[Row], dict[str, Any]]:
-    """A page of a list by name, and the values that its template shows besides the rows.
+    """A page of a list by name, and the other values that its template shows.
 
     `page_of` reads a number of rows after a name, filtered by a part of the name and, `in_namespaces`, by a namespace.
     """

@@ -54,8 +54,8 @@ def pending(request: HttpRequest) -> HttpResponse:
     wanted = asked.wanted("PREPARED")
     after = frame.after(request, DueCursor)
     groups = [one for one in readings.shared(counts.pending) if asked.has(one.producer_group)]
-    # Half messages of groups without an endpoint would fill thousands of pages, and hide the half messages that are
-    # checked.
+    # Left out: the half messages of groups without an endpoint may fill thousands of pages, and would hide the checked
+    # ones.
     unasked = [group for group in groups if group.checking.unasked]
     passed_over = [] if asked or request.GET.get("all") or len(unasked) == len(groups) else unasked
     ids = [group.group_id for group in passed_over]

@@ -47,6 +47,6 @@ def one(request: HttpRequest, message_id: UUID) -> HttpResponse:
 
 
 def shown(found: trace.Trace) -> dict[str, Any]:
-    """A trace in which each unset field is missing: Django's template then shows the field as None."""
+    """A trace without unset fields, because Django's template language treats a missing field like None."""
     plain: dict[str, Any] = msgspec.to_builtins(found, builtin_types=(datetime, UUID))
     return plain

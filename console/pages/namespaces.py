@@ -40,7 +40,7 @@ class Sums:
 
     @property
     def limits(self) -> list[tuple[str, int]]:
-        """The limits that are set, each with the name of what it limits."""
+        """The limits that are set, each with its label."""
         found = ((name.replace("_", " "), getattr(self.row, name)) for name in namespaces.LIMIT_NAMES)
         return [(name, limit) for name, limit in found if limit is not None]
 

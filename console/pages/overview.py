@@ -36,7 +36,7 @@ Figures = dict[str, Any]
 def figures(request: HttpRequest) -> Figures:
     """The numbers of the overview, of all or of a namespace.
 
-    Ages count up to the present moment, not up to the reading.
+    Ages are computed for the present moment, not for the time of the reading.
     """
     narrowed = frame.within(request)
     namespace = narrowed["namespace"]

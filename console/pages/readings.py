@@ -1,7 +1,7 @@
 """Readings that the requests of one process share: within a few seconds the database is not read again.
 
 A slow reading is kept for longer, so that open pages cost less, but never longer than MAX_AGE_SECONDS, because
-operators need current numbers. The age of a reading counts from the start of the oldest reading that it is made of.
+operators need current numbers. The age of a reading counts from the start of the oldest reading of which it is made.
 """
 
 import threading
@@ -82,7 +82,7 @@ class LatestReadings:
 
 
 def kept_seconds(wanted_seconds: float, took_seconds: float, age_seconds: float) -> float:
-    """The seconds for which a reading is kept, by how long it took and how old it is; 0 if the caller wants 0 s.
+    """The seconds for which a reading is kept, by how long it took and how old it is; 0 if the caller asks for 0 s.
 
     A reading that has reached its maximum age is still kept for half a second, for the requests that waited for it.
     """

@@ -15,8 +15,8 @@ from console.sign_on import provider, subjects
 from store.db import patience, sync
 from store.errors import NoPermission
 
-# Algorithms that sign by a key that only the provider has. `none` has no key, and the client also knows the key of an
-# HMAC.
+# Algorithms in which only the provider has the key that signs. `none` has no key; the key of an HMAC is also known to
+# the client.
 ALGORITHMS = ("RS256", "PS256", "ES256")
 REQUIRED = ("iss", "sub", "aud", "exp", "iat", "nonce")
 # The most seconds by which the provider's clock may differ from this machine's.
@@ -36,7 +36,7 @@ class SignOn(OIDCAuthenticationBackend):  # type: ignore[misc]  # the package sh
     def authenticate(self, request: HttpRequest, nonce: str, code_verifier: str) -> User:
         """The user for the code in the address of the request. Django calls this only with these arguments.
 
-        Raises NoPermission for an answer that does not hold, or SystemBusy if the provider does not answer.
+        Raises NoPermission for an answer that is not valid, or SystemBusy if the provider does not answer.
         """
         super().__init__()
         sync.give_connection_back()

@@ -51,7 +51,7 @@ def _discovered() -> Metadata:
     except (requests.RequestException, msgspec.MsgspecError) as problem:
         raise unreachable() from problem
     patience.current().renew()
-    # Required by section 4.3: otherwise one provider could issue tokens in the name of another.
+    # Required by section 4.3: otherwise one provider could issue tokens for another issuer.
     if found.issuer != settings.SIGN_ON_ISSUER:
         raise SystemBusy(
             f"The identity provider has the issuer {found.issuer}, but MQBROKER_SIGN_ON_ISSUER is "

@@ -22,7 +22,7 @@ PERSON = (("email", "email", 254), ("first_name", "given_name", 150), ("last_nam
 def signed_in(claims: Mapping[str, Any]) -> User:
     """The user of the claims, who has their role from now on; made at the first sign-on.
 
-    Raises NoPermission for claims without a role, which also take an earlier role away, and for an inactive user.
+    Raises NoPermission for an inactive user, and for claims without a role; such claims also take an earlier role away.
     """
     name, granted = name_of(claims["sub"]), granted_by(claims.get(settings.SIGN_ON_ROLE_CLAIM))
     role = next((role for role in reversed(roles.ROLES) if role in granted), None)

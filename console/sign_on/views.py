@@ -22,7 +22,7 @@ SIGN_IN_AGAIN = ("login_required", "interaction_required", "consent_required", "
 
 
 class Begin(OIDCAuthenticationRequestView):  # type: ignore[misc]  # the package ships no types
-    """Sends a browser to the provider; with `renew` in the address, the provider asks the user nothing."""
+    """Sends a browser to the provider; with `renew` in the address, the provider must not ask the user for anything."""
 
     get_settings = staticmethod(provider.setting)
 

@@ -152,7 +152,7 @@ def clock(moment: datetime | None) -> SafeString | str:
 
 @register.simple_tag
 def zoned(moment: datetime, zone: str) -> SafeString:
-    """A time in this time zone, to the second, and beside it in UTC; only in UTC for a zone that tzdata lacks."""
+    """A time in this time zone, to the second, and beside it in UTC; for a zone that tzdata lacks only in UTC."""
     utc = moment.astimezone(UTC)
     try:
         there = moment.astimezone(ZoneInfo(zone))

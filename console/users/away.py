@@ -4,4 +4,4 @@ from django.http import HttpResponseRedirect
 
 
 class RedirectAway(HttpResponseRedirect):
-    """A redirect to a host that an operator has configured, never to one that a request names."""
+    """A redirect to a host that an operator has configured, never to a host that a request names."""

@@ -19,8 +19,8 @@ MAX_SECONDS = 30
 # refused.
 MAX_WAITING = 16
 # The password comes by stdin, because the list of processes shows arguments and environment. With niceness 10 the hash
-# gets a tenth of the time of a broker's process on a busy core; with 19 it would get a seventieth, and a sign-in would
-# take too long.
+# gets a tenth of the time of a broker's process on a busy core; with niceness 19 it would get a seventieth, and a
+# sign-in would take too long.
 PROGRAM = """
 import base64, hashlib, json, os, sys
 os.nice(10)

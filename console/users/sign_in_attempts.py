@@ -73,8 +73,8 @@ def to_change_password(user_id: int) -> Uses:
 def take(uses: Uses) -> int:
     """Takes an attempt from each slot and returns 0.
 
-    If a slot has none left, takes none and returns the seconds to wait. Rows are locked in the order of slots, so two
-    attempts that share slots cannot deadlock.
+    If a slot has no attempt left, takes no attempt and returns the seconds to wait. Rows are locked in the order of
+    slots, so two attempts that share slots cannot deadlock.
     """
     with transaction.atomic():
         rows = locked(sorted(uses))

@@ -1,4 +1,4 @@
--- Read the unfinished move, and whether a run works at it: a run has a session at the control as long as the run lives.
+-- Read the unfinished move, and whether a run works at it: each run has a session at the control until its end.
 -- No row when no move is under way.
 SELECT
     m.id, m.source_id, m.source_name, m.target_id, m.target_name, m.by_hand, m.step, m.error, m.started_at,

@@ -21,7 +21,7 @@ MAX_NAMES = 50
 MAX_REGISTERED = 200
 OF_NAMESPACES = ("namespace_in", "namespace_out")
 MINUTE = 60
-# The count of undecided transactions stops here: a larger number tells an operator nothing more.
+# The count of undecided transactions stops here: a larger number would not help an operator more.
 MAX_UNDECIDED = 100_000
 
 # Counters since the beginning, by figure and name.

@@ -28,7 +28,7 @@ ADD_SEND_TIMES = Statement(__file__, "add_send_times")
 
 LOOK_SECONDS = 10.0
 SENDS = ("send", "begin", "send_batch")
-# The shortest time between two recorded readings; a rate over a shorter time means little.
+# The shortest time between two recorded readings; a rate over a shorter time is too inexact.
 MIN_SECONDS = 1.0
 
 

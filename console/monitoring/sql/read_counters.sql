@@ -1,5 +1,5 @@
--- Read the counters of the latest recorded minute, and the time since then. Most looks find that another process has
--- recorded the current minute, and `is_due` is false.
+-- Read the counters of the latest recorded minute, and the seconds since that minute. Most looks find that another
+-- process has recorded the current minute, and `is_due` is false.
 -- Row: The counters of the latest minute that was recorded, as JSON; `is_due`: a later minute has begun.
 -- Null: recorded_at, counters, seconds.
 SELECT
