@@ -1,10 +1,10 @@
 """Finds closed ranges, rows of the append-only tables that are final, and cuts them into slices for Spark's tasks.
 
-They are final because writers only add rows after them. Writers share the lock of the log. The export holds this lock
-alone while it takes one snapshot: no append is under way then, so every row at or below the snapshot's highest offsets
-is final and can be read later, in pieces, by many sessions. Half messages can still change, so they are read by the
-same snapshot: each transaction is either among its half messages or among its operations, never in both and never in
-neither.
+These rows are final because writers only add rows after them. Writers share the lock of the log. The export holds this
+lock alone while it takes one snapshot: no append is under way then, so each row at or below the snapshot's highest
+offsets is final and can be read later, in pieces, by many sessions. Half messages can still change, so they are read by
+the same snapshot: each transaction is either among its half messages or among its operations, never in both and never
+in neither.
 """
 
 import time
@@ -52,7 +52,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class QueueSpan:
-    """The offsets of one queue in one segment."""
+    """A span of offsets of one queue in one segment."""
 
     topic_id: int
     queue_id: int
@@ -137,8 +137,7 @@ def _take_quiet_snapshot(reader: Connection) -> None:
     )
 
 
-# Small enough that an export of 200,000 messages uses two cores, large enough that reading takes longer than
-# connecting.
+# So small that an export of 200,000 messages uses two cores, so large that reading takes longer than connecting.
 SLICE_ROWS = 100_000
 # A limit for topics with many small queues: each queue costs one index probe and makes the WHERE clause longer.
 QUEUES_PER_SLICE = 100

@@ -30,7 +30,7 @@ def read(
 
 
 def database(connection: Connection) -> str:
-    """The identity of a database: an increment continues an export of the same database only."""
+    """The identity of a database: an increment only continues an export of the same database."""
     [name] = read(connection, FIND_DATABASE)
     return name
 
@@ -42,7 +42,7 @@ def bind(connection: Connection) -> None:
 
 
 def bind_backend(backend: Backend) -> None:
-    """Does what `bind` does, for a session that any driver has opened in this process.
+    """Like `bind`, for a session that any driver has opened in this process.
 
     The server's process may then use only the processors that both processes were allowed to use. A server process that
     a pooler shares among clients is not changed, because its client is the pooler.
@@ -59,7 +59,7 @@ def bind_backend(backend: Backend) -> None:
 
 
 def _is_ours(backend: Backend) -> bool:
-    """Whether the backend's process runs on this machine: its title has the port of our client."""
+    """Whether the backend's process runs on this machine: its title contains our connection's port."""
     try:
         if backend.port not in {one.laddr.port for one in psutil.Process().net_connections("tcp") if one.laddr}:
             return False

@@ -16,7 +16,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent / "mqbroker_client"
 ROOT = PACKAGE.parents[1]
-# The packages of the synchronous modules that do not belong into core/.
+# The packages of the synchronous modules that are not in core/.
 PLACED = {"transactional": "barrier"}
 MODULES = ("administration", "checking", "consumers", "producers", "receipts", "transactional")
 
@@ -85,7 +85,7 @@ def synchronous(module: str) -> str:
 
 
 def without_async(text: str) -> str:
-    """The code of an asynchronous module, token by token, with the synchronous words in place of the asynchronous."""
+    """The code of an asynchronous module, token by token, with synchronous words in place of the asynchronous words."""
     for asynchronous, plain in PLACES.items():
         text = text.replace(asynchronous, plain)
     lines = text.splitlines(keepends=True)

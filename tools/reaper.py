@@ -1,7 +1,7 @@
 """Runs a command, and adopts the processes that it leaves behind, so that no processor time of a run is lost.
 
 The system gives the processor time of an ended process to the process that waits for it. If a parent ends before its
-child, as a killed broker before its web processes, init waits for the child, and the time leaves the run's sum.
+child, such as a killed broker before its web processes, init waits for the child, and the time leaves the run's sum.
 """
 
 import ctypes

@@ -12,7 +12,7 @@ def main(words: list[str]) -> int:
         epilog = "--seconds and --runs bound each scenario; a name that does not exist is answered with those that do."
         argparse.ArgumentParser("mq simulate", usage=usage, description=__doc__, epilog=epilog).print_help()
         return 0
-    # Both would change the runs: settings of the caller, and the random order of sets.
+    # Settings of the caller, and the random order of sets, would change the runs.
     settings = {name: value for name, value in environment.common().items() if not name.startswith("MQBROKER_")}
     command = commands.python("-m", "tests.simulated.loop.night", *words)
     return foreground.run(command, settings | {"PYTHONHASHSEED": "0"})

@@ -55,7 +55,7 @@ def export(
 
 
 def add(source: Source, conninfo: str, place: Hadoop, announce: Announce, *, compact: bool = False) -> Manifest:
-    """Adds new rows to an export in a folder behind a URL, which cannot be replaced as a whole. Raises ExportFailed."""
+    """Adds new rows to an export behind a URL, where no folder can be replaced as a whole. Raises ExportFailed."""
     with remote.draft(place, conninfo) as draft:
         made = write(source, conninfo, place, announce, place)
         if compact:

@@ -30,7 +30,7 @@ def of_slices(source: Source, table: Table, clauses: Sequence[str], to: Place, n
     # Shown in Spark's UI, and read by `analytics.export.progress`.
     source.spark.sparkContext.setJobGroup(name, f"{name}: {len(clauses)} slices")
     if is_here(source) and isinstance(source, AdbcSource) and isinstance(to, Local):
-        # Renames the files of tasks that counted, and removes those of other tasks.
+        # Renames the files of tasks that counted, and removes the files of other tasks.
         days.finish(to.folder / name, source.files(table, clauses, to.folder / name))
         return
     write(dated(source.slices(table, clauses), table), to.url(name))

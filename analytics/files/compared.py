@@ -112,8 +112,8 @@ def _is_replaced(broker: Connection, place: Place, before: Manifest) -> bool:
 def replaced(broker: Connection, place: Place, made: Manifest) -> Iterator[str]:
     """Yields a sentence if the broker has a different message, or none, at the last log offset of the export.
 
-    A message that retention has dropped is not reported. Checking the last message is enough: a restored back-up always
-    lacks the messages that were stored last.
+    A message that retention has dropped is not reported. The last message is enough: a restored back-up lacks at least
+    the messages that were stored last.
     """
     for part in made.parts:
         if part.table == "messages" and part.last is not None and part.last == made.ends.log_offset:

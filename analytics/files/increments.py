@@ -69,7 +69,7 @@ def _entries(ranges: ClosedRange, ends: Reached) -> Iterator[Hole]:
 
 
 def unused(ranges: ClosedRange, ends: Reached, offsets: Any, holes: Sequence[Hole]) -> list[tuple[int, int]]:
-    """The log offsets after `ends` that no message of the range has, as pairs of first and last.
+    """The log offsets after `ends` that no message of the range has, as pairs of first and last offset.
 
     Writes that were rolled back used these offsets. Offsets that retention dropped are not included.
     """

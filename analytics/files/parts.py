@@ -32,8 +32,8 @@ COMPACT_BYTES = 128 * 1024 * 1024
 def new(place: Place, table: str, known: Collection[str], kept: Sequence[Part]) -> list[Part]:
     """The files of a table that are not in `known`; an empty file for a table without files.
 
-    Files of an older version lack the columns that were added since, and readers take the columns of the first file for
-    all files. In this case an empty file with all columns comes first in the order of paths.
+    Files of an older version lack the columns that were added later, and readers take the columns of the first file for
+    all files. In this case an empty file with all columns becomes the first in the order of paths.
     """
     found = [path for path in manifest.files(place, table) if path not in known]
     of_table = [part for part in kept if part.table == table]

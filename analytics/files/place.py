@@ -61,7 +61,7 @@ class Local:
             return hashlib.file_digest(opened, "sha256").hexdigest()
 
     def take(self, path: str, earlier: "Local") -> None:
-        """Links the file, which needs no time and no space; copies it if the file system has no links."""
+        """Links the file, which takes no time and no space; copies it if the file system has no links."""
         (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
         try:
             os.link(earlier.folder / path, self.folder / path)

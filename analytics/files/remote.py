@@ -46,7 +46,7 @@ class Draft:
 
         Raises ExportUnderWay and leaves the earlier manifest if an export of another database was written in between.
         """
-        # Raises an error if the session has ended, because its lock on the folder ended with it.
+        # Raises an error if the session has ended, because the lock on the folder ended with the session.
         _take(self.holder, self.place)
         there = set(self.place.files())
         if _manifest(self.place) != self.earlier or any(part.path not in there for part in made.parts):

@@ -19,14 +19,14 @@ from analytics.submit import is_submitted
 
 # Spark's scripts start Java with these options, in addition to the scripts' own options.
 OPTIONS = "SPARK_SUBMIT_OPTS"
-# How many seconds a finished command may wait for the archive, and after how many seconds it prints that it waits.
+# How many seconds a finished command may wait for the archive, and after how many it prints that it waits.
 END_SECONDS = 60.0
 SAID_SECONDS = 10.0
 
 
 @contextmanager
 def kept(runtime: Java, end_seconds: float = END_SECONDS) -> Iterator[None]:
-    """If the Java of the block has no archive, it writes one after the block has ended without a failure.
+    """If Java has no archive in this block, Java writes one after the block has ended without a failure.
 
     Without an archive, or without a right to write one, the command does the same work, and the next command tries to
     write the archive.
@@ -40,7 +40,7 @@ def kept(runtime: Java, end_seconds: float = END_SECONDS) -> Iterator[None]:
         try:
             yield
             sys.stdout.flush()
-            # The command has already done its work, so Ctrl-C only costs the archive.
+            # The command has done its work, so after Ctrl-C only the archive is missing.
             with suppress(KeyboardInterrupt, subprocess.TimeoutExpired):
                 _end(end_seconds)
                 if not has_base:

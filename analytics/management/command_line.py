@@ -32,7 +32,7 @@ def _run(name: str, command: BaseCommand, words: Sequence[str]) -> int:
     parser = CommandParser(prog=f"mq {name}", description=command.help, called_from_command_line=True)
     command.add_arguments(parser)
     options.add_data_folder(parser)
-    # Before the database is started: refuses what the command would refuse.
+    # Refuses invalid words here, before the database is started.
     given = parser.parse_args(words)
     refuse_bad_settings()
     if not getattr(given, "console", True):

@@ -50,7 +50,7 @@ def conninfo(database: Mapping[str, Any]) -> str:
         "port": database["PORT"],
     }
     options = {**database.get("OPTIONS", {}), **{name: value for name, value in given.items() if value}}
-    # Other keys are Django's own, such as its pool.
+    # Other keys, such as `pool`, belong to Django.
     theirs = {option.keyword.decode() for option in Conninfo.get_defaults()}
     kept = {name: value for name, value in options.items() if name in theirs}
     return for_export(make_conninfo("", **kept))

@@ -101,7 +101,7 @@ def _bodies(batch: pyarrow.RecordBatch) -> Any:
 
 
 def unpacked(form: str, body: bytes | None) -> bytes | None:
-    """A body as its producer had it before compression; None if there is no body.
+    """A body before the producer's compression; None if there is no body.
 
     The broker checked before storing the body that it can be decompressed and how large it becomes.
     """

@@ -31,12 +31,12 @@ def messages(broker: Connection, closed: ClosedRange) -> int:
 
 
 def ends(broker: Connection, closed: ClosedRange) -> int:
-    """The number of ended transactions among the final rows of `closed`. Raises SegmentDropped as `messages` does."""
+    """The number of ended transactions among the final rows of `closed`. Raises SegmentDropped like `messages`."""
     return _in_spans(broker, COUNT_ENDS, ((segment.id, segment.operations) for segment in closed.segments))
 
 
 def entries(broker: Connection, closed: ClosedRange) -> int:
-    """The number of entries among the final rows of `closed`. Raises SegmentDropped as `messages` does."""
+    """The number of entries among the final rows of `closed`. Raises SegmentDropped like `messages`."""
     return sum(
         _count(
             broker,

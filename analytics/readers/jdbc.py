@@ -79,7 +79,7 @@ def _of_table(frame: DataFrame, columns: StructType) -> DataFrame:
 
 
 def _body() -> Column:
-    """The body as its producer had it.
+    """The body before its producer compressed it.
 
     Only compressed bodies are passed to Python: Spark has no function to decompress them.
     """

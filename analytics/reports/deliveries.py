@@ -17,10 +17,10 @@ def lateness(entries: DataFrame, messages: DataFrame) -> DataFrame:
     """Seconds from the due time of a delayed message to the entry that made it visible.
 
     Grouped by `topic` (of messages and of retries) and delay `level`: `delayed` counts the entries, `visible` the
-    entries that became visible; p50, p95, p99 and maximum are of these. An entry that is not visible still waits, was
-    recalled, or its topic was deleted. Due times of levels are exact to the millisecond. Rows without a level are of
-    released timers, whose due time is exact to the microsecond. Timers that were released before the column `due_at`
-    existed are not counted.
+    entries that became visible; p50, p95, p99 and maximum are of visible entries. An entry that is not visible still
+    waits, was recalled, or its topic was deleted. Due times of levels are exact to the millisecond. Rows without a
+    level are of released timers, whose due time is exact to the microsecond. Timers that were released before the
+    column `due_at` existed are not counted.
     """
     placed = tables.with_message(entries, messages)
     visible = placed.where("deliver_at IS NULL").select(

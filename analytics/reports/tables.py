@@ -21,7 +21,7 @@ HOUR_SECONDS = 3600
 PERCENTILES = (50, 95, 99)
 # The rank of a percentile is wrong by at most the size of the group divided by this number.
 ACCURACY = 10_000
-# Spark's option for paths that are not patterns: Hadoop cannot escape a pattern in a path with a colon.
+# Spark's option for reading paths literally, not as patterns: Hadoop cannot escape a pattern in a path with a colon.
 AS_THEY_ARE = {"__globPaths__": "false"}
 
 
@@ -65,7 +65,7 @@ def taken_at(exports: Sequence[Export]) -> str:
 
 
 def require(place: Place) -> Manifest:
-    """The manifest of an export, after a check that all its files exist.
+    """The manifest of an export whose files all exist.
 
     Raises FolderRefused if there is no export, ExportDamaged if a file is missing.
     """
@@ -86,7 +86,7 @@ def read(spark: SparkSession, export: Export) -> Tables:
     """The files that the manifest of an export lists, as frames. Columns that older files lack are null.
 
     Entries, transactions and checks that the split of a cell copied are left out: the export of the other cell has
-    them. Messages are not, because entries of their own cell may refer to them.
+    them. Copied messages are kept, because entries of their own cell may refer to them.
     """
     cell, place, made = export
 
@@ -115,9 +115,9 @@ def own(rows: DataFrame) -> DataFrame:
 def once(messages: DataFrame, *columns: str) -> DataFrame:
     """Each message once: its id, these columns as it was first stored, and the lowest of its log offsets.
 
-    Rows with equal message ids are one message. `copy_of` alone does not show this: if retention dropped the first row
-    of a message before its copy was exported, an incremental export may hold the first row and the copy, and the copy
-    has no `copy_of`.
+    Rows with equal message ids are one message. `copy_of` alone is not enough to find such rows: if retention dropped
+    the first row of a message before its copy was exported, an incremental export may hold the first row and the copy,
+    and the copy has no `copy_of`.
     """
     # Structs are compared by their first field, and no two rows have the same log offset.
     first = messages.groupBy("message_id").agg(F.min(F.struct("log_offset", *columns)).alias("first"))

@@ -29,7 +29,7 @@ def outcomes(transactions: DataFrame, messages: DataFrame) -> DataFrame:
 
 
 def decision_times(transactions: DataFrame) -> DataFrame:
-    """Seconds from the storing of a transaction's messages to its end or discard: p50, p95, p99 and maximum.
+    """Seconds from the store of a transaction's messages to its end or discard: p50, p95, p99 and maximum.
 
     Grouped by `producer_group`, `state` and `decided_by`. Transactions without a decision are left out.
     """

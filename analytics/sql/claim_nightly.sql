@@ -1,7 +1,7 @@
 -- Claim the night's run for the worker that starts it: when its time has come, and unless it runs, ended well, or was
--- tried often enough. One row per night, so of racing workers one gets it. A run holds the lock of the nightly run from
--- its first seconds on. If the lock is free and the run has no outcome, its process was killed: the run counts as a
--- failure and is begun again.
+-- tried often enough. There is one row per night, so only one of several workers gets it. A run holds the lock of the
+-- nightly run from its first seconds on. If the lock is free and the run has no outcome, its process was killed: the
+-- run counts as a failure and is begun again.
 -- Row: A night's run that this process is to start, and which try of it this is.
 INSERT INTO nightly_run AS r (day, started_at, tries, failures)
 SELECT due.day, now(), 1, 0

@@ -1,4 +1,5 @@
--- Find the message at a log offset, and whether its segment is kept: an export has the message that was there.
+-- Find the message at a log offset, and whether its segment is kept: an export that has this offset must have this
+-- message.
 -- Row: The message at a log offset, if it is there, and whether its segment holds any.
 -- Null: message_id.
 SELECT

@@ -1,5 +1,6 @@
--- Find the first log offset and the first operation of a closed range from a time on; null where there is none. It reads
--- the times of the whole range, once at the begin of a stream, where an index on the time would cost every write.
+-- Find the first log offset and the first operation of a closed range from a time on; null where there is none. It
+-- reads the times of the whole range, but only once at the start of a stream; an index on the time would slow every
+-- write down.
 -- Row: The first log offset and the first operation from a time on.
 -- Null: log_offset, operation_id.
 SELECT

@@ -1,7 +1,7 @@
 -- The messages for the export, which adds the closed range of each slice and selects the columns of its table. `weight`
--- is the approximate memory of a row: by JDBC, heavy rows are fetched in smaller steps. The length of a body is known
--- without reading the body. A name is null when its topic or group is deleted. A copy keeps the time at which its
--- message was first stored, which is before its own segment was opened, except for the half second that a roll waits
+-- is the approximate memory of a row: by JDBC, heavy rows are fetched in smaller steps. The length of a body can be
+-- read without the body. A name is null when its topic or group is deleted. A copy keeps the time at which its message
+-- was first stored: this time is before the opening of the copy's segment, except for the half second that a roll waits
 -- for the log. Only such rows are looked up by id in earlier segments. `state` is the state of the transaction at the
 -- time of reading, null without a transaction and if its end was dropped; files of an export leave it out. The
 -- namespace stands before the first % of the topic's name. `copied`: the row is from before the split that made this

@@ -76,7 +76,7 @@ def read() -> Facts:
 
 
 def waits() -> list[Outermost]:
-    """The message that becomes due next at each delay level, and the next timer."""
+    """The times of the oldest and of the next message of each delay level and of the timers."""
     return [*scheduling_stats.level_ends().values(), scheduling_stats.timer_ends()]
 
 

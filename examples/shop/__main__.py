@@ -108,7 +108,7 @@ def _settle(shop: Shop, order_ids: Sequence[UUID], give_up_at: float, stop: thre
 
 
 def _trade(shop: Shop, stop: threading.Event) -> int:
-    """An order now and then, until `stop` is set or the process that started this one is gone."""
+    """An order now and then, until `stop` is set or the parent process has ended."""
     starter = os.getppid()
     print("shop: an order now and then goes to the topic demo-orders", flush=True)
     for number in itertools.count():

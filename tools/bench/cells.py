@@ -48,7 +48,7 @@ class Cells:
         async def transact(connection: Connection, number: int) -> bool:
             id_, topic = str(uuid7()), _topic(number % count)
             half = {"topic": topic, "body": "x" * 1000, "producer_group": GROUP, "transaction_id": id_}
-            # It names the topic, as the client's commit does.
+            # The end names the topic, like the client's commit.
             end = {"producer_group": GROUP, "state": "COMMIT", "topic": topic}
             begun, _ = await connection.ask("POST", "/v1/transactions", msgspec.json.encode(half))
             ended, _ = await connection.ask("POST", f"/v1/transactions/{id_}/end", msgspec.json.encode(end))

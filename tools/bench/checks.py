@@ -48,7 +48,7 @@ def main(max_batch: int, halves: int, report: Report) -> None:
     with broker.running(TRANSACTION_TIMEOUT_SECONDS=0) as running:
         port = free_port()
         running.start("endpoint", commands.python("-m", "tools.bench.programs.endpoint", str(port)))
-        # Of a group without an endpoint: they become due, but no check is sent.
+        # The half messages belong to a group without an endpoint: they become due, but no check is sent.
         load.fill(running.port, halves, _half)
         before, began = running.cpu_seconds(), time.monotonic()
         load.run(register(running.port, GROUP, max_batch, port))

@@ -20,7 +20,7 @@ class Figures:
     of_limit: float | None = None
     of_other: float | None = None
     # The other side's CPU per operation (web and PostgreSQL, or the client) divided by this side's: other load of the
-    # machine hardly changes it.
+    # machine hardly changes this ratio.
     cpu_of_other: float | None = None
 
     @property

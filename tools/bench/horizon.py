@@ -25,7 +25,7 @@ from tools.bench.machine import tables
 from tools.bench.report import Cases, Report
 
 QUERIES, QUERY_SECONDS = 3, 120
-# The snapshot is taken before the sleep and is kept until its end.
+# The snapshot is taken before the sleep, and is kept until the end of the sleep.
 ANALYTIC = "SELECT sum(c.relpages) FROM pg_class AS c, pg_sleep(%s)"
 
 

@@ -30,7 +30,7 @@ TICK_SECONDS = 0.001
 # The number of ends and of acks per second during the overload.
 PER_SECOND = 20
 RECOVERED_SECONDS = 10.0
-# A single send that takes no longer has not waited behind others.
+# A single send that takes at most this time has not waited behind other sends.
 CALM_SECONDS = 0.1
 HEAD = f"POST /v1/messages HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {KEY}\r\nContent-Length: "
 REQUEST = f"{HEAD}{len(throughput.SEND)}\r\n\r\n".encode() + throughput.SEND
@@ -223,7 +223,8 @@ def _round(running: Broker, callers: int, seconds: float) -> dict[str, float]:
 
 
 CASES: Cases = {
-    # The first number of callers just fits into the queue within the longest wait. Of the second some are refused.
+    # The first number of callers just fits into the queue within the longest wait. With the second number, some sends
+    # are refused.
     **{case: partial(main, case, callers) for case, callers in (("4,096 callers", 4096), ("8,192 callers", 8192))},
     "stopped process": stopped.main,
 }

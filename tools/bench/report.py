@@ -67,7 +67,7 @@ class Report:
         print(f"{name}: {value}", flush=True)
 
     def progress(self, what: str) -> None:
-        """Prints a line that says what is measured next."""
+        """Prints a line about the next measurement."""
         print(f"   {what}", file=sys.stderr, flush=True)
 
     def measured(self, case: str, side: str, figures: Figures) -> None:

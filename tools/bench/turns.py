@@ -26,7 +26,8 @@ def measure(
     """Runs a load. Returns its rate and latencies, and per operation the CPU of one of the broker's processes, of
     PostgreSQL and of this process.
 
-    `operations` is their number per latency. `servers` are the URLs of all PostgreSQLs, by default of the broker's.
+    `operations`: how many operations one latency stands for. `servers`: the URLs of all PostgreSQL servers, by default
+    the broker's.
     """
     with contextlib.ExitStack() as stack:
         used = [stack.enter_context(machine.used(url)) for url in servers or [running.database_url]]

@@ -90,7 +90,7 @@ def _operation(label: str, operation: Document, shown: Shown, tables: Any) -> It
     method, _, path = label.partition(" ")
     yield f"## `{label}`"
     said = operation.get("description") or operation.get("summary", "")
-    # The page says once, at its beginning, what these texts say.
+    # These texts are left out, because the page has them once, at its beginning.
     yield said.replace(AT_ONCE, "").strip()
     yield ""
     parameters = operation.get("parameters", [])

@@ -36,8 +36,8 @@ class Lake:
     def keep(self, every_seconds: float) -> None:
         """Adds new messages until the process ends: once in this time, or without a pause while more messages wait.
 
-        `say` gets a failure after the first round, such as a database that is away, and the next round tries again.
-        Raises FolderRefused and ExportDamaged at any time, and ExportFailed in the first round.
+        A failure after the first round, such as a database that is away, is passed to `say`, and the next round tries
+        again. Raises FolderRefused and ExportDamaged at any time, and ExportFailed in the first round.
         """
         for number in count():
             began = time.monotonic()
@@ -79,7 +79,7 @@ class Lake:
         return any(reach.offsets >= MAX_OFFSETS for reach in reaches.values()), left_out
 
     def _commit(self, of: LakeTable, reaches: dict[str, Reach], number: int) -> None:
-        """Commits the new rows, if there are any, and with them all offsets that were read since the last commit."""
+        """Commits the new rows, if any, together with all offsets that were read since the last commit."""
         count, failure = 0, None
 
         def read() -> Iterator[pyarrow.RecordBatch]:

@@ -12,7 +12,7 @@ from analytics.readers.datasource.orders import Position
 
 Key = tuple[str, int, int, int]
 Say = Callable[[str], None]
-# The most reported faults of one kind: a file with a million wrong rows is one damage.
+# The most reported faults of one kind: a file with a million wrong rows is only one fault.
 MOST_OF_A_KIND = 20
 KEY = (TOPIC_ID, "queue_id", "queue_offset")
 # Columns that the log loses when a topic or a group is deleted, or when retention drops the entry of a delay level.
@@ -153,7 +153,7 @@ def _groups(batches: Sequence[Batch]) -> Iterator[Sequence[Batch]]:
 
 
 class _Span:
-    """The offsets of a cell that batches have read; `start` is after the rows that retention has dropped since."""
+    """The offsets of a cell that batches have read; `start` is after the rows that retention has dropped meanwhile."""
 
     def __init__(self, batches: Sequence[Batch], cell: str, feed: Feed) -> None:
         self._begun: Position = {}
@@ -167,7 +167,7 @@ class _Span:
         self.start = {queue: first for queue, first in self._kept.items() if first < self.end[queue]}
 
     def is_dropped(self, row: Mapping[str, Any]) -> bool:
-        """Whether the batches have read this row, and retention has dropped it from the log since."""
+        """Whether the batches have read this row, and retention has dropped it from the log afterwards."""
         queue = f"{row[TOPIC_ID]}/{row['queue_id']}"
         return queue in self._begun and bool(self._begun[queue] <= row["queue_offset"] < self._kept[queue])
 

@@ -1,7 +1,7 @@
 """The table of the lake. Each of its commits says which offsets it has read, so rows and progress change in one step.
 
 No other file notes the progress. A process that is killed before the commit leaves files that the table does not list,
-and the next one reads the same offsets again; a process that is killed after the commit has done its work.
+and the next process reads the same offsets again; a process that is killed after the commit has done its work.
 """
 
 from collections.abc import Iterator, Sequence
@@ -48,7 +48,7 @@ FEW = 20
 class Reach(msgspec.Struct, frozen=True):
     """The offsets of one cell that a batch has read: from `start` to `end`, exclusive, for each `topic_id/queue_id`.
 
-    `start` names only queues of which the batch has read something, `end` all queues. `holes` has the first and the
+    `start` names only queues of which the batch has read offsets, `end` names all queues. `holes` has the first and the
     last offset, both inclusive, that retention had dropped before they could be read.
     """
 
@@ -122,7 +122,7 @@ class LakeTable:
                 writer_properties=PROPERTIES,
                 commit_properties=CommitProperties(
                     custom_metadata={OF_BATCH: msgspec.json.encode(batch).decode()},
-                    # Another process may have read the same offsets and committed since.
+                    # Another process may have read the same offsets and committed first.
                     max_commit_retries=0,
                     app_transactions=[Transaction(APPLICATION, batch.number)],
                 ),
@@ -212,7 +212,7 @@ def _failures_as_ours(folder: Path) -> Iterator[None]:
 
 
 def _at_rest(cells: dict[str, Reach]) -> dict[str, Reach]:
-    """The cells of the last batch, each with the offsets up to which it was read and without new offsets."""
+    """The cells of the last batch, each with a reach that begins and ends at the end of that batch."""
     return {cell: Reach(reach.cell_id, {}, reach.end, {}) for cell, reach in cells.items()}
 
 

@@ -103,9 +103,9 @@ def _schema(columns: StructType) -> pyarrow.Schema:
     return pyarrow.schema([*of_files, *(PLACES if "segment" in columns.names else ())])
 
 
-# Readers gain nothing from longer bounds, which would make the log long.
+# Longer bounds do not help readers, and would make the log long.
 MOST_CHARACTERS = 64
-# Of other values, such as bytes, Delta Lake has no bounds.
+# Delta Lake has no bounds of other values, such as bytes.
 BOUNDED = (int, float, str, datetime)
 
 

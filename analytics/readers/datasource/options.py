@@ -64,7 +64,7 @@ class Options:
     def require_known(self) -> None:
         """Raises OptionRefused for the first unknown option, and names the most similar known option."""
         if PROVIDER in self.given:
-            # Such a table would not get its options in a query, and the query would read other rows than requested.
+            # A query of such a table would not get the options, and would read other rows than requested.
             raise OptionRefused(
                 "Spark 4.3 loses the options of CREATE TABLE: use CREATE TEMPORARY VIEW with the same words."
             )

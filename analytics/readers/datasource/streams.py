@@ -69,7 +69,7 @@ class BrokerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self.order.limited(start, end, limit.max_rows) if isinstance(limit, ReadMaxRows) else end
 
     def reportLatestOffset(self) -> Position | None:
-        """The end of the latest closed range that was found. Spark computes from it how far the stream is behind."""
+        """The end of the latest closed range that was found. Spark computes the lag of the stream from it."""
         return None if self._closed is None else self.order.end(self._closed)
 
     def kept(self) -> Position:

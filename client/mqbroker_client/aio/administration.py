@@ -47,9 +47,9 @@ class AsyncAdmin:
     ) -> Endpoint:
         """Register `url` as an endpoint of the group's checks; settings: `max_batch`, `timeout_seconds`, `concurrency`.
 
-        Without a `secret` the client makes one, because the broker shows a secret only once, and a registration that is
-        repeated after a lost answer would not see it. Instances that share a URL must share a secret: give it here.
-        The broker creates a missing group.
+        Without a `secret` the client makes one, because the broker shows a secret only once: a registration that is
+        repeated after a lost answer would not get the secret. Instances that share a URL must share a secret: give it
+        here. The broker creates a missing group.
         """
         secret = secret or new_secret()
         register = calls.register_endpoint(group, url, secret, settings)

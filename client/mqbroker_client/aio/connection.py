@@ -26,7 +26,7 @@ _of_parent: list[object] = []
 class Line:
     """The connections of one event loop, and their calls.
 
-    After `leave` the last call closes the connections, because `close` may be called while tasks still send.
+    After `leave` the last running call closes the connections, because `close` may be called while tasks still send.
     """
 
     def __init__(self, session: aiohttp.ClientSession, lane: AsyncLane | None, *, is_left: bool) -> None:
@@ -56,7 +56,7 @@ class AsyncBroker:
     """The address of the broker and the caller's key, for tasks. `Broker` explains the arguments.
 
     It may be created outside of an event loop and before a fork. Each event loop that uses it has its own connections;
-    `close` closes those of the running loop. Connections for calls after `close` are closed with the last call.
+    `close` closes the running loop's connections. Connections for calls after `close` are closed with the last call.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class AsyncBroker:
         retry: Retry | None = None,
         wait_seconds: float = 0,
     ) -> Document:
-        """Sends one request and returns the JSON of the answer; arguments and errors are those of `Broker.call`."""
+        """Sends one request and returns the JSON of the answer; with the arguments and errors of `Broker.call`."""
         return await self.do(
             calls.call(method, path, body, calls.same, query=query, wait_seconds=wait_seconds), retry=retry
         )
@@ -174,7 +174,7 @@ class AsyncBroker:
             await asyncio.sleep(pause)
 
     def do_later(self, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
-        """Run `work` in the background; False if 10,000 works wait already. `close` waits for these works."""
+        """Run `work` in the background; returns False if 10,000 works wait already. `close` waits for these works."""
         later = self._line().later
         if len(later) >= MOST_WAITING:
             return False
@@ -245,6 +245,6 @@ class AsyncBroker:
         ) as response:
             if requests.is_own(request, response.headers):
                 return Answer(response.status, response.headers, await response.read())
-            # The answers are mixed up, so the next answer on this connection would be wrong, too.
+            # This is the answer to another request, so the next answer on this connection would be wrong, too.
             response.close()
             return Answer(response.status, response.headers, b"")

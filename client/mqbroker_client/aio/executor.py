@@ -39,7 +39,7 @@ class AsyncCheckExecutor:
 
         await self._room.acquire()
         begun = asyncio.get_running_loop().create_task(run())
-        # The event loop alone would not keep the task alive.
+        # The event loop holds only a weak reference to the task, so it is kept here.
         self._works = {begun, *(one for one in self._works if not one.done())}
         return begun
 

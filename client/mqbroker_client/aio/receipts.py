@@ -17,7 +17,7 @@ from mqbroker_client.core.retries import PASSING
 # The logger has the name of the module that runs consumers, which a program knows.
 log = logging.getLogger("mqbroker_client.aio.running")
 
-#: Pause between two rounds of tries to settle a delivery.
+# : The pause between two rounds of attempts to settle a delivery.
 SETTLE_PAUSE_SECONDS = 1.0
 
 
@@ -40,8 +40,8 @@ class AsyncReceipts:
         """Ack deliveries and send at most 128 messages that were made of them: both are done, or neither is.
 
         Returns the result of each message, in the order given. A second call with the same `Message` objects stores
-        nothing new. Raises `ReceiptExpired` if an invisible time was over: this message comes again, and nothing was
-        sent. Also raises the errors of a send.
+        nothing new. Raises `ReceiptExpired` if an invisible time was over: then nothing was sent, and the message comes
+        again. Also raises the errors of a send.
         """
         handles = handles_of(deliveries)
         return await self.broker.do(calls.forward(self.group, handles, messages, self.broker.compression))
@@ -109,9 +109,9 @@ async def settle(
 
 
 async def _forwarded(receipts: AsyncReceipts, delivery: Delivery, messages: Sequence[Message]) -> Exception | None:
-    """Send the messages with the ack. Returns None, or the error for which the delivery is to be nacked.
+    """Send the messages with the ack. Returns None, or the error with which the delivery has to be nacked.
 
-    Raises a temporary error, and ReceiptExpired: then the delivery comes again.
+    Raises temporary errors, and ReceiptExpired, after which the delivery comes again.
     """
     try:
         await receipts.forward([delivery], messages)

@@ -112,8 +112,8 @@ class AsyncRunner:
         assert task is not None
         try:
             async with self._free:
-                # Waits for earlier deliveries; no later delivery is received meanwhile. If this delivery kills the
-                # process, no other handler was running.
+                # Waits for earlier deliveries; no later delivery is received meanwhile. So if this delivery kills the
+                # process, no other handler is running.
                 while delivery.alone and len(self._hand) > 1:
                     await self._one_settled()
                 self._begun.add(task)
@@ -141,14 +141,14 @@ class AsyncRunner:
                 context.result = found
                 return None, messages_of(found)
         except GeneratorExit:
-            # The event loop was closed while this task ran.
+            # The event loop was closed while this task was running.
             raise
         except BaseException as error:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise
-            # The handler is the program's own. A task that it awaited may have been cancelled. An exception that is
-            # meant to end a program ends the run.
+            # The handler belongs to the program, and may raise anything: a task that it awaited may have been
+            # cancelled. An exception that is meant to end a program ends the run.
             log.exception("message %s of %s was not handled", delivery.message.message_id, self._topic)
             return error, ()
 

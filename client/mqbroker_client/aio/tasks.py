@@ -37,7 +37,7 @@ def send_later(broker: AsyncBroker, call: Call[Any]) -> None:
 
 
 def apart(broker: AsyncBroker) -> AsyncBroker:
-    """The broker for a long poll. A task needs no separate connection, because a stop cancels the task."""
+    """The same broker: a long poll of a task needs no separate connection, because a stop cancels the task."""
     return broker
 
 

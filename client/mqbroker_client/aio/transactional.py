@@ -59,7 +59,8 @@ class AsyncTransactionProducer:
     check_immunity_seconds: float | None = None
     check_url: str | None = None
     half_retry: Retry = HALF_RETRY
-    #: Answers checks in place of the listener. The local transaction calls `barrier.insert_commit`, or in a coroutine
+    # : If given, the barrier answers checks instead of the listener. The local transaction calls
+    # `barrier.insert_commit`, or in a coroutine
     #: `EngineBarrier.insert_commit_async`.
     barrier: "Barrier | None" = None
 
@@ -92,8 +93,8 @@ class AsyncTransactionProducer:
     async def _begin(self, message: Message, given: UUID | None) -> Begun:
         """Store the half message. If it may be stored although no answer came, roll it back, as RocketMQ does.
 
-        The local transaction does not run then, and the rollback saves a check. A transaction whose id the caller gave
-        is not rolled back, because the caller may try it again.
+        The local transaction does not run then, and the rollback makes a check unnecessary. A transaction whose id the
+        caller gave is not rolled back, because the caller may try it again.
         """
         transaction_id = given or uuid7()
         try:

@@ -23,7 +23,7 @@ class Ending:
         self._send(self.steps.committed)
 
     def by_its_row(self) -> None:
-        """Sends the end that the row in the database states, when it is unknown whether the COMMIT succeeded."""
+        """Sends the end according to the row in the database, when it is unknown whether the COMMIT succeeded."""
         self._send(self.steps.failed)
 
     def _send(self, end: Callable[[Prepared], None]) -> None:
@@ -37,8 +37,8 @@ class Ending:
 def commit(endings: Sequence[Ending], *, by: Callable[[], object], or_roll_back: Callable[[], object]) -> None:
     """Commits the prepared local transactions, and sends their ends.
 
-    After an error of the COMMIT, also a lost reply, it rolls back, and sends at once the ends that the rows state.
-    After an interrupt the check decides. Raises the error of the COMMIT.
+    After an error of the COMMIT, also a lost reply, it rolls back, and at once sends the ends according to the rows in
+    the database. After an interrupt the check decides. Raises the error of the COMMIT.
     """
     try:
         by()

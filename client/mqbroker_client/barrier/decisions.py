@@ -21,12 +21,13 @@ Found = TypeVar("Found")
 
 log = logging.getLogger(__name__)
 
-#: When a batch of checks is answered, the inserts that do not wait for locks may take this many seconds in all.
-#: Afterwards each insert that found a lock is repeated, and waits for the lock.
+# : When a batch of checks is answered, the first inserts, which do not wait for locks, may take this many seconds
+# together. Then each insert that found a lock is repeated, and waits for the lock.
 INSERTS_SECONDS = 1.5
 # The shortest wait for a lock. With less time left, no statement is sent.
 SHORTEST_WAIT_SECONDS = 0.02
-# The row of an older half message may be purged. The hour allows for different clocks of broker and database.
+# The row of an older half message may be deleted already. The hour is a reserve for different clocks of broker and
+# database.
 ANSWERED_FOR = timedelta(days=KEPT_DAYS) - timedelta(hours=1)
 
 
@@ -41,7 +42,7 @@ class Aside(Protocol):
 
 
 def at_once(run: Callable[[], Found]) -> Found:
-    """Calls a blocking function directly: there is no event loop that it could block."""
+    """Calls a blocking function directly: for code without an event loop that the function could block."""
     return run()
 
 
@@ -129,7 +130,7 @@ class Barrier:
         return set(self._table_of(connection).find(transaction_ids))
 
     def check(self, half: HalfMessage) -> LocalTransactionState:
-        """The state for a single half message, found as `answer` finds the states of several."""
+        """The outcome of a single half message: see `answer`."""
         [outcome] = self.answer([half])
         return outcome.state
 
@@ -139,14 +140,14 @@ class Barrier:
         """COMMIT or ROLLBACK for a half with a committed row, else UNKNOWN; within 0.5 s for one half.
 
         For a missing row it inserts ROLLBACK, so that the local transaction cannot commit any more. While the local
-        transaction runs, its row is locked: the other halves of a batch do not wait for this lock, and then all locked
-        rows are waited for together, for 0.5 s. All inserts together take at most 2 s.
+        transaction runs, its row is locked: the other halves of a batch do not wait for this lock. Afterwards the call
+        waits for all locked rows together, for 0.5 s. All inserts together take at most 2 s.
         """
         batch = _Batch(halves)
         try:
             self._in_own_session(lambda session: self._answer(session, batch))
         except Exception as error:  # noqa: BLE001  the errors of drivers have no common class
-            # An error of the driver says nothing about a transaction.
+            # An error of the driver does not show whether a transaction was committed.
             batch.reasons |= {half.transaction_id: _reason(error) for half in batch.missing()}
         return batch.outcomes()
 

@@ -8,7 +8,7 @@ from typing import Self
 
 #: How long one statement of a check may wait for a lock.
 LOCK_WAIT_SECONDS = 0.5
-# The wait that means no wait, because 0 means no limit in PostgreSQL. The server's internal locks are held for less.
+# In place of no wait, because 0 means no limit in PostgreSQL. The server's internal locks are held for less time.
 _NO_WAIT_MILLISECONDS = 10
 KEPT_DAYS = 14
 PURGE_ROWS = 1_000
@@ -107,9 +107,9 @@ POSTGRESQL = Dialect(
     rollback=("ROLLBACK",),
 )
 
-# Although a replica is read-only, it accepts writes of users with READ_ONLY ADMIN. Such a row would never exist on the
-# primary, so the statement itself checks whether the server is read-only. Newer servers return words instead of a
-# number.
+# Although a replica is read-only, it accepts writes of users with READ_ONLY ADMIN. A row written there would never
+# exist on the primary, so the statement itself checks whether the server is read-only. Newer servers return words
+# instead of a number.
 _INSERT_ROLLBACK_MYSQL = (
     "INSERT INTO mqbroker_barrier (transaction_id, producer_group, decision, decided_at, messages) "
     "SELECT :transaction_id, :producer_group, 'ROLLBACK', UTC_TIMESTAMP(6), NULL FROM DUAL "

@@ -32,7 +32,7 @@ class KeptMessages:
     barrier: Barrier
     outage: Outage = field(default_factory=Outage)
     _thread: threading.Thread | None = field(default=None, init=False)
-    # The reason why kept messages wait, as it was last logged: code and status.
+    # The last logged reason why kept messages wait: code and status.
     _said: tuple[str, int] | None = field(default=None, init=False)
 
     def send(self, *, seconds: float = 30.0) -> int:
@@ -40,7 +40,8 @@ class KeptMessages:
         return len(self._send(seconds).sent)
 
     def send_again(self, transaction_ids: Sequence[UUID] | None = None, *, seconds: float = 30.0) -> Sending:
-        """Sends the messages that were set apart: of the given transactions, or of all. Arguments and result as `send`.
+        """Sends the messages that were set apart: of the given transactions, or of all. Arguments and result are the
+        same as for `send`.
 
         Messages that are refused again are set apart again.
         """

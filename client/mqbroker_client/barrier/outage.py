@@ -1,4 +1,4 @@
-"""An outage of the broker, as this process last saw it, and which transaction tries the broker again."""
+"""An outage of the broker: what this process knows about it, and which transaction tries the broker again."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ PROBE_RETRY = Retry(tries=1, seconds=1.0)
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
 class Outage:
-    """The outage as the threads of a process share it. While the broker is away, one transaction per pause tries it."""
+    """The outage, shared by the threads of a process. While the broker is away, one transaction per pause tries it."""
 
     clock: Callable[[], float] = time.monotonic
     #: The pause between two transactions that try the broker; None while the broker can be reached.
@@ -51,7 +51,7 @@ class Outage:
         return PROBE_RETRY
 
     def goes_on(self, asked: Retry) -> bool:
-        """Notes a failed try of the broker with the turn `asked`; returns whether the broker was there before.
+        """Notes a failed try of the broker with the turn `asked`; returns whether the broker could be reached before.
 
         Transactions that tried at the same time, before the outage was known, do not lengthen the pause.
         """

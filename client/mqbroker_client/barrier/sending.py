@@ -80,7 +80,7 @@ def _results(producer: Producer, asked: Mapping[UUID, Call[Any]], found: Sending
     """The result or the error of each call. The calls are sent together.
 
     If the shared request is refused as a whole, for example because a gateway refuses its size, they are sent one by
-    one. If no answer comes, each call has the error.
+    one. If no answer comes, the result of each call is the error.
     """
     try:
         return dict(zip(asked, producer.broker.do_all(list(asked.values()), retry=ONCE), strict=True))

@@ -1,4 +1,4 @@
-"""The steps around the COMMIT of a local transaction: before it the row and the half message, after it the end."""
+"""The steps around the COMMIT of a local transaction: the row and the half message before it, the end after it."""
 
 import logging
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 #: Decides what happens while the broker is away: the local transaction fails, or keeps its messages in its row.
 OnUnavailable = Literal["fail", "keep"]
-# A lost end costs a check, so a request does not wait long for it.
+# If an end is lost, a check replaces it, so a request does not wait long for an end.
 END_RETRY = Retry(tries=2, seconds=2.0)
 
 
@@ -64,8 +64,8 @@ class CommitSteps:
     def before_commit(self, connection: Connection, messages: Sequence[Message]) -> Prepared:
         """Inserts the row and stores one transaction with all half messages, in at most 3 s.
 
-        The row is inserted first, so that a check never comes before the row is locked. Raises when the local
-        transaction must be rolled back, also for messages to be kept that the broker would never accept.
+        The row is inserted first, so that a check never comes before the row is locked. Raises an error if the local
+        transaction must be rolled back, also if it would keep messages that the broker would never accept.
         """
         transaction_id = uuid7()
         messages = [message.within(transaction_id) for message in messages]
@@ -90,7 +90,7 @@ class CommitSteps:
             self.kept.send_in_background()
 
     def failed(self, prepared: Prepared) -> None:
-        """Called after a COMMIT that raised an error: sends the end if the barrier's row already states the outcome."""
+        """Called after a COMMIT that raised an error: sends the end if the barrier's row already shows the outcome."""
         if prepared.kept:
             return
         first, *_ = prepared.messages
@@ -104,8 +104,8 @@ class CommitSteps:
     def _to_keep(self, messages: Sequence[Message]) -> Sequence[Message]:
         """The messages in the form that a row stores.
 
-        Raises the broker's error for messages that the broker would never accept. They include the caller's trace
-        context, which the process that sends them later does not have.
+        Raises the broker's error for messages that the broker would never accept. The messages include the caller's
+        trace context, which the process that later sends them does not have.
         """
         validate(self.producer.group, messages, self._limits)
         if (context := tracing.current()) is None:
@@ -113,7 +113,7 @@ class CommitSteps:
         return [message if message.traceparent else replace(message, traceparent=context) for message in messages]
 
     def _store(self, transaction_id: UUID, messages: Sequence[Message], asks: Retry) -> Begun | None:
-        """The stored transaction; None: it keeps its messages. Raises errors after which messages are not kept."""
+        """The stored transaction; None: the messages are kept. Raises errors after which messages are not kept."""
         try:
             begun = self.aside(
                 lambda: self.producer.begin_messages(messages, transaction_id=transaction_id, retry=asks)

@@ -31,7 +31,7 @@ _LIST = (
     f"ORDER BY transaction_id LIMIT {KEPT_PAGE}"
 )
 _KEEP = "UPDATE mqbroker_barrier SET messages = :messages WHERE transaction_id = :transaction_id"
-# Several processes may be refused at once: only the first one writes its reason.
+# Several processes may be refused at the same time: only the first of them writes its reason.
 _SET_APART = (
     "UPDATE mqbroker_barrier SET refused = :reason "
     "WHERE transaction_id = :transaction_id AND messages IS NOT NULL AND refused IS NULL"
@@ -147,7 +147,7 @@ class Table:
         return self.session.write(_SET_APART, {"transaction_id": str(transaction_id), "reason": text}) > 0
 
     def release(self, transaction_ids: Sequence[UUID] | None) -> None:
-        """Makes transactions that were set apart wait for the broker again: these transactions, or all."""
+        """Makes these transactions, or all, which were set apart, wait for the broker again."""
         group = {"producer_group": self.producer_group}
         if transaction_ids is None:
             self.session.write(_RELEASE, group)

@@ -9,7 +9,7 @@ from mqbroker_client.core.checks import Check, CheckListener
 
 
 def check_router(path: str, check: Check, secrets: Sequence[str]) -> APIRouter:
-    """A router for `app.include_router(...)`, with a route at exactly `path`, which a mount would redirect.
+    """A router for `app.include_router(...)`, with a route at exactly `path` (a mount would redirect it).
 
     `check` is an `Outbox`, a `Barrier`, or a function of the program.
     """

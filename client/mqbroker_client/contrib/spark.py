@@ -3,8 +3,8 @@
     register(spark)
     frame.write.format("mqbroker").option("topic", "prices").mode("append").save()
 
-Tasks send requests of many rows, to the broker of MQBROKER_URL with the key of MQBROKER_API_KEY, as they are set at the
-call of `register`. Spark repeats a failed task, so each row has a `message_id`: a row that is sent again with this id
+Tasks send requests of many rows, to the broker of MQBROKER_URL with the key of MQBROKER_API_KEY; both variables are
+read by `register`. Spark repeats a failed task, so each row has a `message_id`: a row that is sent again with this id
 stores nothing new.
 """
 
@@ -47,7 +47,7 @@ COLUMNS = {
     "traceparent": ("string",),
 }
 NEEDED = ("body", "message_id")
-# The number of rows collected for a request; several requests if their bodies are large.
+# This many rows are collected before they are sent, in several requests if their bodies are large.
 ROWS = 1_000
 BYTES = 4 * 1024 * 1024
 

@@ -11,8 +11,8 @@ from mqbroker_client.core.calls import Call, Result
 from mqbroker_client.core.parts import Part, taken
 from mqbroker_client.core.retries import PASSING
 
-#: How long a request waits for the first call, and for all calls, of the threads that were just answered. If the
-#: previous wait brought a call, it waits for all at once.
+# : How long a request waits for the first call, and for all calls, of the threads that were just answered. If the
+# previous wait brought a call, it does not wait for the first call separately.
 FIRST_COMES_SECONDS = 0.0003
 ALL_COME_SECONDS = 0.003
 INTERRUPTED = "the thread that sent this call with its own was interrupted"
@@ -38,7 +38,7 @@ class Waiting(Part):
         self.together: list[Waiting] = []
         #: The next thread whose answer has come: this thread wakes it as soon as it is awake itself.
         self.after: Waiting | None = None
-        #: Whether this thread has stopped waiting. It would then wake no other thread, so it must not be asked to.
+        # : Whether this thread has stopped waiting: then it wakes no other thread, so another thread must do this.
         self.has_left = False
         #: Whether another thread has already sent the calls that came after this thread's request.
         self.has_handed_on = False
@@ -46,7 +46,7 @@ class Waiting(Part):
         self.awake.acquire()
 
     def wake_next(self) -> None:
-        """Wakes the next thread whose answer is there."""
+        """Wakes the next thread whose answer has come."""
         after, self.after = self.after, None
         if after is not None:
             after.awake.release()
@@ -61,7 +61,8 @@ class Lane:
        bulk.
     4. The sender sends them in one request, and wakes the first of the other threads; each woken thread wakes the next.
        If all were woken at once, they would compete for the interpreter: 6 switches per call instead of 2.
-    5. The sender waits briefly for the next calls of the woken threads. The thread that brings the last of them sends.
+    5. The sender waits briefly for the next calls of the woken threads. The thread that brings the last of these calls
+       becomes the sender.
 
     A thread stops waiting when its time is over. Its call may still be done, and is safe to repeat.
     """
@@ -79,8 +80,8 @@ class Lane:
         #: The sender that waits until `_expected` calls have come; None if no sender waits for further calls.
         self._letting_come: Waiting | None = None
         self._expected = 0
-        #: Whether further calls arrived while a sender last waited for them. If none came, the next sender does not
-        #: wait.
+        # : Whether further calls arrived while a sender last waited for them. If no call came, the next sender does not
+        # wait.
         self._have_come = False
 
     def waiting(self) -> int:
@@ -190,9 +191,10 @@ class Lane:
     def _let_come(self, mine: Waiting) -> None:
         """Waits briefly for the next calls of the threads that were just woken; the last of them then sends.
 
-        For 32 callers with one transaction after the other: 31 calls per request; without this, 16 to 22. The wait
-        costs 2 ms while other calls come, 3 ms once when they stop, and 0.3 ms while none comes. The thread sleeps,
-        because each look at the other threads would delay them by 20 µs. A thread that is alone never waits here.
+        With 32 callers that make one transaction after another, a request then has 31 calls; without this wait, 16 to
+        22. The wait costs 2 ms while other calls come, 3 ms once when they stop, and 0.3 ms while none comes. The
+        thread sleeps, because each look at the other threads would delay them by 20 µs. A thread that is alone never
+        waits here.
         """
         waiting = len(self._waiting)
         all_came = mine.awake.acquire(timeout=ALL_COME_SECONDS if self._have_come else FIRST_COMES_SECONDS)
@@ -202,7 +204,7 @@ class Lane:
         self._have_come = have_come
 
     def _leave(self, mine: Waiting) -> None:
-        """Stops waiting. If this thread was to send, or to wake another thread, the next thread does so."""
+        """Stops waiting. If this thread had to send, or to wake another thread, the next thread does this instead."""
         with self._lock:
             mine.has_left = True
             if mine in self._waiting:

@@ -59,7 +59,7 @@ def body_fields(body: bytes, compression: Compression | None = None) -> dict[str
     """The JSON fields of a body: a long body compressed, a text as text (readable in logs and consoles), other bytes as
     base64.
 
-    No byte is changed by any of these forms.
+    None of these forms changes a byte.
     """
     if compression is not None and (packed := compression.packed(body)) is not None:
         return {"body_base64": base64.b64encode(packed).decode(), "compression": compression.method}

@@ -29,10 +29,10 @@ __all__ = ["VERSION", "Broker", "Document", "Retry", "path"]
 class Broker:
     """A broker's address and the caller's API key. Safe to share between threads, and to make before a fork.
 
-    A request is repeated after a broken connection, after 503 and after 429, but not after another 4xx. That is safe
-    because everything that is stored has an id made here: the same request sent twice stores one thing.
+    A request is repeated after a broken connection, after 503 and after 429, but not after another 4xx. Repeating is
+    safe because the client makes an id for everything that is stored: a request that is sent twice stores one thing.
 
-    If there are several addresses, one is used until it cannot be reached; then the next one.
+    Of several addresses, one is used until it cannot be reached, then the next one.
 
     Calls of several threads that arrive while a request is running are sent together in the next request. A thread that
     finds no running request sends its call at once. With `coalescing=False` each call is sent alone.
@@ -97,7 +97,7 @@ class Broker:
         return self.urls[self._used]
 
     def close(self, *, timeout_seconds: float = LATER_SECONDS) -> None:
-        """Sends what `wait=False` left to send, within the time limit, and closes idle connections."""
+        """Sends the calls that `wait=False` has left, within the time limit, and closes idle connections."""
         self._later.flush(timeout_seconds)
         for pool in self._pools:
             pool.close()
@@ -207,7 +207,7 @@ class Broker:
         try:
             requests.require_own(self.urls[used], request, answer)
         except errors.AnswerOfAnotherRequest:
-            # After a mixed-up answer, further answers on this connection would be wrong as well.
+            # This is the answer to another request, so further answers on this connection would be wrong, too.
             pool.renew()
             raise
         if len(self.urls) > 1 and requests.is_of_another(answer):

@@ -34,9 +34,9 @@ class Consumer(Receipts):
         """Receive up to `max_messages` (1 to 32) as soon as there is one, or none after `wait_seconds` (at most 20).
 
         The messages are hidden from the group for `invisible_seconds`, by default 60: ack or extend them within this
-        time, or they are handed out again. `filter` is a tag expression (`"paid || shipped"`) or
-        `{"sql": "price > 10"}`. The broker creates the group at its first receive, unless AUTO_CREATE_TOPICS is off.
-        The numbers are defaults of the broker's settings. Raises `MessageIllegal` or `FilterIllegal`.
+        time, otherwise they are handed out again. `filter` is a tag expression (`"paid || shipped"`) or `{"sql": "price
+        > 10"}`. The broker creates the group at its first receive, unless AUTO_CREATE_TOPICS is off. The numbers are
+        defaults of the broker's settings. Raises `MessageIllegal` or `FilterIllegal`.
 
         Deliveries given as `ack` are acked before the receive begins, in the same request, even if the receive fails.
         The result's `acked` has their statuses, like the result of `ack`.
@@ -85,9 +85,9 @@ class Consumer(Receipts):
 
         A message is acked when the handler returns, and nacked with the exception as its reason when it raises;
         `Redeliver(seconds)` chooses the delay. The handler may return a message or a list of messages, which are sent
-        with the ack: both are done, or neither is, so each result is stored once. While a handler runs, its message is
-        extended at each third of `invisible_seconds`. In an ordered group no message overtakes another message of its
-        queue or key. `ordered` tells whether the group is ordered; None asks the broker (scope `manage`).
+        with the ack: both are done, or neither is, so the messages are stored once. While a handler runs, its message
+        is extended at each third of `invisible_seconds`. In an ordered group no message overtakes another message of
+        its queue or key. `ordered` tells whether the group is ordered; None asks the broker (scope `manage`).
 
         A plain function runs in a thread. A stop ends the long poll, returns messages that no handler has begun, and
         waits `stop_seconds` for running handlers; a coroutine that runs longer is cancelled. Raises the broker's

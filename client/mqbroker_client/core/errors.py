@@ -23,7 +23,8 @@ class BrokerError(Exception):
     ) -> None:
         super().__init__(f"{code} ({status}): {detail}" if status else f"{code}: {detail}")
         self.detail = detail
-        #: The HTTP status; 0 without an answer. An error that is raised here before sending has the broker's status.
+        # : The HTTP status; 0 without an answer. An error that the client raises before sending has the status that the
+        # broker would answer.
         self.status = status
         self.code = code
         self.request_id = request_id
@@ -32,7 +33,7 @@ class BrokerError(Exception):
         self.problem = dict(problem or {})
 
     def anew(self) -> Self:
-        """A copy of the error for another caller, because each exception object has only one traceback."""
+        """A copy of the error for another caller, because an exception object can have only one traceback."""
         names = ("status", "code", "request_id", "retry_after_seconds", "problem")
         return type(self)(self.detail, **{name: getattr(self, name) for name in names})
 

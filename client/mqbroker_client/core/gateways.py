@@ -19,8 +19,8 @@ _WAY_OUT = {
 def words(url: str, status: int, headers: Mapping[str, str], body: bytes) -> str:
     """A sentence: who answered, as far as the answer shows it, and what to do.
 
-    Of the body it shows only the title, because another program may repeat the request, with the API key, in its
-    answer.
+    Of the answer's body it shows only the title, because another program may repeat the request, with the API key, in
+    the body.
     """
     return f"HTTP {status} from {url} is no answer of the broker's{_seen(headers, body)}: {_way_out(status, headers)}"
 

@@ -14,8 +14,8 @@ Handler = Callable[[Delivery], object]
 
 
 class Redeliver(Exception):
-    """Raised by a handler: the message is not done and is to be delivered again after this delay, instead of the
-    group's retry delay.
+    """A handler raises this error if the message is not done and has to be delivered again after this delay, instead of
+    the group's retry delay.
     """
 
     def __init__(self, delay_seconds: float, reason: str | None = None) -> None:

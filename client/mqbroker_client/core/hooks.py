@@ -9,7 +9,7 @@
     broker = Broker(url, api_key, hooks=[timed])
 
 An error that a hook raises before its `yield` forbids the call, as RocketMQ's CheckForbiddenHook does: the caller gets
-the error, and nothing is sent. An error after the `yield` is only logged: what was stored stays stored.
+the error, and nothing is sent. An error after the `yield` is only logged: stored messages stay stored.
 """
 
 import logging

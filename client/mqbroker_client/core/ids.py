@@ -26,9 +26,9 @@ def _value() -> int:
 class OwnId(UUID):
     """The id of a message for which the program chose none.
 
-    It belongs to the first transaction in which the message is tried. The broker accepts an id in only one transaction.
-    In another transaction the same message object gets another id, derived from this one, so that a repeated request
-    there has the same id again.
+    The id belongs to the first transaction in which the message is tried, because the broker accepts an id in only one
+    transaction. In another transaction the same message object gets an id derived from this id, so that a repeated
+    request there has the same id again.
     """
 
     __slots__ = ("_transactions",)

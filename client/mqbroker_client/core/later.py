@@ -17,7 +17,7 @@ from mqbroker_client.core.retries import PASSING
 
 log = logging.getLogger(__name__)
 
-#: The seconds for which the end of the program, or of a broker's use, waits for calls that are not sent yet.
+# : For how many seconds the end of the program, or `close` of a broker, waits for calls that are not sent yet.
 LATER_SECONDS = 3.0
 #: The maximum number of waiting calls while the broker is away. Beyond it, an end is left to a check, and a message is
 #: lost.
@@ -62,7 +62,7 @@ class Later:
             self._changed.notify_all()
 
     def flush(self, timeout_seconds: float) -> bool:
-        """Waits until no call is left. Returns whether that happened within the time."""
+        """Waits until no call is left. Returns whether none was left within the time."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting and not self._sending, timeout_seconds)
 
@@ -104,7 +104,7 @@ class Later:
 
 
 def fate(call: Call[Any]) -> str:
-    """A text that says what happens to a call that is not sent."""
+    """What happens to a call that is not sent, as text."""
     return "a check decides" if call.what.endswith("/end") else "the message is lost"
 
 

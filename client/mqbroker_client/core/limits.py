@@ -41,7 +41,7 @@ class Limits:
     delay_seconds: float = 40 * 86400
 
     def widened(self, taken: Sequence[Message]) -> "Limits":
-        """The limits, raised as far as these messages require, which the broker has accepted."""
+        """The limits, raised as far as these messages need; the broker has accepted the messages."""
         size = sum(len(message.body) for message in taken)
         delay = max((message.delay_seconds or 0 for message in taken), default=0)
         if size <= self.message_bytes and delay <= self.delay_seconds:
@@ -145,7 +145,7 @@ def _size_of_key(key: str) -> int:
 
 
 def _size_of_properties(given: Mapping[str, str]) -> int:
-    # The immunity of a transaction may come as RocketMQ's property; the broker takes it off.
+    # The immunity of a transaction may come as RocketMQ's property; the broker removes this property.
     properties = {name: value for name, value in given.items() if name != rules.IMMUNITY}
     if len(properties) > rules.PROPERTIES:
         raise _error(
@@ -245,5 +245,5 @@ def _illegal(detail: str) -> errors.BrokerError:
 
 
 def _error(kind: type[errors.BrokerError], detail: str) -> errors.BrokerError:
-    """The same object as `errors.from_problem` makes from the broker's answer."""
+    """The error that `errors.from_problem` would make from the broker's answer."""
     return kind(detail, status=kind.status_of_class, code=kind.code_of_class)

@@ -1,4 +1,4 @@
-"""The table that says by the broker's answer which kept messages stay, are refused, or are tried again later."""
+"""A table: for each answer of the broker, whether kept messages stay, are refused, or are tried again later."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,8 @@ class Meaning(Enum):
     #: The key or the address is wrong, for any message. A transaction rolls back; kept messages wait until it is
     #: corrected.
     DENIED = "denied"
-    #: This request is refused, and would be refused again. A transaction rolls back; a kept message is set aside.
+    # : The broker refuses this request, and would refuse it again. A transaction rolls back; kept messages are set
+    # apart.
     REFUSED = "refused"
 
 
@@ -52,13 +53,13 @@ RULES: Sequence[Rule] = (
     Rule(Meaning.REFUSED, range(413, 414)),
     Rule(Meaning.REFUSED, range(400, 500), of_broker=True),
     # Another server at the address, a redirecting proxy, or a log-in page: all further requests would fail too, and
-    # messages would pile up unnoticed.
+    # messages would be kept without anyone noticing.
     Rule(Meaning.DENIED, range(100, 500), of_broker=False),
 )
 
 
 def meaning_of(error: errors.BrokerError) -> Meaning:
-    """The meaning of an error from the broker, or from another program in its place."""
+    """The meaning of an error from the broker, or from a program that answered in its place."""
     of_broker = "code" in error.problem
     for rule in RULES:
         if error.status in rule.statuses and rule.of_broker in (None, of_broker) and _has_code(rule, error):

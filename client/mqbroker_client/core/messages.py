@@ -86,7 +86,7 @@ class Message:
             object.__setattr__(self, "keys", (self.keys,))
 
     def within(self, transaction_id: UUID) -> "Message":
-        """The message as part of this transaction: with its own id, or with a new id if the message belongs to another
+        """The message as part of this transaction: with its own id, or with another id if its own id belongs to another
         transaction.
         """
         if not isinstance(self.message_id, OwnId):

@@ -26,7 +26,7 @@ AnyPart = TypeVar("AnyPart", bound=Part)
 
 
 def taken(waiting: deque[AnyPart]) -> list[AnyPart]:
-    """Removes and returns the first waiting calls, as many as one request may have; at least one.
+    """Removes and returns the first waiting calls, as many as one request may have, and at least one.
 
     Two calls for one transaction are put into two requests, because the half message must be stored before its end is
     sent.

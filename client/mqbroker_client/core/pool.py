@@ -35,7 +35,7 @@ class ConnectionPool:
     def request(self, request: Request, *, connect_seconds: float, seconds: float) -> Answer:
         """Sends the request once; the whole attempt takes at most `seconds`.
 
-        Raises one of FAILURES without a complete answer.
+        Raises one of FAILURES if no complete answer comes.
         """
         give_up_at = time.monotonic() + seconds
         sent = exchange.written(request, self._host, self._prefix)

@@ -104,8 +104,8 @@ class Producer:
 
         Without `wait` it is RocketMQ's one-way send: the message waits in memory, with at most 9,999 others, and is
         sent in the background. The message is **lost** if it is refused or finds no room, if the program is killed
-        while it waits, or if the broker is away for longer than the tries take: that is logged, and counted in the
-        broker's `lost`. `Broker.close`, and for threads the end of the program, give it three seconds.
+        while it waits, or if the broker is away for longer than the tries take: a lost message is logged, and counted
+        in the broker's `lost`. `Broker.close`, and for threads the end of the program, give it three seconds.
         """
         message = Message.of(topic, body, json=json, **fields)
         if wait:
@@ -146,8 +146,8 @@ class Producer:
     ) -> Transaction:
         """Store a half message: durable, and visible to no consumer before the commit, from which a delay counts.
 
-        Without an end the broker asks what became of it after `check_immunity_seconds`, or 6 s where that is less or
-        None: at the endpoint `check_url`, else at any endpoint of the group, or by a `CheckPoller`. The same
+        If there is no end, the broker asks for the outcome after `check_immunity_seconds` (at least, and by default, 6
+        s): at the endpoint `check_url`, else at any endpoint of the group, or by a `CheckPoller`. The same
         `transaction_id` again, with the same messages, is the same transaction.
         """
         return self.begin_messages(
@@ -218,7 +218,8 @@ class Producer:
         wait: bool = True,
         **fields: Unpack[EndFields],
     ) -> Ended | None:
-        """Decide a transaction. The first decision wins: repeating it has the same answer, another one is refused.
+        """Decide a transaction. The first decision wins: repeating it has the same answer, and the opposite decision is
+        refused.
 
         `from_transaction_check`: the end answers a check. With `commit_log_offset` the broker refuses the end if this
         is not the log offset of the half message. `topic`, the topic of one of the messages, tells a broker of several
@@ -235,7 +236,7 @@ class Producer:
         return None
 
     def transaction(self, transaction_id: UUID) -> Document:
-        """The state and history of a transaction, as in the broker's answer."""
+        """The state and history of a transaction, in the form of the broker's answer."""
         return self.broker.do(calls.transaction(transaction_id))
 
     def recall(self, recall_handle: str) -> Document:

@@ -117,7 +117,7 @@ class Options(TypedDict, total=False):
 
 def unreachable(url: str, request: Request, reason: object) -> errors.Unreachable:
     """The error for a request without an answer."""
-    # urllib3 names its connection object, which repeats the address.
+    # Removes urllib3's text of the connection object, which repeats the address.
     why = CONNECTION.sub("", str(reason)) or type(reason).__name__
     return errors.Unreachable(f"no answer from {url}: {why}", code="unreachable", request_id=request.id)
 
@@ -154,7 +154,7 @@ def require_own(url: str, request: Request, answer: Answer) -> None:
 
 
 def of_another(url: str, answer: Answer) -> str:
-    """Describes in words what answered in place of the broker."""
+    """Describes in words which program answered in place of the broker."""
     return gateways.words(url, answer.status, answer.headers, answer.body)
 
 
@@ -185,7 +185,7 @@ def results_of(
 ) -> list[Result | errors.BrokerError]:
     """The result or error of each call of a bulk, in their order. Raises AnswerNotUnderstood if their number differs.
 
-    One thread reads all results: if each waiting thread read its own, it would take twice as long.
+    One thread reads all results: if each waiting thread read its own result, this would take twice as long.
     """
     results, count = document.get("results"), len(calls)
     if not isinstance(results, list) or len(results) != count:

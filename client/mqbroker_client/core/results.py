@@ -83,7 +83,8 @@ class Begun:
     commit_log_offset: int
     next_check_at: datetime | None
     duplicate: bool
-    #: The state is PREPARED, unless an earlier request had begun the transaction (`duplicate`) and it was ended since.
+    # : The state is PREPARED, unless an earlier request has begun the transaction (`duplicate`) and it was ended after
+    # that.
     state: str = "PREPARED"
     #: The transaction's cell, if the broker has several cells.
     cell: str | None = None
@@ -105,7 +106,7 @@ class Begun:
 class TransactionSent:
     """A half message was stored and its local transaction ran.
 
-    If `ended` is False the end was lost, and a check will ask. Like RocketMQ's TransactionSendResult.
+    If `ended` is False, the end was lost, and a check will ask for the outcome. Like RocketMQ's TransactionSendResult.
     `commit_log_offset` belongs to the half message; `queue_id` and `queue_offset` are the place of the committed
     message. Both are None if the transaction was not committed, the message is delayed, or the end was lost.
     """
@@ -139,8 +140,8 @@ class TransactionSent:
 
 
 def require_undecided(begun: Begun) -> None:
-    """Raises an error for a decided transaction: its messages follow the decision, so its local transaction must not
-    run.
+    """Raises an error for a decided transaction: its messages are already delivered or dropped, so its local
+    transaction must not run.
     """
     if begun.state != "PREPARED":
         raise TransactionEnded(

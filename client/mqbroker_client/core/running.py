@@ -54,7 +54,7 @@ class Hand:
         """Waits until the delivery may begin; returns False at a stop.
 
         A delivery to be handled alone waits until no other is left. No delivery is received after it, so only earlier
-        ones can be left. If it kills this process, no other delivery has begun.
+        deliveries can be left. So if it kills this process, no other delivery has begun.
         """
         if not delivery.alone:
             return True

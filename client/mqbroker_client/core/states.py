@@ -45,8 +45,8 @@ class Outcome:
 
 
 def outcome_of(run: Callable[[], object]) -> Outcome:
-    """The state that `run` returns; UNKNOWN for an exception, None or anything else, which says nothing about the
-    database.
+    """The state that `run` returns; UNKNOWN for an exception, None or any other result, because it proves nothing about
+    the database.
     """
     try:
         return _outcome(run())

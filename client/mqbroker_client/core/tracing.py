@@ -37,7 +37,8 @@ class OpenTelemetryHook:
 @contextmanager
 def _span(context: HookContext) -> Iterator[None]:
     sent = _sent_with(context)
-    # The parent of the span; None: the span of the calling code. A handler has no calling span, so it passes a parent.
+    # The parent of the span; None: the span of the calling code. A handler runs in no span, so a parent is passed for
+    # it.
     parent = propagate.extract({"traceparent": sent}) if sent else None
     if context.kind == "handle" and parent is None:
         parent = propagate.extract({})

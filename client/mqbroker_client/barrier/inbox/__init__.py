@@ -15,7 +15,7 @@ Decorated = Callable[[Delivery], object]
 
 
 class Inbox:
-    """The inbox of a consumer group, in the database that `connect` opens connections to.
+    """The inbox of a consumer group, in the database to which `connect` opens connections.
 
     These drivers are supported: psycopg, psycopg2, PyMySQL, mysqlclient, MySQL's and MariaDB's connectors, and sqlite3.
     No connection may be in autocommit mode. `mqbroker_client.contrib.django` and `mqbroker_client.contrib.sqlalchemy`
@@ -52,7 +52,7 @@ class Inbox:
                     require_run(result, "give a plain function")
                     connection.commit()
                 except BaseException:
-                    # The connection may be lost: the caller raises the error that broke the connection, not an error of
+                    # The connection may be lost: the caller gets the error that broke the connection, not an error of
                     # this rollback.
                     with suppress(Exception):
                         connection.rollback()

@@ -47,7 +47,7 @@ STATEMENTS = {
     ),
     "mysql": Statements(
         (_CREATE.format(moment="datetime(6)", more=_MORE_MYSQL),),
-        # Never INSERT IGNORE: it hides other errors.
+        # Never INSERT IGNORE, which hides other errors.
         _INSERT.format(now="UTC_TIMESTAMP(6)"),
         _PURGE_MYSQL.format(limit=f"UTC_TIMESTAMP(6) - INTERVAL {KEPT_DAYS} DAY"),
         insert_fails=True,

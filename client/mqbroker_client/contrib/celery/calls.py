@@ -55,7 +55,7 @@ class Call:
 
     @classmethod
     def of(cls, encoded: bytes) -> Self:
-        """The call in the body of a message. Raises ValueError for anything else."""
+        """The call in the body of a message. Raises ValueError for any other body."""
         try:
             found = from_json(encoded)
             text, fields = found.get("body"), dict(found["fields"])

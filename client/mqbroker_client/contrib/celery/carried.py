@@ -7,13 +7,13 @@ from celery import Task
 
 #: Options of a call that start further tasks.
 FOLLOWING = ("link", "link_error", "chain", "chord")
-# The argument of a canvas's own tasks that is data, not a task.
+# The argument of Celery's own canvas tasks that contains data, not tasks.
 _DATA = "it"
 
 
 def task_of(app: Any, kind: type[Any], *given: object) -> Any:
     """The first task of this kind in names, signatures, or lists of signatures; None without such a task."""
-    # Declared tasks are registered when the app is finalized, which a direct call of a task does.
+    # Declared tasks are registered when the app is finalized; a direct call of a task finalizes the app.
     tasks = app.tasks if app.autofinalize else app._tasks
     found = (tasks.get(name) for name in names(*given))
     return next((task for task in found if isinstance(task, kind)), None)

@@ -34,8 +34,8 @@ _originals: dict[tuple[Any, str], Any] = {}
 def _staged(task: str, topic: str, publish: Callable[[Taker], Any]) -> Any:
     """Sends the call that Celery would publish as a message of the transaction. Returns Celery's own result."""
     taker = Taker()
-    # Without this option Celery would subscribe to the result at the result backend, which may be away. A caller that
-    # waits for the result subscribes later.
+    # Otherwise Celery would now subscribe to the result at the result backend, which may be away. A caller that waits
+    # for the result subscribes later.
     with denied_join_result():
         result = publish(taker)
     if taker.call is None:
@@ -129,7 +129,7 @@ def _apply_canvas(kind: type[Any], original: Any, canvas: Signature, *args: Any,
     if app.conf.task_always_eager:
         return _behind_the_commit(held, run, fields.get("task_id"))
     if isinstance(canvas, chord) and not fields.get("root_id"):
-        # When the chord's header is done, a worker recognises by this root id that the chord's body was called before.
+        # When the chord's header is done, this root id shows a worker that the chord's body was called before.
         run = partial(run, root_id=uuid())
     with _as_a_whole(held):
         return run()
@@ -160,8 +160,8 @@ def _is_of_a_worker(app: Celery, options: Any) -> bool:
     current = app.current_worker_task
     if current is not None and not current.request.is_eager:
         return True
-    # None: the worker's own process, after a task was lost. Otherwise a task that `apply` runs, or that ran at its
-    # commit, in the program's thread. Within a transaction, its calls are the program's own.
+    # None: the worker's main process, after a task was lost. Otherwise: a task that runs in the program's thread, by
+    # `apply` or after the commit; its calls within a transaction are calls of the program.
     return (current is None or bool(app.conf.task_always_eager)) and not transactions.is_open()
 
 
@@ -175,7 +175,7 @@ def _as_a_whole(task: Any) -> Iterator[None]:
 
 
 def _behind_the_commit(task: Any, run: Callable[[], Any], task_id: str | None) -> Any:
-    """Runs after the commit what `task_always_eager` would run at once; until then the result is PENDING."""
+    """Runs a task after the commit that `task_always_eager` would run at once; until then its result is PENDING."""
     result: Any = EagerResult(task_id or uuid(), None, PENDING, name=task.name)
 
     def fill() -> None:

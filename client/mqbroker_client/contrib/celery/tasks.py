@@ -40,7 +40,7 @@ class TransactionalTask(Task):  # type: ignore[type-arg]  # Celery's own class t
 
 
 class AlwaysTransactional(TransactionalTask):
-    """A task whose every call belongs to a transaction, by whichever of Celery's functions it is made.
+    """A task of which every call belongs to a transaction, whichever function of Celery makes the call.
 
     Calls by a worker itself, such as a retry, the next task of a chain or a link, are published directly.
     """
@@ -54,7 +54,7 @@ entrances.hold(AlwaysTransactional)
 def transactional_task(*args: Any, **options: Any) -> Any:
     """Declares a task as Celery's `shared_task` does; each call of the task belongs to the open transaction.
 
-    Calls of a canvas with this task belong to it, too. Outside of a transaction they raise OutsideTransaction.
-    `topic="…"` sends the calls to another topic than `celery-tasks`.
+    Calls of a canvas with this task also belong to the transaction. Without an open transaction, calls raise
+    OutsideTransaction. `topic="…"` sends the calls to another topic than `celery-tasks`.
     """
     return shared_task(*args, **{"base": AlwaysTransactional, **options})

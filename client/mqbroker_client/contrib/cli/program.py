@@ -109,7 +109,8 @@ def parser() -> argparse.ArgumentParser:
 def _shared(**defaults: object) -> argparse.ArgumentParser:
     """The options that may stand before or after the command.
 
-    After the command they have no default, because it would replace a value from before.
+    After the command the options have no default, because a default would replace a value that stands before the
+    command.
     """
     shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     shared.add_argument("--url", help="the URL of the broker, or several between commas")

@@ -25,7 +25,7 @@ def _put(broker: Broker, given: argparse.Namespace, output: Output, *, paused: b
     kind, field, what = (
         ("producer-groups", "checks_paused", "checks") if given.checks else ("consumer-groups", "paused", "deliveries")
     )
-    # Asked first, so that a missing group is not created.
+    # This request fails for a missing group, which the next request would create.
     broker.call("GET", path(kind, given.group))
     found = broker.call("PUT", path(kind, given.group), {field: paused})
     output.one(found, f"{what} of {given.group} are {'paused' if paused else 'on'}")

@@ -9,7 +9,7 @@ class BarrierRow(models.Model):
     """The outcome of one local transaction. Rows older than 14 days are deleted.
 
     COMMIT: written by the local transaction, so the row exists if and only if the local transaction has committed.
-    ROLLBACK: written by a check that came first, so the local transaction cannot commit any more.
+    ROLLBACK: written by a check before the local transaction wrote COMMIT, which therefore cannot commit any more.
     """
 
     transaction_id = models.CharField(primary_key=True, max_length=36)

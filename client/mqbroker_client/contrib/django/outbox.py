@@ -39,7 +39,7 @@ def send(topic: str, body: object, *, using: str | None = None, **fields: Unpack
 
     `body` is bytes, a text, or a value that DjangoJSONEncoder can encode. `using` is the alias of the transaction's
     database: MQBROKER's DATABASE, or one of MORE_DATABASES. Raises ValueError for another alias, and OutsideTransaction
-    outside of `transaction.atomic()`. A broker error at the COMMIT rolls back, and is raised there.
+    outside of `transaction.atomic()`. A broker error at the COMMIT rolls back, and the COMMIT raises the error.
     """
     alias = using or config().options.database
     if alias not in config().options.databases:

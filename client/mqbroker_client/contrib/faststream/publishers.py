@@ -84,7 +84,7 @@ class MqPublisher(PublisherUsecase):
         session: Any = None,
         **fields: Any,
     ) -> Any:
-        """Publishes a message as `MqBroker.publish` does, at once, by default to the publisher's own topic."""
+        """Publishes a message at once, like `MqBroker.publish`, by default to the publisher's own topic."""
         cmd = MqPublishCommand(
             message,
             topic=topic or self.topic,

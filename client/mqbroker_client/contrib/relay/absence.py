@@ -23,7 +23,7 @@ REDIS = frozenset(
 def is_absence(problem: BaseException, connection: Connection, *, by_message: bool = False) -> bool:
     """Whether an error of a publish is not caused by the message, so that a later attempt may succeed.
 
-    `by_message`: the message names its exchange, so that a missing one is caused by the message.
+    `by_message`: the message names its exchange, so that a missing exchange is the message's fault.
     """
     if isinstance(problem, NotFound) and by_message:
         return False

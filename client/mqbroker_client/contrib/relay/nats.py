@@ -61,7 +61,7 @@ class Nats:
         self._thread.start()
         self._client: Client | None = None
         self._connecting = threading.Lock()
-        # Messages of the server that are no answers: a forbidden subject gets no other reply.
+        # Messages of the server that are no answers; only they tell that a subject is forbidden.
         self._said: deque[str] = deque(maxlen=100)
 
     def publish(self, message: StoredMessage) -> None:
@@ -132,8 +132,7 @@ class Nats:
 
 
 def _checked(subject: str) -> str:
-    """Raises TargetRefused for a text to which one cannot publish: the server accepts some of these, but no reader
-    would get the message.
+    """Raises TargetRefused for an invalid subject: the server accepts some of these, but no reader would get the message.
 
     The client itself refuses blanks, which could start another command.
     """

@@ -21,8 +21,8 @@ STOP_SECONDS = 30.0
 class Relay:
     """A consumer that publishes each message of a topic to a target, and acks it when the target has confirmed it.
 
-    So each message is published at least once: after a crash before the ack it is published again, with the same
-    message id. While the target is away, messages are held and extended, and no retry is counted.
+    So each message is published at least once: after a crash before the ack the message is published again, with the
+    same id. While the target is away, messages are held and extended, and no retry is counted.
     """
 
     def __init__(

@@ -8,14 +8,14 @@ from mqbroker_client.core.messages import StoredMessage
 class TargetAway(Exception):
     """The target accepts no message at the moment: the message waits and is tried again.
 
-    Raised only for errors that a target lists as its absence; other errors may be caused by the message.
+    Raised only for errors that the target lists as such; other errors may be caused by the message.
     """
 
 
 class TargetRefused(Exception):
     """The target refuses this message, with its own text.
 
-    The group retries the message; finally it is a dead letter.
+    The group retries the message, which finally becomes a dead letter.
     """
 
 

@@ -1,7 +1,7 @@
 """Ties messages to the root transaction of their connection, whichever session or program ends it.
 
-A session that is bound to a connection may take part in a transaction that another owner ends: its commit() then
-commits nothing. So this module listens to the events of the engine, not of the session.
+A session that is bound to a connection may take part in a transaction that another owner ends: then the session's
+commit() commits nothing. So this module listens to the events of the engine, not of the session.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ class Followed:
 
 
 def stage(connection: Connection, steps: CommitSteps, staged: Sequence[Staged]) -> None:
-    """Ties messages to the connection's root transaction, unless they already are."""
+    """Ties messages to the connection's root transaction, unless they are already tied to it."""
     _listen(connection.engine)
     if OPTION not in connection.get_execution_options():
         connection.execution_options(**{OPTION: {}})
@@ -114,7 +114,7 @@ def _require_complete(followed: Followed) -> None:
 
 
 def _left(connection: Connection, followed: Followed) -> list[Message]:
-    """The messages whose savepoints were not rolled back, as their marks show."""
+    """The messages whose savepoints were not rolled back: their marks still exist."""
     marks = {one.mark for one in followed.staged if one.mark is not None}
     left = followed.steps.barrier.found_in(connection, list(marks)) if marks else set()
     return [one.message for one in followed.staged if one.mark is None or one.mark in left]

@@ -30,7 +30,7 @@ def at_commit(session: AnySession, run: Callable[[], object]) -> None:
 
 
 def _committed(session: Session) -> None:
-    # SQLAlchemy also raises this event for a savepoint, whose release is not yet a commit.
+    # SQLAlchemy also raises this event when a savepoint is released, which is not a commit.
     session.info[_Waiting].is_committed = not session.in_nested_transaction()
 
 

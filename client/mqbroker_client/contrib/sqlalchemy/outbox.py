@@ -44,7 +44,7 @@ class _Work:
 
 
 class Outbox:
-    """Sends messages with the transactions of the sessions that it listens to. Safe to share between threads.
+    """Sends messages with the transactions of the sessions to which the outbox listens. Safe to share between threads.
 
     `engine` leads to the database with the barrier's table: the engine of the sessions, or one of the engines of their
     `binds`. The outbox is also a check: pass it to `CheckListener` and `CheckPoller`.
@@ -76,10 +76,10 @@ class Outbox:
     def send(self, session: AnySession, topic: str, body: object, **fields: Unpack[MessageFields]) -> Message:
         """Sends a message with the session's transaction: both are committed, or neither is.
 
-        `body` is bytes, a text, or a value that JSON can express. Like a statement, it begins a transaction if none is
-        open. Raises OutsideTransaction if the session does not begin one by itself (`autobegin=False`), BarrierError
-        for a session of another database or of a maker to which the outbox does not listen. A broker error at the
-        COMMIT rolls back, and is raised there.
+        `body` is bytes, a text, or a value that JSON can express. Like a statement, `send` begins a transaction if none
+        is open. Raises OutsideTransaction if the session does not begin transactions by itself (`autobegin=False`),
+        BarrierError for a session of another database or of a maker to which the outbox does not listen. A broker error
+        at the COMMIT rolls back, and the COMMIT raises the error.
         """
         own = own_session(session)
         if not isinstance(own, tuple(self._classes)):
@@ -128,7 +128,8 @@ class Outbox:
         work.connection = connection_of(session, self.engine)
         following.complete(work.connection, self.steps, work.staged)
         if not isinstance(session.bind, Connection):
-            # The session is not joined to another transaction, and if it has several databases, none has committed yet.
+            # The session is not joined to another transaction; if it has several databases, none of them has committed
+            # yet.
             following.prepare(work.connection)
         work.is_ready = True
 

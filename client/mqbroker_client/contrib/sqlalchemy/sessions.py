@@ -81,9 +81,9 @@ class EngineSessions:
 
 
 def require_same_database(session: OrmSession, engine: Engine) -> None:
-    """Raises BarrierError if the session's row would not be in the database that checks read.
+    """Raises BarrierError if the session's row would not be in the database from which checks are answered.
 
-    Hosts and users may differ, because one of the two may use a pooler.
+    Hosts and users may differ, because either connection may use a pooler.
     """
     if session.bind is not None and _database(session.bind.engine) != _database(engine):
         raise BarrierError(

@@ -142,7 +142,7 @@ class Groups:
         return chosen
 
     def _unread(self, group: Group, queue: list[Document]) -> Iterator[Pending]:
-        """The entries that the group has not reached yet, each as a Pending that is due now."""
+        """The entries that were not handed to the group yet, each as a Pending that is due now."""
         for entry in queue:
             place = entry["read_from"], entry["queue_id"]
             if entry["queue_offset"] >= group.reached.get(place, 0):

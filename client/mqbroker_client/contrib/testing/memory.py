@@ -109,7 +109,7 @@ class MemoryBroker(Broker):
                 self._topics.release_due()
                 document = self._answer(call)
                 left = give_up_at - time.monotonic()
-                # An empty answer ends the long poll only after its time.
+                # An empty answer does not end the long poll before its time is over.
                 if any(document.get(name) for name in ("messages", "transactions")) or left <= 0:
                     break
                 self._changed.wait(min(left, LOOK_SECONDS))

@@ -81,7 +81,7 @@ class TaskHandler:
 
 class _Ordered:
     """Received deliveries, grouped by topic in the order of the topics. A delivery that must be handled alone comes
-    last; None in the queue ends the threads.
+    last; an entry None ends the threads.
     """
 
     def __init__(self) -> None:
