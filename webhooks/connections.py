@@ -50,7 +50,7 @@ class Exchange:
     retry_after_seconds: float | None = None
     #: The URL to which the answer redirects.
     location: str | None = None
-    # : The time of the signature. Below: the seconds by which the server's clock is ahead of this time.
+    #: The time of the signature. Below: the seconds by which the server's clock is ahead of this time.
     signed_at: datetime | None = None
     ahead_seconds: float | None = None
     #: How many bytes the answer may have.

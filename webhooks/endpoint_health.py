@@ -28,7 +28,7 @@ class Circuit:
     """
 
     state: State = "healthy"
-    # : The number of consecutive failed calls. Calls that had begun before the circuit opened do not count.
+    #: The number of consecutive failed calls. Calls that had begun before the circuit opened do not count.
     failures: int = 0
     #: The endpoint is not called before this time. In `half_open`: the time when the probe must have ended, so that the
     #: endpoint is called again even if a worker dies during the probe. None when healthy or disabled.

@@ -59,9 +59,8 @@ class AsyncTransactionProducer:
     check_immunity_seconds: float | None = None
     check_url: str | None = None
     half_retry: Retry = HALF_RETRY
-    # : If given, the barrier answers checks instead of the listener. The local transaction calls
-    # `barrier.insert_commit`, or in a coroutine
-    #: `EngineBarrier.insert_commit_async`.
+    #: If given, the barrier answers checks instead of the listener. The local transaction calls
+    #: `barrier.insert_commit`, or in a coroutine `EngineBarrier.insert_commit_async`.
     barrier: "Barrier | None" = None
 
     def __post_init__(self) -> None:

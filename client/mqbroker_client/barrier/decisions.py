@@ -21,8 +21,8 @@ Found = TypeVar("Found")
 
 log = logging.getLogger(__name__)
 
-# : When a batch of checks is answered, the first inserts, which do not wait for locks, may take this many seconds
-# together. Then each insert that found a lock is repeated, and waits for the lock.
+#: When a batch of checks is answered, the first inserts, which do not wait for locks, may take this many seconds
+#: together. Then each insert that found a lock is repeated, and waits for the lock.
 INSERTS_SECONDS = 1.5
 # The shortest wait for a lock. With less time left, no statement is sent.
 SHORTEST_WAIT_SECONDS = 0.02

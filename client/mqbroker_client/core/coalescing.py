@@ -11,8 +11,8 @@ from mqbroker_client.core.calls import Call, Result
 from mqbroker_client.core.parts import Part, taken
 from mqbroker_client.core.retries import PASSING
 
-# : How long a request waits for the first call, and for all calls, of the threads that were just answered. If the
-# previous wait brought a call, it does not wait for the first call separately.
+#: How long a request waits for the first call, and for all calls, of the threads that were just answered. If the
+#: previous wait brought a call, it does not wait for the first call separately.
 FIRST_COMES_SECONDS = 0.0003
 ALL_COME_SECONDS = 0.003
 INTERRUPTED = "the thread that sent this call with its own was interrupted"
@@ -38,7 +38,7 @@ class Waiting(Part):
         self.together: list[Waiting] = []
         #: The next thread whose answer has come: this thread wakes it as soon as it is awake itself.
         self.after: Waiting | None = None
-        # : Whether this thread has stopped waiting: then it wakes no other thread, so another thread must do this.
+        #: Whether this thread has stopped waiting: then it wakes no other thread, so another thread must do this.
         self.has_left = False
         #: Whether another thread has already sent the calls that came after this thread's request.
         self.has_handed_on = False
@@ -80,8 +80,8 @@ class Lane:
         #: The sender that waits until `_expected` calls have come; None if no sender waits for further calls.
         self._letting_come: Waiting | None = None
         self._expected = 0
-        # : Whether further calls arrived while a sender last waited for them. If no call came, the next sender does not
-        # wait.
+        #: Whether further calls arrived while a sender last waited for them. If no call came, the next sender does not
+        #: wait.
         self._have_come = False
 
     def waiting(self) -> int:

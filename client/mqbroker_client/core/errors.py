@@ -23,8 +23,8 @@ class BrokerError(Exception):
     ) -> None:
         super().__init__(f"{code} ({status}): {detail}" if status else f"{code}: {detail}")
         self.detail = detail
-        # : The HTTP status; 0 without an answer. An error that the client raises before sending has the status that the
-        # broker would answer.
+        #: The HTTP status; 0 without an answer. An error that the client raises before sending has the status that the
+        #: broker would answer.
         self.status = status
         self.code = code
         self.request_id = request_id

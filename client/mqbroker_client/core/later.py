@@ -17,7 +17,7 @@ from mqbroker_client.core.retries import PASSING
 
 log = logging.getLogger(__name__)
 
-# : For how many seconds the end of the program, or `close` of a broker, waits for calls that are not sent yet.
+#: For how many seconds the end of the program, or `close` of a broker, waits for calls that are not sent yet.
 LATER_SECONDS = 3.0
 #: The maximum number of waiting calls while the broker is away. Beyond it, an end is left to a check, and a message is
 #: lost.

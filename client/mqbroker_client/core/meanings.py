@@ -20,8 +20,8 @@ class Meaning(Enum):
     #: The key or the address is wrong, for any message. A transaction rolls back; kept messages wait until it is
     #: corrected.
     DENIED = "denied"
-    # : The broker refuses this request, and would refuse it again. A transaction rolls back; kept messages are set
-    # apart.
+    #: The broker refuses this request, and would refuse it again. A transaction rolls back; kept messages are set
+    #: apart.
     REFUSED = "refused"
 
 

@@ -18,7 +18,7 @@ from mqbroker_client.core.threads import pause
 # The logger has the name of the module that runs consumers, which a program knows.
 log = logging.getLogger("mqbroker_client.core.running")
 
-# : The pause between two rounds of attempts to settle a delivery.
+#: The pause between two rounds of attempts to settle a delivery.
 SETTLE_PAUSE_SECONDS = 1.0
 
 

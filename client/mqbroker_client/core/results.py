@@ -83,8 +83,8 @@ class Begun:
     commit_log_offset: int
     next_check_at: datetime | None
     duplicate: bool
-    # : The state is PREPARED, unless an earlier request has begun the transaction (`duplicate`) and it was ended after
-    # that.
+    #: The state is PREPARED, unless an earlier request has begun the transaction (`duplicate`) and it was ended after
+    #: that.
     state: str = "PREPARED"
     #: The transaction's cell, if the broker has several cells.
     cell: str | None = None

@@ -11,7 +11,7 @@ from mqbroker_client.core import checks, requests
 from mqbroker_client.core.limits import NAME
 from mqbroker_client.core.rules import NAME_CHARACTERS
 
-# : The URL that stands for the broker within the process, for tests.
+#: The URL that stands for the broker within the process, for tests.
 MEMORY = "memory:"
 _OF_MEMORY = {"API_KEY": "memory", "PRODUCER_GROUP": "tests"}
 
@@ -29,7 +29,7 @@ class Options:
     #: group: PRODUCER_GROUP, a hyphen and the alias.
     more_databases: Sequence[str] = ()
     on_unavailable: OnUnavailable = "fail"
-    # : The secrets of the view that answers checks; during a rotation the old and the new one.
+    #: The secrets of the view that answers checks; during a rotation the old and the new one.
     check_secrets: Sequence[str] = field(default=(), repr=False)
 
     @property

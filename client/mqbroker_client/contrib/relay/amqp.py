@@ -25,7 +25,7 @@ LIMITS: Mapping[str, Mapping[str, float]] = {
 #: The maximum length of a routing key and of a header's name in AMQP.
 MAX_NAME_BYTES = 255
 #: Prefixes of RabbitMQ's own queues, such as queues for replies. In Redis a queue is a key beside kombu's own keys and
-# : Celery's results: a message to a queue with the name of such a key would stop all consumers.
+#: Celery's results: a message to a queue with the name of such a key would stop all consumers.
 KEPT = ("amq.",)
 KEPT_IN_REDIS = (*KEPT, "_kombu.", "unacked", "celery-task")
 

@@ -132,7 +132,7 @@ class Nats:
 
 
 def _checked(subject: str) -> str:
-    """Raises TargetRefused for an invalid subject: the server accepts some of these, but no reader would get the message.
+    """Raises TargetRefused for an invalid subject: the server accepts some, but no reader would get the message.
 
     The client itself refuses blanks, which could start another command.
     """

@@ -13,8 +13,7 @@ PREFIX = "property-"
 
 #: Headers that the relay makes from the fields of a message.
 FIELDS = ("message_id", "topic", "tags", "keys", "sharding_key", "born_at", "traceparent")
-# : Headers of FastStream, on all its brokers. Readers of CloudEvents also recognise structured events by
-# `content-type`.
+#: Headers of FastStream, on all its brokers. Readers of CloudEvents also recognise structured events by `content-type`.
 _FASTSTREAM = ("content-type", "correlation_id", "reply_to")
 _EVERYWHERE = (*FIELDS, *_FASTSTREAM)
 _BEGINNINGS_EVERYWHERE = (PREFIX, "ce-", "cloudEvents:")

@@ -24,7 +24,7 @@ class BackendOptions:
     #: Whether a task runs in a transaction of its database, together with the row of its result: the task takes effect
     #: once. Otherwise a task whose worker dies runs again, and the effects of its first run remain.
     atomic: bool = True
-    # : How many times a task that fails is run again before its message is a dead letter.
+    #: How many times a task that fails is run again before its message is a dead letter.
     max_retries: int = 16
     #: The topic of a queue is this text and the name of the queue, with the suffix of the task's priority.
     topic_prefix: str = "tasks-"
