@@ -90,7 +90,7 @@ class HalfMessage(models.Model):
 
     Until its first check is claimed, a half message with a usual immunity waits in a **line**, named by the immunity in
     seconds: in a line the order of storing is the order of checks, so one index serves both. Any change of the row
-    moves it to line 0. A discarded half message stays in this table: a reader of two tables could miss it or see it twice.
+    moves it to line 0. A discarded half message stays in this table: a reader of two tables could miss it.
     """
 
     transaction_id = models.UUIDField(primary_key=True)

@@ -73,7 +73,7 @@ class Answer:
 
 
 def way_out(answer: Answer) -> str | None:
-    """The advice to an operator about an answer (3xx, 401, 403, 404, 405, 413) that did not come from a check function."""
+    """The advice to an operator about an answer (3xx, 401, 403, 404, 405, 413) that no check function has sent."""
     status = answer.status or 0
     if status in REFUSES_SIGNATURES and abs(ahead := answer.ahead_seconds or 0.0) > CLOCK_SECONDS:
         off = f"{abs(ahead):,.0f} s {'ahead of' if ahead > 0 else 'behind'} the database's"
