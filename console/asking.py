@@ -31,7 +31,7 @@ class Asked:
 
     @property
     def changes(self) -> list[tuple[str, str, str]] | None:
-        """The changed values, as label, text before and text after; None for an incomplete form or without columns."""
+        """The changed values, as label, old text and new text; None if the form is incomplete or has no columns."""
         return self.form.changes if self.kind.standing and self.form.is_valid() else None
 
     @property

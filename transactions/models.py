@@ -193,7 +193,7 @@ class Operation(models.Model):
             ),
         )
         indexes = (
-            # An index for the history of a transaction without its decision; most transactions have no such row.
+            # An index for the history of a transaction: its operations that decide nothing. Most transactions have none.
             models.Index(
                 fields=("transaction_id",),
                 condition=~models.Q(decision__in=("COMMIT", "ROLLBACK")),

@@ -112,7 +112,7 @@ class Admission:
     def refusal(self, data: bytes, date: bytes) -> bytes | None:
         """The refusal for a request that has arrived whole; None if it is not new work. Called while `is_full`.
 
-        The caller passes a function that sends it to `refuse_soon`.
+        The caller then calls `refuse_soon` with a function that sends the refusal.
         """
         target = self._whole.target_of(data)
         return None if target is None else self._serve.refusal(target, date)

@@ -2,8 +2,8 @@
 
 A fence raises the epoch of the cell, makes sessions that begin from then on read-only, and ends all earlier sessions. A
 fence has a time limit: after it, any process that connects ends the fence, unless the run that made the fence has begun
-a step during which nothing may be written (`HOLD_FENCE`). Both update the one row of `cell_identity`, so that one of
-them comes first.
+a step during which nothing may be written (`HOLD_FENCE`). The process and the run update the same row of
+`cell_identity`, so that one of them comes first.
 """
 
 from collections.abc import Iterable

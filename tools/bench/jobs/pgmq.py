@@ -8,7 +8,7 @@ from psycopg.types.json import Jsonb
 from tools.bench.jobs import CONSUMERS, DATABASE_URL, PRODUCERS, Times, paced, run_all
 
 SEND = "SELECT pgmq.send('jobs', %s)"
-# Invisible for 30 s, at most 32 messages, waiting for at most 1 s, with pgmq's own pause between two looks.
+# Reads at most 32 messages, invisible for 30 s, and waits at most 1 s, with pgmq's own pause between two looks.
 RECEIVE = "SELECT msg_id, message FROM pgmq.read_with_poll('jobs', 30, 32, 1)"
 DELETE = "SELECT pgmq.delete('jobs', %s::bigint[])"
 
