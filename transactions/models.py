@@ -193,7 +193,7 @@ class Operation(models.Model):
             ),
         )
         indexes = (
-            # An index for the history of a transaction: its operations that decide nothing. Most transactions have none.
+            # An index for the history of a transaction: its operations that decide nothing. Most have none.
             models.Index(
                 fields=("transaction_id",),
                 condition=~models.Q(decision__in=("COMMIT", "ROLLBACK")),
