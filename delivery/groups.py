@@ -153,7 +153,7 @@ def locks_of(group: GroupFacts, topic: TopicFacts, queues: Sequence[Queue]) -> s
 
 @dataclass(slots=True)
 class QueueProgress:
-    """A group's progress in a queue, while a batch is written. `move` is the number of its last move there."""
+    """A group's progress in a queue, while a batch is written. `move` is the number of the last move in it."""
 
     next_offset: int
     max_offset: int

@@ -13,7 +13,7 @@ class MqbrokerConfig(AppConfig):
     name = "mqbroker"
 
     def ready(self) -> None:
-        # Imports models of Django's apps, which are ready only now, and registers a check.
+        # Imported here, because it imports models, which are ready only now; it registers a check.
         from mqbroker.process import sealed_secrets  # noqa: F401  # for its registration
 
         logging.getLogger("django.request").addFilter(logs.NamesRequest())

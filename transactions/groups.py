@@ -93,7 +93,8 @@ async def for_producing(name: str, owner: str | None = None) -> ProducerGroupRow
 
 
 async def of_topic(topic: str) -> ProducerGroupRow:
-    """The group with the name of an existing topic; a missing group is created for all keys that may produce there.
+    """The group with the name of an existing topic; a missing group is created for all keys that may produce to the
+    topic.
 
     RocketMQ's newer clients name no producer group, so all producers of a topic are one group.
     """

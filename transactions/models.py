@@ -31,7 +31,7 @@ class ProducerGroup(models.Model):
 
 
 class Endpoint(models.Model):
-    """The URL at which a producer group is asked about its half messages, with the health of the server there.
+    """The URL at which a producer group is asked about its half messages, with the health of the server at this URL.
 
     healthy ──failures in a row──▶ open ──its time is over──▶ half_open ──an answer──▶ healthy
     disabled: by the operator, or by the endpoint itself with 410.

@@ -25,7 +25,7 @@ CHUNK_BYTES = 4 * 1024 * 1024
 
 
 class Hadoop:
-    """A folder of a file system that Hadoop reaches. Its methods do what the methods of Local do."""
+    """A folder of a file system that Hadoop reaches. It has the methods of Local, with the same meaning."""
 
     def __init__(self, spark: SparkSession, url: str) -> None:
         """Raises FolderRefused when Spark has no file system for the URL, or cannot reach it."""

@@ -1,4 +1,4 @@
-"""Increments: which rows of a closed range an earlier export lacks, and which rows retention dropped in between."""
+"""Increments: which rows of a closed range an earlier export lacks, and which rows retention dropped before this."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

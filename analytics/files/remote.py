@@ -59,7 +59,7 @@ class Draft:
 
 @contextmanager
 def draft(place: Hadoop, conninfo: str) -> Iterator[Draft]:
-    """Locks the folder for one export, and removes what a killed export left there.
+    """Locks the folder for one export, and removes files that a killed export left there.
 
     PostgreSQL releases the lock when the session ends, also if the export is killed. Raises FolderRefused, or
     ExportUnderWay.

@@ -27,7 +27,8 @@ FETCH_SECONDS = 120
 
 
 def find(named: str, system_jars: Iterable[Path] = SYSTEM_JARS) -> Path | None:
-    """The jar that MQBROKER_JDBC_JAR names, else one that the system installed; None if the driver must be downloaded.
+    """The jar that MQBROKER_JDBC_JAR names, else the jar that the system installed; None if the driver must be
+    downloaded.
 
     Raises DriverMissing if the named jar is not a file.
     """

@@ -1,4 +1,4 @@
-"""The conditions under which a database may join the installation as a cell; checked before any write there."""
+"""The conditions under which a database may join the installation as a cell; checked before any write to it."""
 
 from collections.abc import Iterator
 from uuid import UUID

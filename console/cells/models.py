@@ -24,7 +24,7 @@ class Move(models.Model):
     running = models.BooleanField(null=True, default=True, unique=True)
     source_id = models.IntegerField()
     source_name = models.TextField()
-    # Equal to `source_id` when the whole cell moves.
+    # The new cell; equal to `source_id` when the whole cell moves.
     target_id = models.IntegerField()
     target_name = models.TextField()
     target_url = SealedField()

@@ -79,7 +79,7 @@ async def of(message_id: uuid.UUID, copies: Sequence[Copy]) -> Trace:
     """The trace of a message whose copies lie at these log positions.
 
     1. Read the history of its transaction, if it has one.
-    2. Read its entries and delays, and its standing in each consumer group, until no entry appeared in between.
+    2. Read its entries and delays, and its standing in each consumer group, until no entry appeared during the reads.
     3. Sort the events by time, and derive the state of the message.
     """
     first = copies[0]

@@ -38,7 +38,7 @@ async def producers(rows: Iterable[MessageRow]) -> Mapping[int, str]:
 
 
 def add_properties(message: StoredMessage, row: MessageRow, check_times: int, names: Mapping[int, str]) -> None:
-    """Adds RocketMQ's properties of a discarded message, PGROUP unless its group was deleted."""
+    """Adds RocketMQ's properties of a discarded message, and PGROUP unless the group was deleted."""
     name = None if row.producer_group_id is None else names.get(row.producer_group_id)
     message.properties = {
         **({} if name is None else {"PGROUP": name}),

@@ -1,4 +1,4 @@
-"""Filtering: how long a receive's filter may look at messages, and when it lets the event loop run in between."""
+"""Filtering: how long a receive's filter may look at messages, and when it pauses for the event loop."""
 
 import asyncio
 import time

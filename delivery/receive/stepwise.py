@@ -1,4 +1,4 @@
-"""Stepwise receives: receives that choose entries (filters, order, dead letters), and those that a batch left out."""
+"""Stepwise receives: receives that choose entries (filters, order, dead letters), and receives left out of a batch."""
 
 from collections.abc import Sequence
 

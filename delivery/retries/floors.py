@@ -17,7 +17,7 @@ FLOOR_BELIEVED_SECONDS = 3600.0
 
 
 class Floor(NamedTuple):
-    """A lower bound of the offsets of a group's receipts in a queue, as of the group's move number `move` there."""
+    """A lower bound of the offsets of a group's receipts in a queue, as of the group's move `move` in the queue."""
 
     offset: int
     move: int

@@ -137,7 +137,7 @@ def _restored(outline: Outline, found: Sequence[Any], within: Span) -> Work[None
 
 
 def _messages(found: Sequence[Any]) -> Iterator[Message]:
-    """The decoded messages, including those within transactions of several messages and acks."""
+    """The decoded messages, including messages within transactions of several messages and acks."""
     for one in found:
         if isinstance(one, Message):
             yield one

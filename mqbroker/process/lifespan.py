@@ -17,8 +17,8 @@ async def running(*, is_known: bool) -> AsyncIterator[None]:
     """Within the block the process is ready to serve.
 
     Raises Unfit for a database that cannot keep what it acknowledges. With `is_known` the database is not examined
-    again, because the process that this one replaces has found it fit: the examination takes most of the time for which
-    callers would have to wait.
+    again, because the replaced process has found it fit: the examination takes most of the time for which callers would
+    have to wait.
     """
     if not is_known:
         await asyncio.to_thread(guards.require_fit, "mqbroker-start")

@@ -13,7 +13,7 @@ DROPPED_OF_NONE_BYTES = 1024 * 1024
 
 
 class ReadSide:
-    """The reading side of one connection: what it reads from the socket."""
+    """The reading side of one connection: the bytes that it reads from the socket."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport

@@ -19,7 +19,7 @@ def most_connections() -> int:
 
 
 class Room:
-    """The connections of one process, counted by the address of the other end.
+    """The connections of one process, counted by the address of the caller.
 
     One address may have a fixed number, and at most three quarters of all. Addresses of proxies are not limited,
     because all their callers come from there.

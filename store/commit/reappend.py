@@ -10,7 +10,7 @@ from store.segments.log import LogPosition
 APPEND_AGAIN = Statement(__file__, "append_again")
 FIND_AGAIN = Statement(__file__, "find_again", Reappended)
 
-# The most bytes of bodies that one statement appends, far below what its time limit allows.
+# The most bytes of bodies that one statement appends, far fewer than its time limit allows.
 MAX_BYTES = 16 * 1024 * 1024
 
 

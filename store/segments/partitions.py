@@ -78,7 +78,7 @@ async def drop(connection: Connection, partition: Partition) -> None:
     """Drops a partition: detaches it first, then waits for transactions that may still read it.
 
     Raises psycopg's LockNotAvailable if a reader takes too long. Then the partition is detached, writers are not
-    stopped, and the next call continues from there.
+    stopped, and the next call continues with the drop.
     """
     if partition.state == "attached":
         await connection.execute(partition.write(DETACH), prepare=False)

@@ -66,7 +66,7 @@ async def leaving() -> int | None:
 
 
 async def _drop_queues(connection: Connection, segment_id: int) -> bool:
-    """Drops all partitions of a segment except the log, the entries last, unless a delay level has entries there."""
+    """Drops all partitions of a segment except the log, the entries last, unless a delay level has entries in it."""
     parts = [part for part in await partitions.of_segment(connection, segment_id) if part.state != "missing"]
     going = sorted((part for part in parts if part.table_name != LOG), key=lambda part: part.table_name == ENTRIES)
     if not going:

@@ -23,7 +23,7 @@ ONE_BY_ONE = {"coalescing": False}
 
 
 def main(case: str, threads: int, report: Report) -> None:
-    """Prints rates, latencies, and the CPU of the client beside that of the broker."""
+    """Prints rates, latencies, and the CPU of the client and of the broker."""
     with broker.running(worker=False) as running:
         beside, one = report.options.beside, partial(_measured, running, threads, report.options.seconds)
         sides = {"one by one": partial(one, OURS, ONE_BY_ONE), "coalesced": partial(one, OURS, {})}

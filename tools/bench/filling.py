@@ -1,4 +1,4 @@
-"""A number of messages sent and received as fast as possible, while retention drops what is older than a minute."""
+"""A number of messages sent and received as fast as possible, while retention drops messages older than a minute."""
 
 import asyncio
 import time

@@ -49,7 +49,7 @@ SIDES = (
 
 @dataclass
 class ReadTimes:
-    """Reads what the processes of one role have written since the last look."""
+    """Reads the lines that the processes of one role have written since the last look."""
 
     folder: Path
     role: str

@@ -19,7 +19,7 @@ Shape = TypeVar("Shape", bound=Message)
 
 
 class Field(NamedTuple):
-    """A field of a message, the function that reads it from the text of its column, and what is valid."""
+    """A field of a message, the function that reads it from the text of its column, and the rule for valid texts."""
 
     name: str
     read: Callable[[str], Any]

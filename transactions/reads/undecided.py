@@ -59,7 +59,7 @@ class DueCursor(NamedTuple):
 def due(
     wanted: Wanted, after: Mapping[int, DueCursor] | None, count: int, passed_over: Sequence[int] = ()
 ) -> Page[DueCursor]:
-    """The first `count` pending transactions, those with the earliest next check first. Leaves out the groups with
+    """The first `count` pending transactions, the earliest next check first. Leaves out the groups with
     these ids.
     """
     asked = {**listing.parameters(wanted), "passed_over": list(passed_over)}

@@ -1,6 +1,6 @@
 -- Count the half messages of each producer group that are not discarded, by the last failure of their checks. Of each
--- group at most `max_halves` of each line are read, and of those outside of the lines the `max_halves` that are due
--- first, so that the statement stays fast after an outage.
+-- group at most `max_halves` of each line are read, and of the half messages outside of the lines the `max_halves` that
+-- are due first, so that the statement stays fast after an outage.
 SELECT g.name AS producer_group, h.last_failure, count(*) AS halves
 FROM producer_group AS g
 CROSS JOIN LATERAL (

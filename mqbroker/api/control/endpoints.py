@@ -144,7 +144,7 @@ class EndpointDetail(Resource):
     def put(self, request: Request, group: str, endpoint_id: int) -> Response:
         """Changes the given fields of an endpoint, and makes it healthy again; this ends the state `disabled`.
 
-        A secret in the request replaces the former one as `rotate-secret` does; only then the answer shows it.
+        A secret in the request replaces the former secret like `rotate-secret`; only then the answer shows it.
         """
         given = self.body(EndpointSettings)
         if {"url", "secret"} & given.keys():

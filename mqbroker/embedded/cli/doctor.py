@@ -9,7 +9,7 @@ from mqbroker.embedded.folder import DataFolder
 
 
 def main(words: list[str]) -> int:
-    """`./mq doctor …` is `./mq manage doctor …`; --data-dir comes first, as there.
+    """`./mq doctor …` is `./mq manage doctor …`; --data-dir comes first in both.
 
     Raises CannotStart if no broker has run on the data folder.
     """

@@ -20,5 +20,5 @@ def main(words: list[str]) -> int:
     if not is_named and (found := beside.on_folder(parser.parse_args([]).folder, key)):
         whole |= dict(zip(("MQBROKER_URL", "MQBROKER_API_KEY"), found, strict=True))
     os.chdir(os.environ.get("MQ_CALLED_FROM", "."))
-    # -P: a module of the caller's folder must not hide a module of Python's library.
+    # The option -P: no module of the caller's folder may hide a module of Python's library.
     os.execve(sys.executable, commands.python("-P", "-m", "mqbroker_client.contrib.cli", *words), whole)

@@ -1,4 +1,4 @@
--- In a source: find whether the table of the outbox's state has another number of rows than one, in the form of
+-- In a source: find whether the table of the outbox's state does not have exactly one row; the answer has the form of
 -- `find_obstacles`. Without the row producers cannot insert; with several rows there would be several turns at the same
 -- time, which would change the order of rows. This is a separate statement, because reading the table needs the rights
 -- that `find_obstacles` checks.

@@ -1,4 +1,4 @@
--- In a source: read the next rows in order, without those of closed topics, and the bytes of each field as the server
+-- In a source: read the next rows in order, without rows of closed topics, and the bytes of each field as the server
 -- counts them now. Sizes stored in the table are not trusted. The length of a text can be read without the text.
 -- Keys and properties that take more than 163,840 bytes on disk are larger than the limit for a message. Their bytes on
 -- disk are counted, because an array of 200 MB takes longer to write as JSON than a statement may.

@@ -1,4 +1,4 @@
-"""Calls of the HTTP API: what is sent, and how the answer is read. Built without I/O, for threads and for tasks."""
+"""Calls of the HTTP API: the request, and how the answer is read. Built without I/O, for threads and for tasks."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What `manage.py check` reports about a task backend.
+"""The reports of `manage.py check` about a task backend.
 
 The app's own checks report what is wrong with MQBROKER, and migrations that are not applied.
 """
