@@ -18,10 +18,10 @@ from store.process import runtime
 MAX_HANDLES = 1000
 
 
-def require_count(given: list[str]) -> None:
+def require_count(given: list[str], field: str = "receipt_handles") -> None:
     """Raises MessageIllegal for no or too many handles."""
     if not 1 <= len(given) <= MAX_HANDLES:
-        raise MessageIllegal(f"receipt_handles has {len(given)} handles: give 1 to {MAX_HANDLES}.")
+        raise MessageIllegal(f"{field} has {len(given)} handles: give 1 to {MAX_HANDLES}.")
 
 
 def unpacked(group: GroupFacts, given: list[str]) -> list[Handle | None]:

@@ -8,6 +8,7 @@ from delivery.dead_letters import redrive as delivery_redrive
 from delivery.dead_letters.redrive import RedriveDeadLetters
 from delivery.dead_letters.resending import Letter
 from delivery.receipts import failing, settling
+from delivery.receipts.given import require_count
 from delivery.receipts.settling import Ack
 from delivery.receive import offsets as delivery_offsets
 from delivery.receive import positions, receives, returns
@@ -48,6 +49,7 @@ async def _acked_before(caller: Caller, group: str, handles: list[str] | None) -
     """Acks the deliveries that a receive names, before the receive begins. None if it names no deliveries."""
     if handles is None:
         return None
+    require_count(handles, "ack")
     ack = Ack(group, handles, caller)
     await writer.run(ack)
     return {"acked": results_of(handles, ack.outcomes()).results}

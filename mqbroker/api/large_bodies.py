@@ -78,7 +78,7 @@ def reading_each(shape: Any, body: bytes, kind: Any) -> Work[list[tuple[Any, int
 
 
 def _outline(shape: Any, body: bytes) -> Work[Outline]:
-    if (first := body[:FEW_BYTES].lstrip()[:1]) != b"{":
+    if (first := (body[:FEW_BYTES].lstrip() or body.lstrip())[:1]) != b"{":
         decode(shape, b"[]" if first == b"[" else first)
         raise no_json("it does not begin as an object")
     outline = Outline(body, _list_of(shape)[0])

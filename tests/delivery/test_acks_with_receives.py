@@ -55,5 +55,5 @@ def test_receipts_that_are_none_refuse_the_receive(wire: Wire, consumer: Consume
         answer = wire.post(f"/v1/consumer-groups/{consumer.group}/receive", receive)
 
         assert answer.problem == problem(
-            422, "message_illegal", f"receipt_handles has {count} handles: give 1 to 1000."
+            422, "message_illegal", f"ack has {count} handles: give 1 to 1000."
         )

@@ -99,6 +99,12 @@ def small_refusal(body: bytes) -> Refusal | None:
     return None
 
 
+def test_blanks_before_a_body_are_no_empty_body() -> None:
+    body = b" " * (large_bodies.FEW_BYTES + 1) + b'{"topic": "orders", "body": "x"}'
+
+    assert result_of(large_bodies.reading(Message, body))[0] == json_bodies.decode(Message, body.lstrip())
+
+
 @given(st.integers(0, 300), st.data())
 @settings(max_examples=30, deadline=None)
 def test_objects_of_a_list_are_read_as_at_once(count: int, data: st.DataObject) -> None:
