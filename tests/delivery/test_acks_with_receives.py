@@ -54,6 +54,4 @@ def test_receipts_that_are_none_refuse_the_receive(wire: Wire, consumer: Consume
         receive = {"topic": orders, "ack": ["x"] * count}
         answer = wire.post(f"/v1/consumer-groups/{consumer.group}/receive", receive)
 
-        assert answer.problem == problem(
-            422, "message_illegal", f"ack has {count} handles: give 1 to 1000."
-        )
+        assert answer.problem == problem(422, "message_illegal", f"ack has {count} handles: give 1 to 1000.")

@@ -225,7 +225,7 @@ def target(system: Callable[[], Target]) -> Target:
     return system()
 
 
-def relay(broker: RunningBroker, folder: Path, lines: str) -> Child:
+def relay(broker: RunningBroker, folder: Path, lines: str) -> forks.ForkedChild:
     """A relay as a program, by a file of these lines."""
     file = folder / "relay.toml"
     file.write_text(lines)

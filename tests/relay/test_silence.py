@@ -30,7 +30,7 @@ class Redis:
 
     def has_one(self) -> bool:
         with redis.Redis.from_url(self._url) as server:
-            return server.llen(self._queue) == 1
+            return bool(server.llen(self._queue) == 1)
 
     def clear(self) -> None:
         with redis.Redis.from_url(self._url) as server:
