@@ -6,7 +6,7 @@ from psycopg import sql
 
 from store.db import patience
 from store.db.patience import PatientAsyncConnection
-from store.errors import MessageIllegal, Refusal
+from store.errors import MessageIllegal, SystemBusy
 from store.process import runtime
 from transactions.outboxes import places
 
@@ -25,10 +25,8 @@ class SourceUnreadable(MessageIllegal):
     """The broker cannot work with this source, or with the data that it sends."""
 
 
-class SourceLocked(Refusal):
+class SourceLocked(SystemBusy):
     """Another session locks a table of the outbox."""
-
-    is_for_now = True
 
 
 async def connect(url: str, application: str) -> PatientAsyncConnection:

@@ -177,6 +177,7 @@ ANSWERS: dict[Any, Any] = {
     source.DESCRIBE_SOURCE: lambda backend, _: [Described(backend.outbox.notifies, backend.outbox.is_direct)],
     source.LOOK_AT_OUTBOX: lambda backend, _: [Waits(len(backend.outbox.rows), None, False)],
     source.FIND_HOLDER: lambda backend, _: [f"pid {backend.pid}"],
+    source.FIND_LOCKER: lambda backend, _: [f"mqbroker_outbox (pid {backend.pid})"],
     source.MEASURE_ROWS: _measure,
     source.TAKE_ROWS: _take,
     source.DELETE_ROWS: _take,
