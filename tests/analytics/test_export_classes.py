@@ -73,6 +73,7 @@ classes.kept = partial(classes.kept, end_seconds=float(sys.argv[3]))
 def work():
     SparkContext._ensure_initialized()
     print("Java is there.", flush=True)
+    sys.stdin.readline()
     if sys.argv[4] == "fails":
         raise FolderRefused("No.")
     return "Done"
@@ -90,6 +91,7 @@ def command(runtime: Java, folder: Path, work: str = "") -> tuple[int, str, bool
         [sys.executable, "-c", COMMAND, str(folder / "classes"), str(runtime.executable), str(seconds), work],
         cwd=ROOT,
         env={**os.environ, "JAVA_HOME": str(runtime.home(folder)), "SPARK_CONF_DIR": str(java.NO_SETTINGS)},
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -102,7 +104,8 @@ def command(runtime: Java, folder: Path, work: str = "") -> tuple[int, str, bool
         if work == "freezes":
             for found in javas:
                 found.suspend()
-        _, err = process.communicate()
+        # The work ends once this has seen its Java.
+        _, err = process.communicate("\n")
     # Java says more to its standard error than Spark's settings of an export would let it say.
     said = "".join(line for line in err.splitlines(keepends=True) if line.startswith(("mq: ", "django")))
     return process.returncode, said, psutil.wait_procs(javas, timeout=at_this_load(10))[1] != []
