@@ -144,9 +144,10 @@ def wait_for_rest(broker: RunningBroker) -> None:
 
 
 def resident_bytes(pid: int) -> int:
-    """Of one process; 0 once it has ended."""
+    """Of one process, without pages of files, which a fork maps again as it touches them; 0 once it has ended."""
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        resident, of_files = map(int, Path(f"/proc/{pid}/statm").read_text().split()[1:3])
+        return (resident - of_files) * os.sysconf("SC_PAGE_SIZE")
     except (FileNotFoundError, ProcessLookupError):
         return 0
 
