@@ -149,7 +149,7 @@ def page(wanted: Wanted, below_id: int | None, count: int) -> Sequence[AuditEntr
 
 
 def recorded(action_id: uuid.UUID, targets: Sequence[str]) -> set[str]:
-    """Those of the `targets` for which this console action already has an audit entry."""
+    """The targets among `targets` for which this console action already has an audit entry."""
     found = AuditEntry.objects.filter(action_id=action_id, target__in=targets)
     return set(found.values_list("target", flat=True))
 

@@ -1,7 +1,7 @@
 """Readings that the requests of one process share: within a few seconds the database is not read again.
 
 A slow reading is kept for longer, so that open pages cost less, but never longer than MAX_AGE_SECONDS, because
-operators need current numbers. The age of a reading counts from the start of the oldest reading of which it is made.
+operators need current numbers. The age of a reading counts from the start of its oldest part.
 """
 
 import threading

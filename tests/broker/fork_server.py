@@ -126,7 +126,7 @@ class Server:
         if self._is_template:
             try:
                 import_for(request["words"])
-            except BaseException:  # noqa: BLE001  # whatever it is: a process without a template says it
+            except BaseException:  # noqa: BLE001  # a process without a template meets the same error
                 return None
             gc.freeze()
             # What an import has set is set in a process that imports it, too.
@@ -146,7 +146,7 @@ class Server:
             Server(connected, is_template=True).serve()
         except Forked:
             raise
-        except BaseException:  # noqa: BLE001  # as above
+        except BaseException:  # noqa: BLE001  # a process without a template meets the same error
             os._exit(1)
         os._exit(0)
 
